@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the remoting layer and of the services on it.
+
+    RemotingError                    anything this package raises on purpose
+    |- FrameError                    bytes that are no frame: the connection is closed
+    |- HeaderError                   a header that does not decode: answered SYSTEM_ERROR
+    |- ConnectError                  a peer could not be reached (local)
+    |- SendError                     the bytes could not be handed to the peer (local)
+    |- RequestTimeout                no answer came in time (local)
+    |- TooManyRequests               the limit of requests in flight is reached (local)
+    `- ResponseError                 an answer with a code: what a handler raises, what a caller receives
+
+A handler raises `ResponseError(code, remark)`; the dispatcher makes the answer of it. A caller gets
+the same class from a peer's answer whose code is not the expected one.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.codes import ResponseCode
+
+
+class RemotingError(Exception):
+    """Base of all errors of `txrocketmq.remoting`."""
+
+
+class FrameError(RemotingError):
+    """Bytes on the wire that are no frame (NettyDecoder closes the channel in this case)."""
+
+
+class HeaderError(RemotingError):
+    """A command header that does not decode; the text is what the original puts in the remark."""
+
+
+class ConnectError(RemotingError):
+    """No connection to the peer (RemotingConnectException)."""
+
+
+class SendError(RemotingError):
+    """The connection was lost before the answer (RemotingSendRequestException)."""
+
+
+class RequestTimeout(RemotingError):
+    """No answer before the deadline (RemotingTimeoutException)."""
+
+
+class TooManyRequests(RemotingError):
+    """More requests in flight than allowed (RemotingTooMuchRequestException)."""
+
+
+class ResponseError(RemotingError):
+    """An answer that is not success: `code` and `remark` as on the wire.
+
+    `header` may carry a response header object to be sent along (a pull's PULL_NOT_FOUND does).
+    """
+
+    def __init__(self, code: int, remark: str | None = None, header: object = None) -> None:
+        super().__init__(code, remark)
+        self.code = code
+        self.remark = remark
+        self.header = header
+
+    def __str__(self) -> str:
+        try:
+            name = ResponseCode(self.code).name
+        except ValueError:
+            name = "UNKNOWN"
+        return f"CODE: {self.code} ({name}) DESC: {self.remark}"

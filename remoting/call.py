@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls: a request code with the types of its two headers, and what handlers take and give.
+
+`CALLS` is complete once `txrocketmq.remoting.protocol` is imported. The dispatcher, the client and
+the documentation all derive from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.header import Header
+
+Q = TypeVar("Q", bound=Header)
+R = TypeVar("R", bound=Header)
+Q_co = TypeVar("Q_co", bound=Header, covariant=True)
+R_co = TypeVar("R_co", bound=Header, covariant=True)
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(Generic[Q, R]):
+    """A request code, its request header and its response header.
+
+    `letters` tells that the request header goes out under its one-letter names (SEND_MESSAGE_V2).
+    """
+
+    code: RequestCode
+    request: type[Q]
+    response: type[R]
+    letters: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.code.name
+
+
+CALLS: dict[int, Call[Any, Any]] = {}
+"""All declared calls by code."""
+
+
+def define(code: RequestCode, request: type[Q], response: type[R], *, letters: bool = False) -> Call[Q, R]:
+    """Declares a call; a second declaration of a code is an error."""
+    if code in CALLS:
+        raise ValueError(f"{code.name} is declared twice")
+    call = Call(code, request, response, letters)
+    CALLS[code] = call
+    return call
+
+
+class Peer(Protocol):
+    """The other end of a connection, as handlers see it; hashable by identity."""
+
+    remote_address: str
+    """"ip:port" of the other end ("[ip6]:port" for IPv6), as RemotingHelper prints a channel."""
+    remote_host: bytes
+    """The same as records hold it: 4 or 16 bytes of address and 4 of port."""
+    local_address: str
+    """"ip:port" under which the other end reached us."""
+    local_host: bytes
+    """The same as records hold it."""
+
+    @property
+    def connected(self) -> bool: ...
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Sends frames that are encoded already."""
+
+    def invoke(
+        self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
+    ) -> PendingReply:
+        """Asks the peer; resolved with its answer as a Reply, or fails with a RemotingError."""
+
+    def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
+        """Tells the peer something; no answer."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class Request(Generic[Q_co]):
+    """A request at its handler: typed header, whole command, the peer it came from."""
+
+    __slots__ = ("command", "header", "now_ms", "peer")
+
+    def __init__(self, header: Q_co, command: RemotingCommand, peer: Peer, now_ms: int) -> None:
+        self.header = header
+        self.command = command
+        self.peer = peer
+        self.now_ms = now_ms
+
+    @property
+    def body(self) -> bytes:
+        return self.command.body
+
+
+class Reply(Generic[R_co]):
+    """A handler's answer; `body` may be several buffers, written without being joined.
+
+    `ext_fields` are extension fields beside the header's (MSG_REGION, IS_SUB_CHANGE).
+    """
+
+    __slots__ = ("body", "code", "ext_fields", "header", "remark")
+
+    def __init__(
+        self,
+        header: R_co | None = None,
+        body: Buffer | Sequence[Buffer] = b"",
+        code: int = ResponseCode.SUCCESS,
+        remark: str | None = None,
+        ext_fields: Mapping[str, str] | None = None,
+    ) -> None:
+        self.header = header
+        self.body = body
+        self.code = code
+        self.remark = remark
+        self.ext_fields = ext_fields
+
+
+class PendingReply:
+    """An answer that comes later: resolved or failed once, by anyone; later calls are ignored.
+
+    No callbacks are run before `then` is called; one listener only.
+    """
+
+    __slots__ = ("_listener", "_outcome")
+
+    def __init__(self) -> None:
+        self._listener: Callable[[Reply[Any] | Exception], None] | None = None
+        self._outcome: Reply[Any] | Exception | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._outcome is not None
+
+    def resolve(self, outcome: Reply[Any] | Exception) -> None:
+        """Gives the answer, or the error that takes its place."""
+        if self._outcome is None:
+            self._outcome = outcome
+            if self._listener is not None:
+                self._listener(outcome)
+
+    def then(self, listener: Callable[[Reply[Any] | Exception], None]) -> None:
+        """Calls `listener` with the outcome, now or when it comes."""
+        if self._outcome is not None:
+            listener(self._outcome)
+        else:
+            self._listener = listener
+
+
+Answer = Reply[Any] | PendingReply | None
+"""What a handler returns; None: no answer is sent at all (END_TRANSACTION without a decision)."""

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies compressed by producers: zlib, LZ4 frames and Zstandard, told apart by `sys_flag`.
+
+The broker stores compressed bodies as they come; clients compress and decompress. Decompression is
+bounded: a small body that would become a huge one costs no more memory than the given limit.
+
+Java: common.compression.CompressionType, ZlibCompressor, Lz4Compressor, ZstdCompressor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import zlib
+from typing import Final
+
+import lz4.frame
+import zstandard
+
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.flags import MessageSysFlag
+
+DEFAULT_LEVEL: Final = 5
+"""rocketmq.message.compressLevel of the Java client."""
+DEFAULT_MAX_BYTES: Final = 64 << 20
+"""Limit of a decompressed body: well above any frame (16 MiB) and the default body limit (4 MiB)."""
+
+_LEVEL_RANGE: Final = range(10)
+_TYPE_SHIFT: Final = 8
+
+
+class CompressionError(RemotingError, ValueError):
+    """A body that does not decompress: damaged, of an unknown kind, or larger than the limit."""
+
+
+class CompressionType(enum.IntEnum):
+    """The kinds, by their number in `sys_flag` (bits 8 to 10)."""
+
+    LZ4 = 1
+    ZSTD = 2
+    ZLIB = 3
+
+    @property
+    def flag(self) -> int:
+        """The bits of `sys_flag` for this kind, without COMPRESSED itself."""
+        return self.value << _TYPE_SHIFT
+
+
+def compression_type(sys_flag: int) -> CompressionType:
+    """The kind of a compressed body; CompressionError when the number is unknown.
+
+    Number 0 is zlib: clients before 4.9.3 set COMPRESSED alone.
+    """
+    number = (sys_flag & MessageSysFlag.COMPRESSION_MASK) >> _TYPE_SHIFT
+    try:
+        return CompressionType(number or CompressionType.ZLIB)
+    except ValueError:
+        raise CompressionError(f"unknown kind of compression: {number}") from None
+
+
+def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> bytes:
+    """The compressed body, readable by the Java clients; `level` is 0 to 9."""
+    if level not in _LEVEL_RANGE:
+        raise ValueError(f"compression level must be 0 to 9, not {level}")
+    if kind == CompressionType.ZLIB:
+        return zlib.compress(body, level)
+    if kind == CompressionType.ZSTD:
+        return zstandard.ZstdCompressor(level=level).compress(body)
+    # lz4-java refuses linked blocks, and writes at its fastest whatever the level is.
+    frame: bytes = lz4.frame.compress(
+        body, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX4MB, store_size=False
+    )
+    return frame
+
+
+def decompress(body: bytes, sys_flag: int, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """The body that was compressed, of at most `max_bytes`; CompressionError otherwise.
+
+    `sys_flag` says the kind; whether the body is compressed at all is the caller's to look.
+    """
+    kind = compression_type(sys_flag)
+    try:
+        return _DECOMPRESS[kind](body, max_bytes)
+    except (zlib.error, RuntimeError, zstandard.ZstdError) as error:
+        raise CompressionError(f"{kind.name} body is damaged: {error}") from error
+
+
+def _first_guess_bytes(body: bytes) -> int:
+    """Room that is enough for nearly all bodies, so that the limit is seldom allocated."""
+    return max(1 << 14, 8 * len(body))
+
+
+def _decompress_zlib(body: bytes, max_bytes: int) -> bytes:
+    stream = zlib.decompressobj()
+    plain = stream.decompress(body, max_bytes + 1)
+    return _checked(plain, "ZLIB", max_bytes, ended=stream.eof)
+
+
+def _decompress_lz4(body: bytes, max_bytes: int) -> bytes:
+    stream = lz4.frame.LZ4FrameDecompressor()
+    room_bytes = max_bytes + 1
+    plain: bytes = stream.decompress(body, max_length=min(room_bytes, _first_guess_bytes(body)))
+    if not stream.eof and len(plain) < room_bytes:
+        plain += stream.decompress(b"", max_length=room_bytes - len(plain))
+    return _checked(plain, "LZ4", max_bytes, ended=stream.eof)
+
+
+def _decompress_zstd(body: bytes, max_bytes: int) -> bytes:
+    # The size that a frame declares would be allocated at once: so look at it first.
+    declared_bytes = zstandard.frame_content_size(body)
+    if declared_bytes > max_bytes:
+        raise CompressionError(f"ZSTD body is larger than {max_bytes} bytes: {declared_bytes}")
+    stream = zstandard.ZstdDecompressor()
+    guess_bytes = _first_guess_bytes(body)
+    if guess_bytes < max_bytes:
+        # Too little room and damage are not told apart: the whole room will tell.
+        with contextlib.suppress(zstandard.ZstdError):
+            return stream.decompress(body, max_output_size=guess_bytes)
+    return stream.decompress(body, max_output_size=max_bytes)
+
+
+def _checked(plain: bytes, kind: str, max_bytes: int, *, ended: bool) -> bytes:
+    if len(plain) > max_bytes:
+        raise CompressionError(f"{kind} body is larger than {max_bytes} bytes")
+    if not ended:
+        raise CompressionError(f"{kind} body is cut short")
+    return plain
+
+
+_DECOMPRESS: Final = {
+    CompressionType.ZLIB: _decompress_zlib,
+    CompressionType.LZ4: _decompress_lz4,
+    CompressionType.ZSTD: _decompress_zstd,
+}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ids of a message: where the broker put it, and the unique key that its producer made.
+
+The offset message id is the store host and the commit-log offset in hexadecimal; VIEW_MESSAGE_BY_ID
+finds a message by it. The unique key travels as property UNIQ_KEY; the broker indexes it, and tools
+read the send time from it. Both are 32 characters with an IPv4 host and 56 with IPv6.
+
+Java: common.message.MessageDecoder.createMessageId, MessageId, MessageClientIDSetter.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import time
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from construct import Int16ub, Int32sb, Int32ub, Int64sb, Struct
+
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.packing import fixed
+
+MESSAGE_ID_TAIL = Struct("port" / Int32sb, "commit_log_offset" / Int64sb)
+"""What follows the address of the store host in an offset message id."""
+
+UNIQUE_KEY_TAIL = Struct(
+    "pid" / Int16ub,
+    "class_loader_hash" / Int32ub,
+    "since_month_start_ms" / Int32ub,
+    "counter" / Int16ub,
+)
+"""What follows the address of the producer in a unique key."""
+
+_OFFSET: Final = fixed(MESSAGE_ID_TAIL).struct
+_KEY_TAIL: Final = fixed(UNIQUE_KEY_TAIL).struct
+_KEY_HEAD_TAIL_BYTES: Final = fixed(UNIQUE_KEY_TAIL).offset_of("since_month_start_ms")
+_IPV4_BYTES: Final = 4
+_IPV6_BYTES: Final = 16
+_ID_CHARS: Final = (32, 56)
+_CLOCK_STEP_MS: Final = 1_000_000
+
+
+class MessageIdError(RemotingError, ValueError):
+    """Text that is no message id."""
+
+
+class Host(NamedTuple):
+    """An address and a port, as messages hold them; the address is text, IPv4 or IPv6."""
+
+    ip: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.ip}]:{self.port}" if self.is_ipv6 else f"{self.ip}:{self.port}"
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the address has 16 bytes."""
+        return ":" in self.ip
+
+    @property
+    def ip_bytes(self) -> bytes:
+        """The address in 4 or 16 bytes; ValueError when it is none."""
+        return ip_bytes(self.ip)
+
+
+@lru_cache(maxsize=4096)
+def host_of(packed: bytes, port: int) -> Host:
+    """The host of 4 or 16 bytes of address; kept, since the same few come in every message."""
+    return Host(str(ipaddress.ip_address(packed)), port)
+
+
+@lru_cache(maxsize=4096)
+def ip_bytes(ip: str) -> bytes:
+    """The 4 or 16 bytes of an address in text; ValueError when it is none."""
+    return ipaddress.ip_address(ip).packed
+
+
+class MessageId(NamedTuple):
+    """What an offset message id says."""
+
+    store_host: Host
+    commit_log_offset: int
+
+
+def encode_message_id(store_host: Host, commit_log_offset: int) -> str:
+    """The offset message id of a message of this broker."""
+    packed = store_host.ip_bytes + _OFFSET.pack(store_host.port, commit_log_offset)
+    return packed.hex().upper()
+
+
+def decode_message_id(text: str) -> MessageId:
+    """Where the message is; MessageIdError when the text is no offset message id.
+
+    A unique key has the same form: whether something lies at the offset, only the broker knows.
+    """
+    packed = _unhex(text)
+    address_bytes = len(packed) - _OFFSET.size
+    port, offset = _OFFSET.unpack_from(packed, address_bytes)
+    return MessageId(host_of(packed[:address_bytes], port), offset)
+
+
+class UniqueKey(NamedTuple):
+    """What a unique key says; `created_ms` is the time at the producer."""
+
+    ip: str
+    pid: int
+    class_loader_hash: int
+    created_ms: int
+    counter: int
+
+
+class UniqueKeys:
+    """Makes the unique keys of one process.
+
+    `ip` is of 4 or 16 bytes; `instance_hash` tells apart the makers in one process (in Java the
+    hash of the class loader). A key holds the time since the first of the month, local time, as
+    the original has it: month and year are lost.
+    """
+
+    def __init__(self, ip: bytes, pid: int, instance_hash: int) -> None:
+        if len(ip) not in (_IPV4_BYTES, _IPV6_BYTES):
+            raise ValueError(f"an address has 4 or 16 bytes, not {len(ip)}")
+        process = _KEY_TAIL.pack(pid & 0xFFFF, instance_hash & 0xFFFFFFFF, 0, 0)
+        self._head = (ip + process[:_KEY_HEAD_TAIL_BYTES]).hex().upper()
+        self._counter = itertools.count()
+        self._month_start_ms = 0
+        self._month_end_ms = 0
+
+    def create(self, now_ms: int) -> str:
+        """The next key; keys of one millisecond differ by the counter."""
+        if now_ms >= self._month_end_ms or now_ms < self._month_start_ms - _CLOCK_STEP_MS:
+            self._month_start_ms = month_start_ms(now_ms)
+            self._month_end_ms = _next_month_start_ms(now_ms)
+        # A clock set back a little over the start of the month: 0, as the original.
+        since_ms = max(now_ms - self._month_start_ms, 0)
+        return f"{self._head}{since_ms & 0xFFFFFFFF:08X}{next(self._counter) & 0xFFFF:04X}"
+
+
+def decode_unique_key(key: str, now_ms: int) -> UniqueKey:
+    """What a unique key says; MessageIdError when the text is none.
+
+    The key lacks its month: it is this month's, or the last one's when that would lie in the
+    future (getNearlyTimeFromID). So the time of a key older than a month is wrong.
+    """
+    packed = _unhex(key)
+    address_bytes = len(packed) - _KEY_TAIL.size
+    pid, class_loader_hash, since_ms, counter = _KEY_TAIL.unpack_from(packed, address_bytes)
+    created_ms = month_start_ms(now_ms) + since_ms
+    if created_ms > now_ms:
+        created_ms = month_start_ms(month_start_ms(now_ms) - 1) + since_ms
+    ip = str(ipaddress.ip_address(packed[:address_bytes]))
+    return UniqueKey(ip, pid, class_loader_hash, created_ms, counter)
+
+
+def month_start_ms(time_ms: int) -> int:
+    """The start of the month of this time, in the local time zone."""
+    local = time.localtime(time_ms // 1000)
+    return _local_midnight_ms(local.tm_year, local.tm_mon)
+
+
+def _next_month_start_ms(time_ms: int) -> int:
+    local = time.localtime(time_ms // 1000)
+    return _local_midnight_ms(local.tm_year, local.tm_mon + 1)
+
+
+def _local_midnight_ms(year: int, month: int) -> int:
+    return int(time.mktime((year, month, 1, 0, 0, 0, 0, 0, -1))) * 1000
+
+
+def _unhex(text: str) -> bytes:
+    if len(text) not in _ID_CHARS:
+        raise MessageIdError(f"a message id has 32 or 56 characters, not {len(text)}: {text!r:.80}")
+    try:
+        packed = bytes.fromhex(text)
+    except ValueError:
+        raise MessageIdError(f"a message id is hexadecimal: {text!r:.80}") from None
+    if len(text) != 2 * len(packed):
+        raise MessageIdError(f"a message id is hexadecimal: {text!r:.80}")
+    return packed

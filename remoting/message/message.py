@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages, and the fast codecs of their bytes: records and batches.
+
+A record is what the commit log holds and a pull response carries; its layout is declared in
+`remoting.message.record`, and the structs here are derived from that. The decoders check every
+length before they use it: whatever the bytes are, they return messages or raise
+MessageDecodeError.
+
+Java: common.message.Message, MessageExt, MessageClientExt, MessageQueue, MessageDecoder.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.compression import (
+    DEFAULT_MAX_BYTES,
+    CompressionError,
+    decompress,
+)
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
+from txrocketmq.remoting.message.properties import decode_properties, encode_properties
+from txrocketmq.remoting.packing import fixed
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Of unsigned bytes. A memoryview of a mapped file serves: only what a message keeps is copied."""
+
+MAX_TOPIC_BYTES_V1: Final = 0x7F
+MAX_TOPIC_BYTES_V2: Final = 0x7FFF
+NO_HOST: Final = Host("0.0.0.0", 0)
+
+_IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
+_FIXED: Final = fixed(record.RECORD_FIXED).struct
+_FIXED_BY_IPV6_HOSTS: Final = {
+    0: _FIXED,
+    MessageSysFlag.BORN_HOST_V6: fixed(record.RECORD_FIXED_BORN_IPV6).struct,
+    MessageSysFlag.STORE_HOST_V6: fixed(record.RECORD_FIXED_STORE_IPV6).struct,
+    _IPV6_HOSTS: fixed(record.RECORD_FIXED_BOTH_IPV6).struct,
+}
+_SYS_FLAG_INDEX: Final = fixed(record.RECORD_FIXED).names.index("sys_flag")
+_TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1).struct
+_TOPIC_LENGTH_V2: Final = fixed(record.TOPIC_LENGTH_V2).struct
+_PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH).struct
+_BATCH_HEAD: Final = fixed(record.BATCH_ENTRY_HEAD).struct
+
+
+class MessageDecodeError(RemotingError, ValueError):
+    """Bytes that are no message: `offset` is where it was to start, `reason` what is wrong."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"no message at offset {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+
+class MessageEncodeError(RemotingError, ValueError):
+    """A message that does not fit its format; the text says which field."""
+
+
+@dataclass(slots=True)
+class Message:
+    """What a producer sends. `flag` is the user's; `properties` hold tags, keys and all else."""
+
+    topic: str
+    body: bytes = b""
+    flag: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+    transaction_id: str | None = None
+
+    @property
+    def tags(self) -> str | None:
+        """The one tag that subscriptions filter by."""
+        return self.properties.get(names.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys under which the broker's index finds the message."""
+        return self.properties.get(names.KEYS, "").split()
+
+    @property
+    def delay_level(self) -> int:
+        """Delay level; 0 when there is none. ValueError when the property is no number."""
+        return int(self.properties.get(names.DELAY, "0"))
+
+    @property
+    def waits_for_store(self) -> bool:
+        """Whether the broker answers only after flush and replication, as it is configured."""
+        return self.properties.get(names.WAIT, "true").lower() == "true"
+
+    @property
+    def unique_key(self) -> str | None:
+        """The id that the producer gave the message."""
+        return self.properties.get(names.UNIQ_KEY)
+
+    def set_user_property(self, name: str, value: str) -> None:
+        """Set a property of the user's own; ValueError for names and values that may not be."""
+        names.check_user_property(name, value)
+        self.properties[name] = value
+
+
+@dataclass(slots=True)
+class MessageExt(Message):
+    """A stored message. Offsets: of its queue, and of the commit log in bytes; times in ms.
+
+    `body_crc` and `store_size` (bytes) are of the record, so of the body as it was stored; when
+    the body was decompressed, `sys_flag` has lost its COMPRESSED bit.
+    """
+
+    queue_id: int = 0
+    queue_offset: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: Host = NO_HOST
+    store_timestamp: int = 0
+    store_host: Host = NO_HOST
+    commit_log_offset: int = 0
+    store_size: int = 0
+    body_crc: int = 0
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    broker_name: str | None = None
+
+    @property
+    def offset_msg_id(self) -> str:
+        """The id by which VIEW_MESSAGE_BY_ID finds the message."""
+        return encode_message_id(self.store_host, self.commit_log_offset)
+
+    @property
+    def msg_id(self) -> str:
+        """The id that users see: the producer's, or else the broker's (MessageClientExt)."""
+        return self.unique_key or self.offset_msg_id
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MessageQueue:
+    """A queue of a topic on a broker; ordered as the original's, on which rebalancing rests."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        # Consistent hashing of the original hashes this text.
+        return (
+            f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
+            f"queueId={self.queue_id}]"
+        )
+
+
+def body_crc(body: Buffer) -> int:
+    """What a record holds of its body: CRC-32 without the sign bit (UtilAll.crc32)."""
+    return zlib.crc32(body) & 0x7FFFFFFF
+
+
+def decode_message(
+    buffer: Buffer,
+    offset: int = 0,
+    *,
+    decompress_body: bool = True,
+    max_body_bytes: int = DEFAULT_MAX_BYTES,
+) -> tuple[MessageExt, int]:
+    """The message whose record starts at `offset`, and the offset of the byte after it.
+
+    `max_body_bytes` bounds what a compressed body may become. Text that is no UTF-8 is read with
+    U+FFFD, as Java does. The CRC is not checked: see `body_crc`.
+
+    Raises MessageDecodeError: unknown magic, lengths that do not add up, a record cut short, a
+    body that does not decompress.
+    """
+    try:
+        fields = _FIXED.unpack_from(buffer, offset)
+        body_at = offset + _FIXED.size
+        ipv6_hosts = fields[_SYS_FLAG_INDEX] & _IPV6_HOSTS
+        if ipv6_hosts:
+            layout = _FIXED_BY_IPV6_HOSTS[ipv6_hosts]
+            fields = layout.unpack_from(buffer, offset)
+            body_at = offset + layout.size
+    except struct.error:
+        raise MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes") from None
+    (
+        total_size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag,
+        born_timestamp, born_ip, born_port, store_timestamp, store_ip, store_port,
+        reconsume_times, prepared_transaction_offset, body_length,
+    ) = fields  # fmt: skip
+    topic_length_at = body_at + body_length
+    end = offset + total_size
+    if body_length < 0 or topic_length_at >= end or end > len(buffer):
+        raise MessageDecodeError(offset, _why_cut_short(buffer, offset, total_size, body_length))
+    topic_at, topic_end = _topic_range(buffer, offset, magic, topic_length_at, end)
+    properties_at = topic_end + _PROPERTIES_LENGTH.size
+    (properties_length,) = _PROPERTIES_LENGTH.unpack_from(buffer, topic_end)
+    if properties_length < 0 or properties_at + properties_length != end:
+        raise MessageDecodeError(
+            offset, f"{properties_length} bytes of properties do not end a record of {total_size}"
+        )
+    body = bytes(buffer[body_at:topic_length_at])
+    if decompress_body and body and sys_flag & MessageSysFlag.COMPRESSED:
+        try:
+            body = decompress(body, sys_flag, max_body_bytes)
+        except CompressionError as error:
+            raise MessageDecodeError(offset, str(error)) from error
+        sys_flag &= ~MessageSysFlag.COMPRESSED
+    message = MessageExt(
+        str(buffer[topic_at:topic_end], "utf-8", "replace"),
+        body,
+        flag,
+        decode_properties(str(buffer[properties_at:end], "utf-8", "replace")),
+        None,
+        queue_id,
+        queue_offset,
+        sys_flag,
+        born_timestamp,
+        host_of(born_ip, born_port),
+        store_timestamp,
+        host_of(store_ip, store_port),
+        physical_offset,
+        total_size,
+        crc,
+        reconsume_times,
+        prepared_transaction_offset,
+    )
+    return message, end
+
+
+def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: int) -> str:
+    left_bytes = len(buffer) - offset
+    if total_size > left_bytes:
+        return f"cut short: {left_bytes} bytes of {total_size}"
+    return f"a body of {body_length} bytes does not fit a record of {total_size}"
+
+
+def _topic_range(
+    buffer: Buffer, offset: int, magic: int, topic_length_at: int, end: int
+) -> tuple[int, int]:
+    """Start and end of the topic, after which the length of the properties fits in the record."""
+    if magic == record.MAGIC_V1:
+        length_codec = _TOPIC_LENGTH_V1
+    elif magic == record.MAGIC_V2:
+        length_codec = _TOPIC_LENGTH_V2
+    else:
+        raise MessageDecodeError(offset, f"unknown magic {magic & 0xFFFFFFFF:#010x}")
+    topic_at = topic_length_at + length_codec.size
+    if topic_at <= end:
+        (topic_length,) = length_codec.unpack_from(buffer, topic_length_at)
+        topic_end: int = topic_at + topic_length
+        if topic_length >= 0 and topic_end + _PROPERTIES_LENGTH.size <= end:
+            return topic_at, topic_end
+    raise MessageDecodeError(offset, "the topic does not fit in the record")
+
+
+def decode_messages(
+    buffer: Buffer, *, decompress_body: bool = True, max_body_bytes: int = DEFAULT_MAX_BYTES
+) -> list[MessageExt]:
+    """All messages of a pull response's body; MessageDecodeError as decode_message.
+
+    The original stops in silence at the first record that is none, and so loses the rest.
+    """
+    messages: list[MessageExt] = []
+    offset = 0
+    end = len(buffer)
+    while offset < end:
+        message, offset = decode_message(
+            buffer, offset, decompress_body=decompress_body, max_body_bytes=max_body_bytes
+        )
+        messages.append(message)
+    return messages
+
+
+def encode_message(message: MessageExt) -> bytes:
+    """The record of a message, in the magic that its topic needs: V2 beyond 127 bytes.
+
+    Sizes and CRC are made from the contents. The body goes as it is, so it must be compressed
+    when `sys_flag` says so. MessageEncodeError names what does not fit.
+    """
+    topic = message.topic.encode("utf-8", "replace")
+    properties = _encoded_properties(message)
+    if len(topic) > MAX_TOPIC_BYTES_V2:
+        raise MessageEncodeError(f"topic is longer than {MAX_TOPIC_BYTES_V2} bytes: {len(topic)}")
+    is_v1 = len(topic) <= MAX_TOPIC_BYTES_V1
+    topic_length = _TOPIC_LENGTH_V1 if is_v1 else _TOPIC_LENGTH_V2
+    sys_flag = message.sys_flag & ~_IPV6_HOSTS
+    if message.born_host.is_ipv6:
+        sys_flag |= MessageSysFlag.BORN_HOST_V6
+    if message.store_host.is_ipv6:
+        sys_flag |= MessageSysFlag.STORE_HOST_V6
+    layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
+    tail_size = topic_length.size + len(topic) + _PROPERTIES_LENGTH.size + len(properties)
+    try:
+        head = layout.pack(
+            layout.size + len(message.body) + tail_size,
+            record.MAGIC_V1 if is_v1 else record.MAGIC_V2,
+            body_crc(message.body),
+            message.queue_id,
+            message.flag,
+            message.queue_offset,
+            message.commit_log_offset,
+            sys_flag,
+            message.born_timestamp,
+            message.born_host.ip_bytes,
+            message.born_host.port,
+            message.store_timestamp,
+            message.store_host.ip_bytes,
+            message.store_host.port,
+            message.reconsume_times,
+            message.prepared_transaction_offset,
+            len(message.body),
+        )
+    except struct.error as error:
+        raise MessageEncodeError(
+            f"a field is out of its range ({error}): {message!r:.400}"
+        ) from None
+    return b"".join(
+        (
+            head,
+            message.body,
+            topic_length.pack(len(topic)),
+            topic,
+            _PROPERTIES_LENGTH.pack(len(properties)),
+            properties,
+        )
+    )
+
+
+def _encoded_properties(message: Message) -> bytes:
+    properties = encode_properties(message.properties).encode("utf-8", "replace")
+    if len(properties) > names.MAX_PROPERTIES_BYTES:
+        raise MessageEncodeError(
+            f"properties are longer than {names.MAX_PROPERTIES_BYTES} bytes: {len(properties)}"
+        )
+    return properties
+
+
+def encode_batch(messages: Iterable[Message]) -> bytes:
+    """The body of SEND_BATCH_MESSAGE: flag, body and properties of each message.
+
+    MessageEncodeError names what does not fit.
+    """
+    parts: list[bytes] = []
+    for message in messages:
+        properties = _encoded_properties(message)
+        size = _BATCH_HEAD.size + len(message.body) + _PROPERTIES_LENGTH.size + len(properties)
+        try:
+            head = _BATCH_HEAD.pack(size, 0, 0, message.flag, len(message.body))
+        except struct.error as error:
+            raise MessageEncodeError(f"flag is out of its range: {error}") from None
+        parts += (head, message.body, _PROPERTIES_LENGTH.pack(len(properties)), properties)
+    return b"".join(parts)
+
+
+def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
+    """The messages of a batch body; the entries carry no topic, so it is given.
+
+    As the original does, the size, magic and CRC of an entry are passed over: other clients fill
+    them as they like. Raises MessageDecodeError when an entry is cut short.
+    """
+    messages: list[Message] = []
+    offset = 0
+    end = len(buffer)
+    while offset < end:
+        try:
+            _, _, _, flag, body_length = _BATCH_HEAD.unpack_from(buffer, offset)
+            body_at = offset + _BATCH_HEAD.size
+            body_end = body_at + body_length
+            if body_length < 0 or body_end > end:
+                raise MessageDecodeError(offset, f"a body of {body_length} bytes does not fit")
+            (properties_length,) = _PROPERTIES_LENGTH.unpack_from(buffer, body_end)
+        except struct.error:
+            raise MessageDecodeError(offset, f"cut short: {end - offset} bytes") from None
+        properties_at = body_end + _PROPERTIES_LENGTH.size
+        properties_end = properties_at + properties_length
+        if properties_length < 0 or properties_end > end:
+            raise MessageDecodeError(offset, f"{properties_length} bytes of properties do not fit")
+        text = str(buffer[properties_at:properties_end], "utf-8", "replace")
+        body = bytes(buffer[body_at:body_end])
+        messages.append(Message(topic, body, flag, decode_properties(text)))
+        offset = properties_end
+    return messages
+
+
+def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
+    """The messages of an inner batch, as consumers see them (MessageDecoder.decodeMessage).
+
+    The queue offset counts up; the rest is the batch's. Raises MessageDecodeError.
+    """
+    return [
+        replace(
+            message,
+            body=inner.body,
+            flag=inner.flag,
+            properties=inner.properties,
+            queue_offset=message.queue_offset + index,
+        )
+        for index, inner in enumerate(decode_batch(message.body, message.topic))
+    ]

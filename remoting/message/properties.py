@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Property names, and the text codec of a message's properties.
+
+The text is `name \\x01 value \\x02` repeated. 5.x ends the last pair with \\x02 too, 4.9 does not;
+both are read, and the form of 5.x is written. The text travels in request headers and, in UTF-8,
+at the end of each record, where its length is a signed 16-bit integer.
+
+Java: common.message.MessageConst, MessageDecoder.string2messageProperties and
+messageProperties2String.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+NAME_VALUE_SEPARATOR: Final = "\x01"
+PROPERTY_SEPARATOR: Final = "\x02"
+MAX_PROPERTIES_BYTES: Final = 0x7FFF
+"""The longest text that a record holds, in bytes of UTF-8."""
+
+KEYS: Final = "KEYS"
+"""Index keys, separated by KEY_SEPARATOR."""
+KEY_SEPARATOR: Final = " "
+TAGS: Final = "TAGS"
+WAIT: Final = "WAIT"
+""""false": the producer does not wait for flush and replication."""
+DELAY: Final = "DELAY"
+"""Delay level, 1 to 18."""
+RETRY_TOPIC: Final = "RETRY_TOPIC"
+"""The original topic of a message in a %RETRY% topic."""
+ORIGIN_GROUP: Final = "ORIGIN_GROUP"
+REAL_TOPIC: Final = "REAL_TOPIC"
+"""The original topic of a delayed, timer or half message."""
+REAL_QID: Final = "REAL_QID"
+BUYER_ID: Final = "BUYER_ID"
+TRANSFER_FLAG: Final = "TRANSFER_FLAG"
+CORRECTION_FLAG: Final = "CORRECTION_FLAG"
+MQ2_FLAG: Final = "MQ2_FLAG"
+INSTANCE_ID: Final = "INSTANCE_ID"
+SHARDING_KEY: Final = "__SHARDINGKEY"
+PRIORITY: Final = "_SYS_MSG_PRIORITY_"
+"""5.4."""
+
+# Transactions.
+TRAN_MSG: Final = "TRAN_MSG"
+""""true" in a half message."""
+PGROUP: Final = "PGROUP"
+"""The producer group that is asked for the state of a half message."""
+TRANSACTION_ID: Final = "__transactionId__"
+TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"
+CHECK_IMMUNITY_TIME_IN_SECONDS: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+TRAN_PREPARED_QUEUE_OFFSET: Final = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANS_OFFSET: Final = "TRANS_OFFSET"
+
+# Retries and dead letters.
+ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+RECONSUME_TIME: Final = "RECONSUME_TIME"
+MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
+DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+
+# Set by the broker or by the client library.
+UNIQ_KEY: Final = "UNIQ_KEY"
+"""The message id that the producer made, see remoting.message.ids."""
+EXTEND_UNIQ_INFO: Final = "EXTEND_UNIQ_INFO"
+MSG_REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
+TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+CLUSTER: Final = "CLUSTER"
+MIN_OFFSET: Final = "MIN_OFFSET"
+"""Added by the client after a pull, never stored; so is MAX_OFFSET."""
+MAX_OFFSET: Final = "MAX_OFFSET"
+CONSUME_START_TIME: Final = "CONSUME_START_TIME"
+BORN_HOST: Final = "__BORNHOST"
+BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
+CRC32: Final = "__CRC32#"
+"""Appended to the record by 5.x with enabledAppendPropCRC."""
+START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
+
+# Request and reply.
+CORRELATION_ID: Final = "CORRELATION_ID"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
+TTL: Final = "TTL"
+ARRIVE_TIME: Final = "ARRIVE_TIME"
+PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
+MSG_TYPE: Final = "MSG_TYPE"
+
+# Inner batches, light queues, POP.
+INNER_NUM: Final = "INNER_NUM"
+INNER_BASE: Final = "INNER_BASE"
+INNER_MULTI_DISPATCH: Final = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET: Final = "INNER_MULTI_QUEUE_OFFSET"
+DUP_INFO: Final = "DUP_INFO"
+FORWARD_QUEUE_ID: Final = "PROPERTY_FORWARD_QUEUE_ID"
+REDIRECT: Final = "REDIRECT"
+POP_CK: Final = "POP_CK"
+POP_CK_OFFSET: Final = "POP_CK_OFFSET"
+FIRST_POP_TIME: Final = "1ST_POP_TIME"
+
+# Timer messages (5.x).
+TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
+TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
+TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+TIMER_ENQUEUE_MS: Final = "TIMER_ENQUEUE_MS"
+TIMER_DEQUEUE_MS: Final = "TIMER_DEQUEUE_MS"
+TIMER_ROLL_TIMES: Final = "TIMER_ROLL_TIMES"
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
+TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
+TIMER_ROLL_LABEL: Final = "TIMER_ROLL_LABEL"
+TIMER_DELAY_LEVEL: Final = "TIMER_DELAY_LEVEL"
+
+TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
+"""Properties whose name starts so are not stored."""
+TRANSIENT_TOPIC_SYS_FLAG: Final = TRANSIENT_PREFIX + "TOPIC_SYS_FLAG"
+TRANSIENT_GROUP_SYS_FLAG: Final = TRANSIENT_PREFIX + "GROUP_SYS_FLAG"
+
+SYSTEM_PROPERTIES: Final = frozenset(
+    {
+        KEYS, TAGS, WAIT, DELAY, RETRY_TOPIC, ORIGIN_GROUP, REAL_TOPIC, REAL_QID, BUYER_ID,
+        TRANSFER_FLAG, CORRECTION_FLAG, MQ2_FLAG, INSTANCE_ID, PRIORITY, TRAN_MSG, PGROUP,
+        TRAN_PREPARED_QUEUE_OFFSET, ORIGIN_MESSAGE_ID, RECONSUME_TIME, MAX_RECONSUME_TIMES,
+        DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, UNIQ_KEY, EXTEND_UNIQ_INFO, MSG_REGION, TRACE_ON,
+        CLUSTER, MIN_OFFSET, MAX_OFFSET, CONSUME_START_TIME, BORN_HOST, BORN_TIMESTAMP, CRC32,
+        CORRELATION_ID, REPLY_TO_CLIENT, TTL, ARRIVE_TIME, PUSH_REPLY_TIME, MSG_TYPE,
+        INNER_MULTI_QUEUE_OFFSET, DUP_INFO, POP_CK, POP_CK_OFFSET, FIRST_POP_TIME,
+        TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS, TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS,
+        TIMER_ROLL_TIMES, TIMER_OUT_MS, TIMER_DEL_UNIQKEY, TIMER_DELAY_LEVEL,
+    }
+)  # fmt: skip
+"""Names that a user may not set (MessageConst.STRING_HASH_SET of 5.4)."""
+
+
+def decode_properties(text: str) -> dict[str, str]:
+    """The properties of the text; never fails.
+
+    As MessageDecoder.string2messageProperties does, of both versions: the value begins after the
+    first \\x01 and may hold more of them; a pair without \\x01, with an empty name or an empty value
+    is dropped; the last of equal names counts.
+    """
+    return {
+        name: value
+        for name, _, value in [
+            pair.partition(NAME_VALUE_SEPARATOR) for pair in text.split(PROPERTY_SEPARATOR)
+        ]
+        if name and value
+    }
+
+
+def encode_properties(properties: Mapping[str, str]) -> str:
+    """The text of the properties, each pair ended by \\x02 (as 5.x writes it).
+
+    Values go as they are: whoever takes names and values from a user checks them first with
+    `check_user_property`.
+    """
+    return "".join([f"{name}\x01{value}\x02" for name, value in properties.items()])
+
+
+def check_user_property(name: str, value: str) -> None:
+    """ValueError unless a user may set this property (Message.putUserProperty).
+
+    The original lets the separators through and corrupts the text; here they are refused.
+    """
+    if name in SYSTEM_PROPERTIES:
+        raise ValueError(f"The Property<{name}> is used by system, input another please")
+    if not name.strip() or not value.strip():
+        raise ValueError("The name or value of property can not be null or blank string!")
+    for text in (name, value):
+        if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
+            raise ValueError(f"The Property<{name!r}> holds a separator, \\x01 or \\x02")

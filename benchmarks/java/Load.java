@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+
+/**
+ * One load on the official client, then exit: {@code Load NAMESRV TOPIC MODE [name=value ...]}.
+ *
+ * <p>Modes: sync, batch, async, drain, latency. Standard output carries one JSON object per line:
+ * {"event":"start"} and {"event":"end"} stand at the edges of the measured window (the harness
+ * reads the server's CPU time there), {"event":"result", ...} is the answer.
+ */
+public final class Load {
+    private static final int QUEUES = 8;
+    private static final long NO_LIMIT = Long.MAX_VALUE;
+
+    private final String namesrv;
+    private final String topic;
+    private final String[] options;
+    private final LongAdder sent = new LongAdder();
+    private final LongAdder failed = new LongAdder();
+    private final AtomicReference<String> firstError = new AtomicReference<>();
+    private volatile boolean running = true;
+
+    private Load(String namesrv, String topic, String[] options) {
+        this.namesrv = namesrv;
+        this.topic = topic;
+        this.options = options;
+    }
+
+    public static void main(String[] args) throws Exception {
+        if (args.length < 3) {
+            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|drain|latency [name=value ...]");
+            System.exit(2);
+        }
+        Load load = new Load(args[0], args[1], Arrays.copyOfRange(args, 3, args.length));
+        switch (args[2]) {
+            case "sync": load.sync(); break;
+            case "batch": load.batch(); break;
+            case "async": load.async(); break;
+            case "drain": load.drain(); break;
+            case "latency": load.latency(); break;
+            default:
+                System.err.println("no such mode: " + args[2]);
+                System.exit(2);
+        }
+        System.exit(0); // the client's shutdown waits for its timers; the harness need not
+    }
+
+    /** What a thread does again and again; answers how many messages it got through. */
+    private interface Step {
+        int run() throws Exception;
+    }
+
+    private void sync() throws Exception {
+        DefaultMQProducer producer = producer();
+        byte[] body = body(option("bytes", 1024));
+        measureSends("sync", option("threads", 1), NO_LIMIT, () -> {
+            SendResult result = producer.send(new Message(topic, body));
+            return result.getSendStatus() == SendStatus.SEND_OK ? 1 : 0;
+        });
+    }
+
+    private void batch() throws Exception {
+        DefaultMQProducer producer = producer();
+        measureSends("batch", option("threads", 4), NO_LIMIT, batchStep(producer));
+    }
+
+    private Step batchStep(DefaultMQProducer producer) {
+        int count = option("batch", 32);
+        byte[] body = body(option("bytes", 128));
+        return () -> {
+            List<Message> messages = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                messages.add(new Message(topic, body));
+            }
+            SendResult result = producer.send(messages);
+            return result.getSendStatus() == SendStatus.SEND_OK ? count : 0;
+        };
+    }
+
+    private void async() throws Exception {
+        DefaultMQProducer producer = producer();
+        byte[] body = body(option("bytes", 1024));
+        Semaphore inFlight = new Semaphore(option("in-flight", 512));
+        SendCallback callback = new SendCallback() {
+            @Override
+            public void onSuccess(SendResult result) {
+                inFlight.release();
+                if (result.getSendStatus() == SendStatus.SEND_OK) {
+                    sent.increment();
+                } else {
+                    failed.increment();
+                }
+            }
+
+            @Override
+            public void onException(Throwable error) {
+                inFlight.release();
+                failed(error);
+            }
+        };
+        measureSends("async", option("threads", 2), NO_LIMIT, () -> {
+            inFlight.acquire();
+            producer.send(new Message(topic, body), callback);
+            return 0; // the callback counts
+        });
+    }
+
+    /** Fills the topic with small batched messages, then counts what one push consumer takes. */
+    private void drain() throws Exception {
+        long backlog = option("messages", 1_000_000);
+        DefaultMQProducer producer = producer();
+        long fillStart = System.nanoTime();
+        runThreads(4, backlog, batchStep(producer)).await();
+        double fillSeconds = (System.nanoTime() - fillStart) / 1e9;
+        producer.shutdown();
+        long total = sent.sum();
+        long skipped = total / 5; // the first fifth warms both sides up
+        AtomicLong taken = new AtomicLong();
+        CountDownLatch warm = new CountDownLatch(1);
+        CountDownLatch done = new CountDownLatch(1);
+        DefaultMQPushConsumer consumer = consumer((messages, context) -> {
+            long after = taken.addAndGet(messages.size());
+            if (after >= skipped) {
+                warm.countDown();
+            }
+            if (after >= total) {
+                done.countDown();
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.setConsumeMessageBatchMaxSize(option("consume-batch", 32));
+        consumer.start();
+        warm.await(60, TimeUnit.SECONDS);
+        long first = taken.get();
+        long start = System.nanoTime();
+        event("start");
+        boolean whole = done.await(120, TimeUnit.SECONDS);
+        long nanos = System.nanoTime() - start;
+        event("end");
+        if (!whole) {
+            failed(new IllegalStateException("drained only " + taken.get() + " of " + total));
+        }
+        result("drain", taken.get() - first, nanos, new long[0],
+            String.format(Locale.ROOT, ",\"fill_rate\":%.1f", total / fillSeconds));
+    }
+
+    /** Sends at a low, even rate and times each message from before send() to the listener. */
+    private void latency() throws Exception {
+        int rate = option("rate", 100);
+        int warmUp = rate * option("warmup-ms", 5000) / 1000;
+        int count = warmUp + rate * option("window-ms", 8000) / 1000;
+        long[] sentAt = new long[count];
+        long[] latency = new long[count];
+        CountDownLatch arrived = new CountDownLatch(count);
+        DefaultMQProducer producer = producer();
+        producer.send(new Message(topic, "first".getBytes(StandardCharsets.UTF_8))); // makes the topic
+        DefaultMQPushConsumer consumer = consumer((messages, context) -> {
+            long now = System.nanoTime();
+            messages.forEach(message -> {
+                String key = message.getUserProperty("n");
+                if (key != null) {
+                    int n = Integer.parseInt(key);
+                    latency[n] = now - sentAt[n];
+                    arrived.countDown();
+                }
+            });
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        Thread.sleep(2000); // assignment of the queues settles
+        byte[] body = body(option("bytes", 1024));
+        long origin = System.nanoTime();
+        for (int n = 0; n < count; n++) {
+            sleepUntil(origin + n * 1_000_000_000L / rate);
+            if (n == warmUp) {
+                event("start");
+            }
+            Message message = new Message(topic, body);
+            message.putUserProperty("n", Integer.toString(n));
+            sentAt[n] = System.nanoTime();
+            producer.send(message);
+        }
+        boolean whole = arrived.await(10, TimeUnit.SECONDS);
+        long nanos = System.nanoTime() - origin - warmUp * 1_000_000_000L / rate;
+        event("end");
+        if (!whole) {
+            failed(new IllegalStateException(arrived.getCount() + " messages never arrived"));
+        }
+        result("latency", count - warmUp, nanos, Arrays.copyOfRange(latency, warmUp, count), "");
+    }
+
+    private void measureSends(String mode, int threads, long limit, Step step) throws Exception {
+        runThreads(threads, limit, step);
+        Thread.sleep(option("warmup-ms", 5000));
+        long before = sent.sum();
+        long start = System.nanoTime();
+        event("start");
+        Thread.sleep(option("window-ms", 8000));
+        long after = sent.sum();
+        long nanos = System.nanoTime() - start;
+        event("end");
+        running = false;
+        result(mode, after - before, nanos, new long[0], ",\"threads\":" + threads);
+    }
+
+    /** Starts the threads; the latch opens when all have ended: told to, or at the limit. */
+    private CountDownLatch runThreads(int threads, long limit, Step step) {
+        CountDownLatch ended = new CountDownLatch(threads);
+        for (int i = 0; i < threads; i++) {
+            Thread thread = new Thread(() -> {
+                while (running && sent.sum() < limit) {
+                    try {
+                        sent.add(step.run());
+                    } catch (Exception error) {
+                        failed(error);
+                    }
+                }
+                ended.countDown();
+            });
+            thread.setDaemon(true);
+            thread.start();
+        }
+        return ended;
+    }
+
+    private DefaultMQProducer producer() throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("bench-producer");
+        producer.setNamesrvAddr(namesrv);
+        producer.setDefaultTopicQueueNums(QUEUES);
+        producer.start();
+        return producer;
+    }
+
+    private DefaultMQPushConsumer consumer(MessageListenerConcurrently listener) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("bench-consumer-" + topic);
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener(listener);
+        return consumer;
+    }
+
+    private int option(String name, int otherwise) {
+        for (String option : options) {
+            if (option.startsWith(name + "=")) {
+                return Integer.parseInt(option.substring(name.length() + 1));
+            }
+        }
+        return otherwise;
+    }
+
+    private void failed(Throwable error) {
+        failed.increment();
+        firstError.compareAndSet(null, error.toString());
+    }
+
+    private static byte[] body(int bytes) {
+        byte[] body = new byte[bytes];
+        Arrays.fill(body, (byte) 'x');
+        return body;
+    }
+
+    private static void sleepUntil(long nanoTime) throws InterruptedException {
+        long left = nanoTime - System.nanoTime();
+        if (left > 0) {
+            TimeUnit.NANOSECONDS.sleep(left);
+        }
+    }
+
+    private static void event(String name) {
+        System.out.println("{\"event\":\"" + name + "\"}");
+        System.out.flush();
+    }
+
+    private void result(String mode, long messages, long nanos, long[] latencies, String more) {
+        Arrays.sort(latencies);
+        String error = firstError.get();
+        System.out.println(String.format(Locale.ROOT,
+            "{\"event\":\"result\",\"mode\":\"%s\",\"messages\":%d,\"seconds\":%.4f,\"rate\":%.1f,"
+                + "\"failed\":%d,\"error\":%s,\"p50_ms\":%s,\"p99_ms\":%s%s}",
+            mode, messages, nanos / 1e9, messages * 1e9 / nanos, failed.sum(),
+            error == null ? "null" : "\"" + error.replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\"",
+            percentile(latencies, 50), percentile(latencies, 99), more));
+        System.out.flush();
+    }
+
+    private static String percentile(long[] sorted, int percent) {
+        if (sorted.length == 0) {
+            return "null";
+        }
+        int index = Math.min(sorted.length - 1, sorted.length * percent / 100);
+        return String.format(Locale.ROOT, "%.3f", sorted[index] / 1e6);
+    }
+}

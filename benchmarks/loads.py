@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one load of the official Java client against running servers and measures both."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import official, proc
+from benchmarks.servers import Servers
+
+DEADLINE_S: Final = 240.0
+MAX_FAILED_SHARE: Final = 0.01
+
+
+class LoadError(Exception):
+    """The load program failed, or some of its messages did; the message says how."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One kind of load: a mode of Load.java and its options."""
+
+    name: str
+    mode: str
+    title: str
+    options: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How long a load warms up and how long it counts; the drain is bounded by messages."""
+
+    warm_up_ms: int
+    window_ms: int
+    drain_messages: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one run of a load measured over its window."""
+
+    load: str
+    rate: float
+    """Messages per second."""
+    p50_ms: float | None
+    p99_ms: float | None
+    broker_cpu_us: float
+    """Broker CPU time per message, all threads."""
+    client_cpu_us: float
+    anonymous_bytes: int
+    """Anonymous memory of name server and broker at the end of the window."""
+    failed: int
+    """Sends that were refused, warm-up included; more than a few end the run."""
+    others_cores: float
+    """CPU that processes outside the benchmark took: how far to trust this sample."""
+
+
+LOADS: Final = (
+    Load("sync1", "sync", "sync, 1 thread", {"threads": 1}),
+    Load("sync16", "sync", "sync, 16 threads", {"threads": 16}),
+    Load("sync64", "sync", "sync, 64 threads", {"threads": 64}),
+    Load("async", "async", "async, 512 in flight", {"threads": 2, "in-flight": 512}),
+    Load("batch", "batch", "batch of 32 x 128 B", {"threads": 4}),
+    Load("drain", "drain", "drain by push consumer"),
+    Load("latency", "latency", "send to consume, 100 msg/s", {"rate": 100}),
+)
+
+
+@dataclass
+class _Meters:
+    """CPU seconds read at one edge of the window."""
+
+    broker: float
+    namesrv: float
+    client: float
+    machine: float
+
+    @classmethod
+    def read(cls, servers: Servers, client_pid: int) -> "_Meters":
+        return cls(
+            broker=proc.cpu_seconds(servers.broker_pid),
+            namesrv=proc.cpu_seconds(servers.namesrv_pid),
+            client=proc.cpu_seconds(client_pid),
+            machine=proc.machine_cpu_seconds(),
+        )
+
+
+def run(load: Load, servers: Servers, windows: Windows, home: Path) -> Sample:
+    """Runs the load to its end. Raises LoadError."""
+    command = _command(load, servers, windows, home)
+    with (home / f"load-{load.name}.log").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
+    overdue.start()
+    edges: dict[str, _Meters] = {}
+    result: dict[str, Any] | None = None
+    anonymous_bytes = 0
+    try:
+        for event in _events(process):
+            if event["event"] == "result":
+                result = event
+                continue
+            edges[event["event"]] = _Meters.read(servers, process.pid)
+            if event["event"] == "end":
+                anonymous_bytes = proc.anonymous_bytes(servers.broker_pid)
+                anonymous_bytes += proc.anonymous_bytes(servers.namesrv_pid)
+    finally:
+        overdue.cancel()
+        process.kill()
+        process.wait()
+    _check(load, result, home)
+    return _sample(load, result or {}, edges, anonymous_bytes)
+
+
+def _command(load: Load, servers: Servers, windows: Windows, home: Path) -> list[str]:
+    options = {
+        "warmup-ms": windows.warm_up_ms,
+        "window-ms": windows.window_ms,
+        "messages": windows.drain_messages,
+        **load.options,
+    }
+    return [
+        "java",
+        "-Xms512m",
+        "-Xmx1g",
+        f"-Drocketmq.client.logRoot={home}/client-logs",
+        "-Drocketmq.client.logLevel=WARN",
+        "-cp",
+        official.load_classpath(),
+        "Load",
+        servers.namesrv_address,
+        f"bench-{load.name}",
+        load.mode,
+        *(f"{name}={value}" for name, value in options.items()),
+    ]
+
+
+def _events(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+    """The JSON lines; the client logs a line of its own now and then."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith('{"event"'):
+            yield json.loads(line)
+
+
+def _check(load: Load, result: dict[str, Any] | None, home: Path) -> None:
+    if result is None:
+        said = (home / f"load-{load.name}.log").read_text(errors="replace")[-2000:]
+        raise LoadError(f"the load {load.name} ended without a result; it said:\n{said}")
+    # A loaded broker may answer a few sends with SYSTEM_BUSY; more than that is no measurement.
+    if result["failed"] > result["messages"] * MAX_FAILED_SHARE:
+        raise LoadError(
+            f"{result['failed']} sends of {load.name} failed, {result['messages']} got through; "
+            f"the first: {result['error']}"
+        )
+    if not result["messages"]:
+        raise LoadError(f"the load {load.name} got no message through")
+
+
+def _sample(
+    load: Load, result: dict[str, Any], edges: dict[str, _Meters], anonymous_bytes: int
+) -> Sample:
+    start, end = edges["start"], edges["end"]
+    broker, client = end.broker - start.broker, end.client - start.client
+    others = end.machine - start.machine - broker - client - (end.namesrv - start.namesrv)
+    return Sample(
+        load=load.name,
+        rate=result["rate"],
+        p50_ms=result["p50_ms"],
+        p99_ms=result["p99_ms"],
+        broker_cpu_us=broker / result["messages"] * 1e6,
+        client_cpu_us=client / result["messages"] * 1e6,
+        anonymous_bytes=anonymous_bytes,
+        failed=result["failed"],
+        others_cores=max(0.0, others / result["seconds"]),
+    )

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The original's side of the comparison: class paths of its jars, and the compiled load program."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from compat_tests import jars
+
+RELEASE: Final = "4.9.7"
+SOURCE: Final = Path(__file__).parent / "java" / "Load.java"
+
+
+class LoadNotCompiled(Exception):
+    """javac is missing or refused Load.java; the message carries what it said."""
+
+
+def server_classpath() -> str:
+    """Name server and broker. Raises compat_tests.jars.JarsUnavailable."""
+    return f"{jars.resolve(RELEASE, 'server')}/*"
+
+
+@cache
+def load_classpath() -> str:
+    """The load program, compiled when its source is newer, and the client's jars.
+
+    Raises LoadNotCompiled, compat_tests.jars.JarsUnavailable.
+    """
+    client = f"{jars.resolve(RELEASE, 'client')}/*"
+    classes = jars.cache_root() / "bench" / RELEASE
+    compiled = classes / "Load.class"
+    if not compiled.exists() or compiled.stat().st_mtime < SOURCE.stat().st_mtime:
+        classes.mkdir(parents=True, exist_ok=True)
+        _compile(client, classes)
+    return f"{classes}:{client}"
+
+
+def _compile(classpath: str, classes: Path) -> None:
+    command = ["javac", "-Xlint:all", "-cp", classpath, "-d", str(classes), str(SOURCE)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise LoadNotCompiled("javac, which compiles the load program, is not installed") from error
+    if done.returncode:
+        raise LoadNotCompiled(f"javac refused {SOURCE.name}:\n{done.stderr}")

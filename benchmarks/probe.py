@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a server whether it is there, over a raw socket: the same question for both sides."""
+
+import socket
+import time
+from typing import Final
+
+from benchmarks import frames
+
+TIMEOUT_S: Final = 1.0
+TOPIC: Final = "bench-probe"
+
+
+def accepts_connections(port: int) -> bool:
+    """Whether anyone listens on the loopback port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S):
+            return True
+    except OSError:
+        return False
+
+
+def accepts_send(port: int) -> bool:
+    """Whether the broker stores a message now: one send, answered with SUCCESS."""
+    message = frames.send_message_v2(
+        TOPIC, 0, b"probe", opaque=1, now_ms=time.time_ns() // 1_000_000, process=0
+    )
+    try:
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
+            connection.sendall(message)
+            return _first_code(connection) == frames.SUCCESS
+    except OSError:
+        return False
+
+
+def _first_code(connection: socket.socket) -> int | None:
+    received = b""
+    while chunk := connection.recv(65536):
+        received += chunk
+        answers, _ = frames.split(received)
+        if answers:
+            code: int = answers[0][0]["code"]
+            return code
+    return None

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From samples to medians, ratios and verdicts; as a table, as JSON, as a plot. Pure but `plot`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.loads import LOADS, Sample
+
+
+@dataclass(frozen=True)
+class Round:
+    """One side's turn: its start, its memory at rest, and the loads that ran on it."""
+
+    side: str
+    start_seconds: float
+    idle_bytes: int
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the ratio ours / original must reach, and what our own value may not exceed."""
+
+    min_ratio: float | None = None
+    max_ratio: float | None = None
+    max_value: float | None = None
+
+    def __str__(self) -> str:
+        bounds = (("<= {:g}", self.max_value), (">= {:g}x", self.min_ratio))
+        parts = [
+            form.format(bound)
+            for form, bound in (*bounds, ("<= {:g}x", self.max_ratio))
+            if bound is not None
+        ]
+        return ", ".join(parts)
+
+    def met(self, ours: float, ratio: float) -> bool:
+        """Whether every bound that is set holds."""
+        return (
+            (self.min_ratio is None or ratio >= self.min_ratio)
+            and (self.max_ratio is None or ratio <= self.max_ratio)
+            and (self.max_value is None or ours <= self.max_value)
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    metric: str
+    unit: str
+    higher_is_better: bool
+    ours: float | None
+    original: float | None
+    goal: Goal | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours / original; None when a side was not measured."""
+        if self.ours is None or not self.original:
+            return None
+        return self.ours / self.original
+
+    @property
+    def verdict(self) -> str:
+        """`met` or `missed`; empty where there is no goal or nothing to compare."""
+        if self.goal is None or self.ours is None or self.ratio is None:
+            return ""
+        return "met" if self.goal.met(self.ours, self.ratio) else "missed"
+
+
+RATE_GOALS: Final = {
+    "sync1": Goal(min_ratio=1.2),
+    "sync64": Goal(min_ratio=1.2),
+    "async": Goal(min_ratio=1.2),
+    "drain": Goal(min_ratio=0.8),
+}
+CPU_GOALS: Final = {"sync64": Goal(max_value=15.0, max_ratio=1.0)}
+START_GOAL: Final = Goal(max_ratio=0.5)
+IDLE_MEMORY_GOAL: Final = Goal(max_ratio=0.25)
+MEBIBYTE: Final = 1 << 20
+
+
+def rows(rounds: Sequence[Round]) -> list[Row]:
+    """All metrics that at least one side has a value for, each the median over its rounds."""
+    table = []
+    for load in LOADS:
+        if load.mode != "latency":
+            table.append(_load_row(rounds, load.name, load.title, "msg/s", "rate"))
+    for percentile in ("p50_ms", "p99_ms"):
+        title = f"send to consume at 100 msg/s, {percentile.removesuffix('_ms')}"
+        table.append(_load_row(rounds, "latency", title, "ms", percentile))
+    for load in LOADS:
+        if load.mode != "latency":
+            title = f"broker CPU a message, {load.title}"
+            table.append(_load_row(rounds, load.name, title, "us", "broker_cpu_us"))
+    table.append(
+        _row(
+            "start to first accepted send",
+            "s",
+            False,
+            START_GOAL,
+            _medians(rounds, lambda turn: [turn.start_seconds]),
+        )
+    )
+    table.append(
+        _row(
+            "anonymous memory, idle",
+            "MiB",
+            False,
+            IDLE_MEMORY_GOAL,
+            _medians(rounds, lambda turn: [turn.idle_bytes / MEBIBYTE]),
+        )
+    )
+    table.append(
+        _row(
+            "anonymous memory, under load", "MiB", False, None, _medians(rounds, _loaded_mebibytes)
+        )
+    )
+    return [row for row in table if row.ours is not None or row.original is not None]
+
+
+def _load_row(rounds: Sequence[Round], load: str, title: str, unit: str, field: str) -> Row:
+    goals = {"rate": RATE_GOALS, "broker_cpu_us": CPU_GOALS}.get(field, {})
+
+    def values(turn: Round) -> list[float]:
+        of_load = (sample for sample in turn.samples if sample.load == load)
+        return [getattr(sample, field) for sample in of_load]
+
+    return _row(title, unit, field == "rate", goals.get(load), _medians(rounds, values))
+
+
+def _row(
+    metric: str,
+    unit: str,
+    higher_is_better: bool,
+    goal: Goal | None,
+    medians: dict[str, float | None],
+) -> Row:
+    return Row(metric, unit, higher_is_better, medians["ours"], medians["original"], goal)
+
+
+def _loaded_mebibytes(turn: Round) -> list[float]:
+    """The most that any load of the turn left behind."""
+    return [max(sample.anonymous_bytes for sample in turn.samples) / MEBIBYTE] * bool(turn.samples)
+
+
+def _medians(
+    rounds: Iterable[Round], values: Callable[[Round], list[float]]
+) -> dict[str, float | None]:
+    found: dict[str, list[float]] = {"ours": [], "original": []}
+    for turn in rounds:
+        found[turn.side].extend(values(turn))
+    return {side: median(of_side) if of_side else None for side, of_side in found.items()}
+
+
+def table(of_rows: Sequence[Row]) -> str:
+    """The rows as fixed-width text."""
+    head = ("metric", "", "ours", "original", "ratio", "goal", "")
+    cells = [head, *(_cells(row) for row in of_rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    lines = []
+    for line in cells:
+        padded = [
+            cell.rjust(width) if 2 <= column <= 4 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    lines.insert(1, "-" * max(len(line) for line in lines))
+    return "\n".join(lines)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    ratio = "-" if row.ratio is None else f"{row.ratio:.2f}x"
+    goal = "" if row.goal is None else str(row.goal)
+    return (
+        row.metric,
+        row.unit,
+        _number(row.ours),
+        _number(row.original),
+        ratio,
+        goal,
+        row.verdict,
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def as_json(rounds: Sequence[Round], machine: dict[str, Any]) -> dict[str, Any]:
+    """Everything measured: the rows, and below them each round as it was."""
+    return {
+        "machine": machine,
+        "rows": [
+            {
+                "metric": row.metric,
+                "unit": row.unit,
+                "ours": row.ours,
+                "original": row.original,
+                "ratio": row.ratio,
+                "goal": None if row.goal is None else str(row.goal),
+                "verdict": row.verdict or None,
+            }
+            for row in rows(rounds)
+        ],
+        "rounds": [asdict(turn) for turn in rounds],
+    }
+
+
+def plot(of_rows: Sequence[Row], file: Path) -> bool:
+    """Bars of how many times better ours is, with the goals as marks.
+
+    Answers whether there was a ratio to draw; where there is none an earlier file is removed.
+    """
+    from matplotlib.figure import Figure
+
+    drawn = [row for row in reversed(of_rows) if row.ratio is not None]
+    if not drawn:
+        file.unlink(missing_ok=True)
+        return False
+    figure = Figure(figsize=(9, 0.42 * len(drawn) + 1.4), layout="constrained")
+    axes = figure.subplots()
+    for height, row in enumerate(drawn):
+        color = {"met": "tab:green", "missed": "tab:red"}.get(row.verdict, "tab:gray")
+        times = _times_better(row, row.ratio)
+        axes.barh(height, times - 1, left=1, color=color, height=0.6)
+        if row.goal and (bound := row.goal.min_ratio or row.goal.max_ratio):
+            axes.plot([_times_better(row, bound)] * 2, [height - 0.4, height + 0.4], "k", lw=2)
+        axes.annotate(
+            f" {times:.2f} ",
+            (times, height),
+            va="center",
+            ha="left" if times >= 1 else "right",
+            fontsize=8,
+        )
+    axes.axvline(1, color="black", lw=0.8)
+    axes.set_xscale("log")
+    axes.margins(x=0.15)
+    axes.set_yticks(range(len(drawn)), [row.metric for row in drawn], fontsize=8)
+    axes.set_xlabel("times better than the original (log scale); black marks: goals")
+    figure.savefig(file, dpi=120)
+    return True
+
+
+def _times_better(row: Row, ratio: float | None) -> float:
+    ratio = ratio or 1.0
+    return ratio if row.higher_is_better else 1 / ratio

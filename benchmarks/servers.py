@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts and stops a name server with one broker: ours, or the original's 4.9.7 jars.
+
+Both get the same two .conf files, fresh store directories below one home directory, and free
+loopback ports. Everything that was started is stopped, whatever happens in between.
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Literal
+
+from benchmarks import official, probe
+
+Side = Literal["ours", "original"]
+
+START_DEADLINE_S: Final = 60.0
+STOP_DEADLINE_S: Final = 20.0
+NAMESRV_MAIN: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
+BROKER_MAIN: Final = "org.apache.rocketmq.broker.BrokerStartup"
+# What the original's Java 8 code needs from a Java 17 runtime.
+JAVA_OPENS: Final = (
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
+# A heap fit for the loads; the original's own scripts ask for 8 GiB, touched at the start.
+NAMESRV_HEAP: Final = ("-Xms256m", "-Xmx256m")
+BROKER_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
+
+_BROKER_CONF = """\
+brokerClusterName=DefaultCluster
+brokerName=broker-a
+brokerId=0
+brokerIP1=127.0.0.1
+namesrvAddr=127.0.0.1:{namesrv_port}
+listenPort={broker_port}
+storePathRootDir={home}/store
+storePathCommitLog={home}/store/commitlog
+flushDiskType=ASYNC_FLUSH
+autoCreateTopicEnable=true
+"""
+_NAMESRV_CONF = """\
+listenPort={namesrv_port}
+kvConfigPath={home}/kvConfig.json
+configStorePath={home}/namesrv.properties
+"""
+_LOGBACK = """\
+<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{file}</file>
+    <encoder><pattern>%d %p %t %c{{0}} - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="file"/></root>
+</configuration>
+"""
+
+
+class ServerError(Exception):
+    """A server did not start or died; the message says which one and shows its last lines."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A running pair, and how long the broker took from its start to the first accepted send."""
+
+    side: Side
+    namesrv_pid: int
+    broker_pid: int
+    namesrv_address: str
+    broker_port: int
+    start_seconds: float
+
+    def __str__(self) -> str:
+        seconds = f"{self.start_seconds:.2f} s"
+        return f"broker {self.broker_pid}, first accepted send {seconds} after its start"
+
+
+@contextlib.contextmanager
+def running(side: Side, home: Path, *, profile: Path | None = None) -> Iterator[Servers]:
+    """Name server and broker on free ports, stopped and their store removed at the end.
+
+    With `profile` our broker runs under cProfile and leaves its statistics in that file.
+    Raises ServerError.
+    """
+    shutil.rmtree(home, ignore_errors=True)
+    (home / "conf").mkdir(parents=True)
+    namesrv_port, broker_port = _free_ports()
+    _write_configuration(home, namesrv_port, broker_port)
+    namesrv_command, broker_command = _commands(side, home, profile)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, home / "store", ignore_errors=True)
+        namesrv = stack.enter_context(_process("name server", namesrv_command, home))
+        _wait_for_namesrv(namesrv, namesrv_port, home)
+        started = time.monotonic()
+        broker = stack.enter_context(_process("broker", broker_command, home))
+        start_seconds = _wait_for_broker(broker, broker_port, home, started)
+        yield Servers(
+            side=side,
+            namesrv_pid=namesrv.pid,
+            broker_pid=broker.pid,
+            namesrv_address=f"127.0.0.1:{namesrv_port}",
+            broker_port=broker_port,
+            start_seconds=start_seconds,
+        )
+
+
+def _commands(side: Side, home: Path, profile: Path | None) -> tuple[list[str], list[str]]:
+    namesrv_arguments = ["-c", str(home / "namesrv.conf")]
+    broker_arguments = ["-c", str(home / "broker.conf")]
+    if side == "original":
+        java = [*JAVA_OPENS, f"-Duser.home={home}", "-cp", official.server_classpath()]
+        return (
+            ["java", *NAMESRV_HEAP, *java, NAMESRV_MAIN, *namesrv_arguments],
+            ["java", *BROKER_HEAP, *java, BROKER_MAIN, *broker_arguments],
+        )
+    scripts = Path(sys.executable).parent
+    profiler = [sys.executable, "-m", "cProfile", "-o", str(profile)] if profile else []
+    return (
+        [str(scripts / "mqnamesrv"), *namesrv_arguments],
+        [*profiler, str(scripts / "mqbroker"), *broker_arguments],
+    )
+
+
+def _write_configuration(home: Path, namesrv_port: int, broker_port: int) -> None:
+    values = {"home": home, "namesrv_port": namesrv_port, "broker_port": broker_port}
+    (home / "namesrv.conf").write_text(_NAMESRV_CONF.format(**values))
+    (home / "broker.conf").write_text(_BROKER_CONF.format(**values))
+    for name in ("namesrv", "broker"):
+        logback = _LOGBACK.format(file=home / f"{name}-app.log")
+        (home / "conf" / f"logback_{name}.xml").write_text(logback)
+
+
+@contextlib.contextmanager
+def _process(name: str, command: list[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "ROCKETMQ_HOME": str(home)}
+    with _log_file(home, name).open("wb") as log:
+        process = _spawn(name, command, environment, log, home)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _spawn(
+    name: str, command: list[str], environment: dict[str, str], log: IO[bytes], home: Path
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=home
+        )
+    except FileNotFoundError as error:
+        raise ServerError(f"cannot start the {name}: no command {command[0]!r}") from error
+
+
+def _wait_for_namesrv(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not probe.accepts_connections(port):
+        _check_alive("name server", process, home, deadline)
+        time.sleep(0.02)
+
+
+def _wait_for_broker(
+    process: subprocess.Popen[bytes], port: int, home: Path, started: float
+) -> float:
+    while not probe.accepts_send(port):
+        _check_alive("broker", process, home, started + START_DEADLINE_S)
+        time.sleep(0.005)
+    return time.monotonic() - started
+
+
+def _check_alive(name: str, process: subprocess.Popen[bytes], home: Path, deadline: float) -> None:
+    code = process.poll()
+    if code is None and time.monotonic() < deadline:
+        return
+    what = "is not ready in time" if code is None else f"ended with code {code}"
+    raise ServerError(f"the {name} {what}; its last lines:\n{_last_lines(_log_file(home, name))}")
+
+
+def _log_file(home: Path, name: str) -> Path:
+    return home / f"{name.replace(' ', '-')}.log"
+
+
+def _last_lines(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+
+
+def _free_ports() -> tuple[int, int]:
+    """A name server port, and a broker port whose fast (-2) and HA (+1) ports are free too."""
+    for _ in range(100):
+        with contextlib.ExitStack() as stack:
+            namesrv_port = _bind(stack, 0)
+            broker_port = _bind(stack, 0)
+            try:
+                _bind(stack, broker_port - 2)
+                _bind(stack, broker_port + 1)
+            except OSError:
+                continue
+            return namesrv_port, broker_port
+    raise ServerError("no free ports on the loopback interface")
+
+
+def _bind(stack: contextlib.ExitStack, port: int) -> int:
+    listener = stack.enter_context(socket.socket())
+    listener.bind(("127.0.0.1", port))
+    bound: int = listener.getsockname()[1]
+    return bound

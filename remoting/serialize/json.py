@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON command headers, and JSON bodies as fastjson writes and reads them.
+
+What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`, and
+one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies are
+written here as the original writes them, and read by a scanner of our own; plain JSON, which nearly
+everything is, goes through orjson alone. Counterpart of RemotingSerializable and of the JSON half of
+RemotingCommand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from typing import Any, Final
+
+import orjson
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.errors import FrameError, HeaderError
+from txrocketmq.remoting.message.message import MessageQueue
+
+MAX_JSON_BYTES: Final = 64 * 1024 * 1024
+"""Largest text that `decode_body` takes; a frame is at most 16 MiB, a configuration file may be more."""
+MAX_DEPTH: Final = 64
+"""Deepest nesting that the tolerant scanner follows."""
+MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
+"""Largest command header for which the tolerant scanner is tried."""
+
+_MAX_DIGITS: Final = 40
+_INT_MIN: Final = -(2**31)
+_INT_MAX: Final = 2**31 - 1
+_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
+
+
+class JsonError(HeaderError):
+    """Text that is no JSON, not even fastjson's; `position` counts characters from 0."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"no JSON at character {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+# ------------------------------------------------------------------------------------------ headers
+
+
+def encode_header(command: RemotingCommand) -> bytes:
+    """A command's header; members that are None are left out, as fastjson does."""
+    fields: dict[str, Any] = {"code": command.code}
+    if command.ext_fields is not None:
+        fields["extFields"] = command.ext_fields
+    fields["flag"] = command.flag
+    if command.language is not None:
+        fields["language"] = command.language
+    fields["opaque"] = command.opaque
+    if command.remark is not None:
+        fields["remark"] = command.remark
+    fields["serializeTypeCurrentRPC"] = "JSON"
+    fields["version"] = command.version
+    try:
+        return orjson.dumps(fields)
+    except TypeError:  # a text that is no Unicode, a mapping that is no dict
+        return encode_body(fields)
+
+
+def decode_header(header: bytes) -> RemotingCommand:
+    """The command of a header, its body empty. Raises FrameError for whatever is no header."""
+    try:
+        fields = orjson.loads(header)
+    except orjson.JSONDecodeError:
+        fields = _lenient_header(header)
+    if type(fields) is not dict:
+        raise FrameError(f"the JSON header is no object: {_excerpt(header)}")
+    get = fields.get
+    code, flag, opaque, version = get("code"), get("flag"), get("opaque"), get("version")
+    if not (
+        type(code) is type(flag) is type(opaque) is type(version) is int
+        and _INT_MIN <= code <= _INT_MAX
+        and _INT_MIN <= flag <= _INT_MAX
+        and _INT_MIN <= opaque <= _INT_MAX
+        and _INT_MIN <= version <= _INT_MAX
+    ):
+        code, flag = _number(fields, "code"), _number(fields, "flag")
+        opaque, version = _number(fields, "opaque"), _number(fields, "version")
+    ext_fields = get("extFields")
+    if ext_fields is not None:
+        try:
+            "".join(ext_fields.values())  # the cheapest test that all of them are texts
+        except (TypeError, AttributeError):
+            ext_fields = _texts(ext_fields)
+    return RemotingCommand(
+        code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(get("language", "JAVA")),
+        version,
+    )  # fmt: skip
+
+
+def _lenient_header(header: bytes) -> Any:
+    if len(header) > MAX_LENIENT_HEADER_BYTES:
+        raise FrameError(f"a header of {len(header)} bytes is no JSON: {_excerpt(header)}")
+    try:
+        return _scan(header)
+    except JsonError as error:
+        raise FrameError(f"the JSON header is broken: {error}") from None
+
+
+def _number(fields: dict[str, Any], name: str) -> int:
+    """A number of the header as fastjson casts it: absent is 0, digits in a text are a number."""
+    value = fields.get(name, 0)
+    if value is None:
+        return 0
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value):
+        value = int(value)
+    if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
+        raise FrameError(f"{name} of the JSON header is no int: {value!r:.80}")
+    return value
+
+
+def _texts(ext_fields: Any) -> dict[str, str]:
+    if not isinstance(ext_fields, dict):
+        raise FrameError(f"extFields of the JSON header is no object: {ext_fields!r:.80}")
+    return {
+        str(name): text for name, value in ext_fields.items() if (text := _text(value)) is not None
+    }
+
+
+def _text(value: Any) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, (bool, dict, list)):
+        return encode_body(value).decode()
+    return str(value)
+
+
+def _excerpt(header: bytes) -> str:
+    return repr(header[:80])
+
+
+# ------------------------------------------------------------------------------------------- bodies
+
+
+def decode_body(data: bytes | bytearray | memoryview, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
+    """The value of a JSON body, or of what fastjson takes for JSON.
+
+    Bare numbers as keys become ints, quoted ones stay texts. A bare object as key becomes a
+    MessageQueue when it has that shape, else a tuple of its sorted items. Single quotes, unquoted
+    names, control characters in texts and bytes that are no UTF-8 (read as U+FFFD) pass.
+
+    Raises JsonError, with the position, for anything else, and for what exceeds the limits.
+    """
+    if len(data) > max_bytes:
+        raise JsonError(max_bytes, f"{len(data)} bytes are more than the limit of {max_bytes}")
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return _scan(data)
+
+
+def encode_body(value: Any) -> bytes:
+    """A JSON body as fastjson writes it: compact, members that are None left out.
+
+    Keys that are numbers are written bare, and so are message queues, as objects. An object with a
+    method `to_json` is what that returns, a set a sorted list, an enum member its name unless it is
+    a number or a text. Raises TypeError for what JSON does not know.
+    """
+    prepared = _prepared(value)
+    try:
+        return orjson.dumps(prepared)
+    except TypeError:  # a key that is no text, a text that is no Unicode, more than 64 bits
+        return "".join(_pieces(prepared, _bare_key)).encode("utf-8", "replace")
+
+
+def encode_standard_body(value: Any) -> bytes:
+    """As `encode_body`, but strict JSON: numbers as keys are quoted, and every map is sorted.
+
+    This is what GET_ROUTEINFO_BY_TOPIC answers with to clients that say they need it.
+    """
+    prepared = _prepared(value)
+    try:
+        return orjson.dumps(prepared, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return "".join(_pieces(prepared, _quoted_key)).encode("utf-8", "replace")
+
+
+def encode_pretty(value: Any) -> bytes:
+    """A configuration file as 5.4 writes it: indented by tabs, numbers as keys bare."""
+    return "".join(_pretty_pieces(_prepared(value), 0)).encode("utf-8", "replace")
+
+
+def _prepared(value: Any) -> Any:
+    """Dicts, lists and plain values only; without members that are None."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {
+            name: member if type(member) in _PLAIN else _prepared(member)
+            for name, member in value.items()
+            if member is not None
+        }
+    if kind is list or kind is tuple:
+        return [item if type(item) in _PLAIN else _prepared(item) for item in value]
+    if kind is MessageQueue:
+        return _queue_object(value)
+    to_json = getattr(value, "to_json", None)
+    if to_json is not None:
+        return _prepared(to_json())
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Mapping):
+        return _prepared(dict(value))
+    if isinstance(value, AbstractSet):
+        return _prepared(sorted(value))
+    raise TypeError(f"{kind.__name__} cannot be written as JSON: {value!r:.80}")
+
+
+def _queue_object(queue: MessageQueue) -> dict[str, Any]:
+    return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
+
+
+def _pieces(value: Any, key: Any) -> Iterator[str]:
+    if type(value) is dict:
+        before = "{"
+        for name, member in value.items():
+            yield before
+            yield key(name)
+            yield ":"
+            yield from _pieces(member, key)
+            before = ","
+        yield "{}" if before == "{" else "}"
+    elif type(value) is list:
+        before = "["
+        for item in value:
+            yield before
+            yield from _pieces(item, key)
+            before = ","
+        yield "[]" if before == "[" else "]"
+    else:
+        yield _scalar(value)
+
+
+def _pretty_pieces(value: Any, depth: int) -> Iterator[str]:
+    """In fastjson2's form: lists of plain values on one line, an empty map on three."""
+    indent = "\n" + "\t" * depth
+    if type(value) is dict:
+        before = "{"
+        for name, member in value.items():
+            yield f"{before}{indent}\t{_bare_key(name)}:"
+            yield from _pretty_pieces(member, depth + 1)
+            before = ","
+        yield f"{{{indent}\t{indent}}}" if before == "{" else indent + "}"
+    elif type(value) is list and any(type(item) in (dict, list) for item in value):
+        before = "["
+        for item in value:
+            yield f"{before}{indent}\t"
+            yield from _pretty_pieces(item, depth + 1)
+            before = ","
+        yield indent + "]"
+    else:
+        yield from _pieces(value, _bare_key)
+
+
+def _bare_key(name: Any) -> str:
+    if isinstance(name, str):
+        return _scalar(name)
+    if isinstance(name, bool):
+        return "true" if name else "false"
+    if isinstance(name, int):
+        return str(int(name))
+    if isinstance(name, MessageQueue):
+        return "".join(_pieces(_queue_object(name), _bare_key))
+    if isinstance(name, tuple):
+        return "".join(_pieces(_prepared(dict(name)), _bare_key))
+    raise TypeError(f"{type(name).__name__} cannot be a key of JSON: {name!r:.80}")
+
+
+def _quoted_key(name: Any) -> str:
+    text = _bare_key(name)
+    return text if text.startswith('"') else _scalar(text)
+
+
+def _scalar(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, str):  # lone surrogates, which Java writes as question marks
+            return orjson.dumps(value.encode("utf-8", "replace").decode()).decode()
+        raise
+
+
+# ------------------------------------------------------------------------------ the tolerant scanner
+
+_BLANKS = re.compile(r"[ \t\r\n]*+")
+_STRINGS = {
+    '"': re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
+    "'": re.compile(r"'([^'\\]*+(?:\\.[^'\\]*+)*+)'", re.DOTALL),
+}
+_NUMBER = re.compile(r"(-?[0-9]++)(\.[0-9]++)?([eE][+-]?[0-9]++)?")
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.]*+")
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)", re.DOTALL)
+_ESCAPED = {
+    "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    '"': '"', "'": "'", "\\": "\\", "/": "/", **{str(digit): chr(digit) for digit in range(8)},
+}  # fmt: skip
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def _scan(data: bytes | bytearray | memoryview) -> Any:
+    text = str(data, "utf-8", "replace")
+    value, at = _value(text, _skip_blanks(text, 0), 0)
+    at = _skip_blanks(text, at)
+    if at != len(text):
+        raise JsonError(at, f"more after the end: {text[at : at + 20]!r}")
+    return value
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
+    first = text[at : at + 1]
+    if first in _STRINGS:
+        return _string(text, at)
+    if first == "{":
+        return _object(text, at, depth + 1)
+    if first == "[":
+        return _array(text, at, depth + 1)
+    if match := _NUMBER.match(text, at):
+        return _numeral(match), match.end()
+    if (match := _NAME.match(text, at)) and match[0] in _WORDS:
+        return _WORDS[match[0]], match.end()
+    raise JsonError(at, f"a value is expected, not {text[at : at + 20]!r}")
+
+
+def _object(text: str, at: int, depth: int) -> tuple[dict[Any, Any], int]:
+    _check_depth(at, depth)
+    members: dict[Any, Any] = {}
+    at = _skip_blanks(text, at + 1)
+    if text.startswith("}", at):
+        return members, at + 1
+    while True:
+        name, at = _key(text, at, depth)
+        at = _skip_blanks(text, at)
+        if not text.startswith(":", at):
+            raise JsonError(at, f"a colon is expected, not {text[at : at + 20]!r}")
+        members[name], at = _value(text, _skip_blanks(text, at + 1), depth)
+        at = _skip_blanks(text, at)
+        if text.startswith("}", at):
+            return members, at + 1
+        at = _after_comma(text, at, "}")
+
+
+def _array(text: str, at: int, depth: int) -> tuple[list[Any], int]:
+    _check_depth(at, depth)
+    items: list[Any] = []
+    at = _skip_blanks(text, at + 1)
+    if text.startswith("]", at):
+        return items, at + 1
+    while True:
+        item, at = _value(text, at, depth)
+        items.append(item)
+        at = _skip_blanks(text, at)
+        if text.startswith("]", at):
+            return items, at + 1
+        at = _after_comma(text, at, "]")
+
+
+def _after_comma(text: str, at: int, end: str) -> int:
+    if not text.startswith(",", at):
+        raise JsonError(at, f"a comma or {end} is expected, not {text[at : at + 20]!r}")
+    return _skip_blanks(text, at + 1)
+
+
+def _check_depth(at: int, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise JsonError(at, f"nested deeper than {MAX_DEPTH}")
+
+
+def _key(text: str, at: int, depth: int) -> tuple[Hashable, int]:
+    first = text[at : at + 1]
+    if first in _STRINGS:
+        return _string(text, at)
+    if first == "{":
+        members, end = _object(text, at, depth + 1)
+        return _queue_or_items(members), end
+    if match := _NUMBER.match(text, at):
+        return _numeral(match), match.end()
+    if match := _NAME.match(text, at):
+        return match[0], match.end()
+    raise JsonError(at, f"a name is expected, not {text[at : at + 20]!r}")
+
+
+def _queue_or_items(members: dict[Any, Any]) -> Hashable:
+    if len(members) == 3:
+        topic, broker, queue_id = map(members.get, ("topic", "brokerName", "queueId"))
+        if isinstance(topic, str) and isinstance(broker, str) and type(queue_id) is int:
+            return MessageQueue(topic, broker, queue_id)
+    return _frozen(members)
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        items = ((name, _frozen(member)) for name, member in value.items())
+        return tuple(sorted(items, key=lambda item: str(item[0])))
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return value  # type: ignore[no-any-return]
+
+
+def _numeral(match: re.Match[str]) -> int | float:
+    if len(match[0]) > _MAX_DIGITS:
+        raise JsonError(match.start(), f"a number of {len(match[0])} characters")
+    return float(match[0]) if match[2] or match[3] else int(match[0])
+
+
+def _string(text: str, at: int) -> tuple[str, int]:
+    match = _STRINGS[text[at]].match(text, at)
+    if match is None:
+        raise JsonError(at, "the text has no end")
+    string = match[1]
+    if "\\" in string:
+        string = _ESCAPE.sub(lambda escape: _unescaped(escape, match.start(1)), string)
+        if _SURROGATE.search(string):
+            string = string.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return string, match.end()
+
+
+def _unescaped(escape: re.Match[str], start: int) -> str:
+    letters = escape[1]
+    if len(letters) > 1:
+        return chr(int(letters[1:], 16))
+    if letters not in _ESCAPED:
+        raise JsonError(start + escape.start(), f"unknown escape {escape[0]!r}")
+    return _ESCAPED[letters]

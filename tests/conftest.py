@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that tests of several packages use."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
+
+
+@pytest.fixture(scope="session")
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Of a version, "4.9.7" or "5.4.0": the directory with `clean`, `crashed`, `messages.jsonl`.
+
+    Unpacked once per session and shared: a test that writes copies what it needs.
+    """
+    unpacked: dict[str, Path] = {}
+
+    def unpack(version: str) -> Path:
+        if version not in unpacked:
+            target = tmp_path_factory.mktemp(f"golden-{version}")
+            with tarfile.open(GOLDEN / f"{version}.tar.xz") as archive:
+                archive.extractall(target, filter="data")
+            unpacked[version] = target
+        return unpacked[version]
+
+    return unpack
+
+
+@pytest.fixture(scope="session")
+def golden_messages(golden_store: Callable[[str], Path]) -> Callable[[str], list[dict[str, Any]]]:
+    """Of a version: what the Java client pulled from that store, message by message."""
+
+    def read(version: str) -> list[dict[str, Any]]:
+        lines = (golden_store(version) / "messages.jsonl").read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    return read
+
+
+@pytest.fixture(scope="session", params=GOLDEN_VERSIONS)
+def golden_version(request: pytest.FixtureRequest) -> str:
+    """Each version in turn."""
+    return str(request.param)

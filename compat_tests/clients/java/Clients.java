@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import com.alibaba.fastjson.JSONObject;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.ClientConfig;
+
+/** The running clients of one kind by their name; every kind is configured alike. */
+final class Clients<C extends ClientConfig> {
+    private final Map<String, C> clients = new ConcurrentHashMap<>();
+
+    /** The client a command names. */
+    C named(JSONObject arguments) {
+        String name = arguments.getString("name");
+        C client = clients.get(name);
+        if (client == null) {
+            throw new IllegalArgumentException("no client of this kind is named " + name);
+        }
+        return client;
+    }
+
+    void put(JSONObject arguments, C client) {
+        clients.put(arguments.getString("name"), client);
+    }
+
+    /** Takes namesrv, and instance (by default the name: a client instance of its own). */
+    static void configure(ClientConfig client, JSONObject arguments) {
+        String instance = arguments.getString("instance");
+        client.setNamesrvAddr(arguments.getString("namesrv"));
+        client.setInstanceName(instance == null ? arguments.getString("name") : instance);
+        client.setClientIP("127.0.0.1");
+    }
+}

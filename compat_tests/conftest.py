@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scenarios run on: the servers chosen by ``--server`` and the official clients.
+
+Servers and JVMs live for the whole session; topics, groups and clients belong to one test.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for "compat_tests" itself
+
+from compat_tests.docker_engine import EngineUnavailable
+from compat_tests.engine import Engine, open_java
+from compat_tests.jars import RELEASES, JarsUnavailable
+from compat_tests.java_client import ClientJvm, compile_clients
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server
+from compat_tests.scene import Scene
+
+_ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
+_FOLDER: pytest.StashKey[Path] = pytest.StashKey()
+_SERVERS: list[Server] = []
+_JVMS: dict[str, ClientJvm] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("compat_tests")
+    group.addoption(
+        "--server",
+        choices=["ours", *(f"original-{release}" for release in RELEASES)],
+        default="ours",
+        help="whose name server and broker the official clients talk to (default: ours)",
+    )
+    group.addoption(
+        "--java",
+        choices=["container", "local"],
+        default="container",
+        help="where Java runs (default: container; local where no container engine can be had)",
+    )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The set-up that may take long the first time; here, since no test's timeout counts yet."""
+    config = session.config
+    here = Path(__file__).parent
+    if config.option.collectonly or not any(here in item.path.parents for item in session.items):
+        return
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+
+    def say(text: str) -> None:
+        if reporter is not None:
+            reporter.write_line(f"compat_tests: {text}")
+
+    folder = Path(config._tmp_path_factory.mktemp("compat"))  # type: ignore[attr-defined]
+    config.stash[_FOLDER] = folder
+    try:
+        engine = open_java(config.option.java, folder, say)
+        config.stash[_ENGINE] = engine
+        say(engine.description)
+        for release in RELEASES:
+            compile_clients(release, engine)
+    except (EngineUnavailable, JarsUnavailable) as error:
+        config.stash[_ENGINE] = f"no official Java clients here: {error}"
+        say(str(error))
+    say(f"servers under test: {config.option.server}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    engine = terminalreporter.config.stash.get(_ENGINE, None)
+    if engine is not None:
+        server = terminalreporter.config.option.server
+        described = engine if isinstance(engine, str) else engine.description
+        terminalreporter.write_line(f"compat_tests: servers: {server}; {described}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    for jvm in _JVMS.values():
+        jvm.kill()
+    for server in _SERVERS:
+        server.close()
+    engine = session.config.stash.get(_ENGINE, None)
+    if engine is not None and not isinstance(engine, str):
+        engine.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Iterator[None]:
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.failed:
+        for server in _SERVERS:
+            if server.process is not None and server.process.alive():
+                report.sections.append((f"{type(server).__name__} log", server.log_tail()))
+        for jvm in _JVMS.values():
+            report.sections.append((f"Java client {jvm.release}", jvm.diagnosis()))
+    return report  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="session")
+def work_folder(request: pytest.FixtureRequest) -> Path:
+    """For all files of servers and clients: containers see no other."""
+    return request.config.stash[_FOLDER]
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Where Java runs."""
+    found = request.config.stash[_ENGINE]
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture(scope="session")
+def origin(request: pytest.FixtureRequest, engine: Engine) -> Origin:
+    """Whose servers are under test."""
+    server: str = request.config.getoption("--server")
+    return Ours() if server == "ours" else Original(server.removeprefix("original-"), engine)
+
+
+@pytest.fixture(scope="session")
+def name_server(origin: Origin, work_folder: Path) -> NameServer:
+    """The name server that most tests share."""
+    server = NameServer(origin, work_folder / "namesrv")
+    _SERVERS.append(server)
+    server.start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def broker(origin: Origin, name_server: NameServer, work_folder: Path) -> Broker:
+    """The broker that most tests share."""
+    server = Broker(origin, work_folder / "broker", name_server, "broker-a", {})
+    _SERVERS.append(server)
+    server.start()
+    return server
+
+
+@pytest.fixture(params=RELEASES)
+def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
+    """The JVM with the official clients, of each release in turn."""
+    release: str = request.param
+    if release not in _JVMS:
+        _JVMS[release] = ClientJvm(release, engine, work_folder / f"java-{release}")
+    return _JVMS[release]
+
+
+@pytest.fixture
+def scene(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
+    """Topics and clients of one test on the shared broker."""
+    scene = Scene(jvm, broker)
+    yield scene
+    scene.close()

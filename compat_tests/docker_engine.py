@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running Docker engine, and in it an image with a Java runtime.
+
+A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and its
+socket in the cache; on Debian it is installed first. Several test runs may share it: each holds
+a shared lock while it runs, and the last one out stops it.
+
+The image is pulled where a registry can be reached and built from Debian packages where not; it
+stays in the engine's data, so that only the first run pays for it.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import docker
+from docker.errors import DockerException, ImageNotFound
+
+from compat_tests.jars import cache_root
+
+IMAGE = "txrocketmq-jre:17"
+_PULLED_IMAGE = "eclipse-temurin:17-jre"
+_DEBIAN_RELEASE = "bookworm"
+_START_TIMEOUT_S = 30
+_STOP_TIMEOUT_S = 20
+
+Say = Callable[[str], None]
+
+
+class EngineUnavailable(Exception):
+    """No Docker engine, or no image for it, can be had here; the message says why."""
+
+
+class DockerEngine:
+    """An engine that answers, holding the image; leave it with ``close``."""
+
+    def __init__(self, client: docker.DockerClient, users: IO[str] | None) -> None:
+        self.client = client
+        self._users = users
+        version = client.version().get("Version", "?")
+        self.description = f"Docker {version}, image {IMAGE}"
+
+    def close(self) -> None:
+        """Leave the engine; when it is our own and nobody else uses it, stop it."""
+        self.client.close()
+        if self._users is None:
+            return
+        with self._users as users, contextlib.suppress(OSError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _stop_own_daemon()
+
+
+def open_engine(say: Say) -> DockerEngine:
+    """Find or start an engine and see to the image; ``say`` is told what takes time.
+
+    Raises EngineUnavailable.
+    """
+    client = _ping(os.environ.get("DOCKER_HOST"))
+    users: IO[str] | None = None
+    if client is None:
+        users = _own_file("users.lock").open("w")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        with _exclusive("start.lock"):
+            client = _ping(_own_address()) or _start_own_daemon(say)
+        os.environ["DOCKER_HOST"] = _own_address()
+    engine = DockerEngine(client, users)
+    try:
+        with _exclusive("image.lock"):
+            _see_to_image(client, say)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _ping(address: str | None) -> docker.DockerClient | None:
+    try:
+        client = docker.DockerClient(base_url=address, timeout=120)
+        client.ping()
+    except DockerException:
+        return None
+    return client
+
+
+def _own_folder() -> Path:
+    folder = cache_root() / "engine"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _own_file(name: str) -> Path:
+    return _own_folder() / name
+
+
+def _own_address() -> str:
+    return f"unix://{_own_file('docker.sock')}"
+
+
+@contextlib.contextmanager
+def _exclusive(name: str) -> Iterator[None]:
+    with _own_file(name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _start_own_daemon(say: Say) -> docker.DockerClient:
+    """Start dockerd with overlayfs, or, where the kernel has none, with plain copies."""
+    if os.geteuid() != 0:
+        raise EngineUnavailable("no Docker engine is running, and starting one needs root")
+    if shutil.which("dockerd") is None:
+        _install("docker.io", say)
+        if (client := _ping(None)) is not None:  # the package may have started it
+            return client
+    for driver in ("overlay2", "vfs"):
+        say(f"starting dockerd ({driver}) in {_own_folder()}")
+        client = _run_daemon(driver)
+        if client is not None:
+            return client
+    raise EngineUnavailable(f"dockerd does not start; see {_own_file('dockerd.log')}")
+
+
+def _run_daemon(driver: str) -> docker.DockerClient | None:
+    command = [
+        *("dockerd", f"--storage-driver={driver}", "--iptables=false", "--bridge=none"),
+        *("--data-root", str(_own_file(f"data-{driver}")), "--host", _own_address()),
+        *("--exec-root", str(_own_file("exec")), "--pidfile", str(_own_file("dockerd.pid"))),
+    ]
+    with _own_file("dockerd.log").open("a") as log:
+        daemon = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while daemon.poll() is None and time.monotonic() < deadline:
+        if (client := _ping(_own_address())) is not None:
+            return client
+        time.sleep(0.1)
+    if daemon.poll() is None:
+        daemon.terminate()
+        daemon.wait(_STOP_TIMEOUT_S)
+    return None
+
+
+def _stop_own_daemon() -> None:
+    pid_file = _own_file("dockerd.pid")
+    if not pid_file.exists():
+        return
+    pid = int(pid_file.read_text())
+    command = Path(f"/proc/{pid}/cmdline")
+    if not command.exists() or str(_own_folder()).encode() not in command.read_bytes():
+        return
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while pid_file.exists() and time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.05)
+
+
+def _install(package: str, say: Say) -> None:
+    if shutil.which("apt-get") is None:
+        raise EngineUnavailable(f"{package} is not installed, and there is no apt-get to do it")
+    say(f"installing {package}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    for command in (install, ["apt-get", "update", "-qq"], install):
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=600
+        )
+        if command is install and done.returncode == 0:
+            return
+    raise EngineUnavailable(f"apt-get cannot install {package}: {done.stderr.strip()[-500:]}")
+
+
+def _see_to_image(client: docker.DockerClient, say: Say) -> None:
+    with contextlib.suppress(ImageNotFound):
+        client.images.get(IMAGE)
+        return
+    say(f"pulling {_PULLED_IMAGE}")
+    try:
+        client.images.pull(_PULLED_IMAGE).tag(*IMAGE.split(":"))
+    except DockerException as error:
+        say(f"no image registry can be reached ({str(error)[:100]}...)")
+        _build_image(client, say)
+
+
+def _build_image(client: docker.DockerClient, say: Say) -> None:
+    if os.geteuid() != 0:
+        raise EngineUnavailable("no image registry can be reached, and building one needs root")
+    if shutil.which("mmdebstrap") is None:
+        _install("mmdebstrap", say)
+    say("building an image with a Java runtime from Debian packages, about half a minute")
+    archive = _own_file("rootfs.tar")
+    command = [
+        *("mmdebstrap", "--quiet", "--variant=essential", "--include=openjdk-17-jre-headless"),
+        *(_DEBIAN_RELEASE, str(archive)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    try:
+        if done.returncode != 0:
+            raise EngineUnavailable(f"mmdebstrap failed: {done.stderr.strip()[-500:]}")
+        repository, tag = IMAGE.split(":")
+        client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
+        client.images.get(IMAGE)
+    except DockerException as error:
+        raise EngineUnavailable(f"the image cannot be imported: {error}") from error
+    finally:
+        archive.unlink(missing_ok=True)

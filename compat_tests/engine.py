@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Java programs run: in containers (testcontainers), or else on a Java of this machine.
+
+Both offer the same: ``start(name, arguments)`` runs ``java`` with them and hands back a
+``JavaProcess``. The machine's network is used, and the cache and the work folder have the same paths
+in the container as outside, so that callers need not know which of the two they have.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from docker.errors import DockerException, NotFound
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+
+from compat_tests.docker_engine import IMAGE, DockerEngine, EngineUnavailable, Say, open_engine
+from compat_tests.jars import cache_root
+
+_LABEL = "txrocketmq.compat.pid"
+
+
+class JavaProcess(Protocol):
+    """A running ``java``."""
+
+    name: str
+
+    def alive(self) -> bool: ...
+
+    def terminate(self, timeout_s: float) -> None:
+        """SIGTERM, and SIGKILL when that was not enough; returns when the process is gone."""
+
+    def kill(self) -> None:
+        """SIGKILL; returns when the process is gone."""
+
+    def log(self) -> str:
+        """What it has written to standard output and error."""
+
+
+class Engine(Protocol):
+    """Runs ``java``."""
+
+    description: str
+
+    def start(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> JavaProcess: ...
+
+    def close(self) -> None: ...
+
+
+class ContainerEngine:
+    """Java in containers of one image."""
+
+    def __init__(self, docker: DockerEngine, work_folder: Path) -> None:
+        self._docker = docker
+        self._work_folder = work_folder
+        self.description = f"Java in testcontainers: {docker.description}"
+        self._remove_orphans()
+
+    def start(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> "ContainerProcess":
+        container = DockerContainer(IMAGE)
+        container.with_command(["java", *arguments])
+        container.with_envs(**environment)
+        sources = str(Path(__file__).parent)
+        container.with_volume_mapping(sources, sources, "ro")
+        for folder in {str(cache_root()), str(self._work_folder)}:
+            container.with_volume_mapping(folder, folder, "rw")
+        container.with_kwargs(network_mode="host", labels={_LABEL: str(os.getpid())})
+        container.start()
+        return ContainerProcess(name, container)
+
+    def close(self) -> None:
+        self._docker.close()
+
+    def _remove_orphans(self) -> None:
+        """Containers of test runs that were killed before they could clean up."""
+        for container in self._docker.client.containers.list(all=True, filters={"label": _LABEL}):
+            if not Path(f"/proc/{container.labels[_LABEL]}").exists():
+                with contextlib.suppress(DockerException):
+                    container.remove(force=True)
+
+
+class ContainerProcess:
+    """A container whose only process is ``java``."""
+
+    def __init__(self, name: str, container: DockerContainer) -> None:
+        self.name = name
+        self._container = container
+        self._last_log: str | None = None
+
+    def alive(self) -> bool:
+        if self._last_log is not None:
+            return False
+        wrapped = self._container.get_wrapped_container()
+        wrapped.reload()
+        return bool(wrapped.status == "running")
+
+    def terminate(self, timeout_s: float) -> None:
+        if self._last_log is None:
+            self._container.get_wrapped_container().stop(timeout=int(timeout_s))
+            self._remove()
+
+    def kill(self) -> None:
+        if self._last_log is None:
+            with contextlib.suppress(DockerException):  # it may have ended by itself
+                self._container.get_wrapped_container().kill("SIGKILL")
+            self._remove()
+
+    def log(self) -> str:
+        if self._last_log is not None:
+            return self._last_log
+        try:
+            return str(self._container.get_wrapped_container().logs().decode(errors="replace"))
+        except NotFound:
+            return "(the container is gone)"
+
+    def _remove(self) -> None:
+        self._last_log = self.log()
+        self._container.stop()
+
+
+class LocalEngine:
+    """Java as a plain process of this machine."""
+
+    def __init__(self, java: str, work_folder: Path, why: str) -> None:
+        self._java = java
+        self._work_folder = work_folder
+        self.description = f"Java WITHOUT containers, {java} of this machine: {why}"
+
+    def start(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> "LocalProcess":
+        return LocalProcess(name, [self._java, *arguments], environment, self._work_folder)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class LocalProcess:
+    """``java``, or any other program, as a child of the test run; its output goes to a file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> None:
+        self.name = name
+        descriptor, log = tempfile.mkstemp(".log", f"{name}.", folder)
+        self._log = Path(log)
+        with os.fdopen(descriptor, "wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def terminate(self, timeout_s: float) -> None:
+        if self.alive():
+            self._process.terminate()
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        if self.alive():
+            self._process.kill()
+        self._process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+
+def open_java(where: str, work_folder: Path, say: Say) -> Engine:
+    """The engine asked for: ``container`` (or, where none can be had, local) or ``local``.
+
+    Raises EngineUnavailable when there is neither.
+    """
+    why = "asked for"
+    if where == "container":
+        testcontainers_config.ryuk_disabled = True
+        try:
+            return ContainerEngine(open_engine(say), work_folder)
+        except EngineUnavailable as error:
+            why = str(error)
+    java = shutil.which("java")
+    if java is None:
+        raise EngineUnavailable(f"{why}; and there is no java on this machine")
+    return LocalEngine(java, work_folder, why)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The official jars: RocketMQ's clients and servers as Maven artifacts, resolved once into a cache.
+
+For each release there are two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and
+``server`` (rocketmq-namesrv and rocketmq-broker), each with all it depends on. A folder is
+filled beside its place and moved in whole, so that an interrupted download is never taken
+for a complete one.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+RELEASES = ("4.9.7", "5.4.0")
+"""The RocketMQ releases whose clients and servers are the measure."""
+
+ARTIFACTS = {
+    "client": ("rocketmq-client", "rocketmq-tools"),
+    "server": ("rocketmq-namesrv", "rocketmq-broker"),
+}
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>txrocketmq</groupId>
+  <artifactId>compat-{name}</artifactId>
+  <version>1</version>
+  <dependencies>
+{dependencies}  </dependencies>
+</project>
+"""
+
+_DEPENDENCY = """    <dependency>
+      <groupId>{group}</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+    </dependency>
+"""
+
+_COMPILER = ("org.eclipse.jdt", "ecj", "3.33.0")
+_RESOLVE_TIMEOUT_S = 600
+
+
+class JarsUnavailable(Exception):
+    """The official jars are neither in the cache nor to be had; the message says why."""
+
+
+def cache_root() -> Path:
+    """The folder for everything that is fetched or built once: ``$TXROCKETMQ_CACHE``."""
+    configured = os.environ.get("TXROCKETMQ_CACHE")
+    root = Path(configured) if configured else Path.home() / ".cache" / "txrocketmq"
+    root.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def resolve(release: str, kind: str) -> Path:
+    """The folder of jars of one release; ``kind`` is ``client`` or ``server``.
+
+    Raises JarsUnavailable, with one sentence, when Maven is missing or fails.
+    """
+    wanted = [("org.apache.rocketmq", artifact, release) for artifact in ARTIFACTS[kind]]
+    return _copy_into(f"{release}-{kind}", wanted)
+
+
+def compiler() -> Path:
+    """The jar of a Java compiler that needs no more than a Java runtime (Eclipse's, ecj)."""
+    return next(_copy_into("compiler", [_COMPILER]).glob("ecj-*.jar"))
+
+
+def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
+    """The folder in the cache with these artifacts (group, artifact, version) and their needs."""
+    folder = cache_root() / "jars" / name
+    if folder.is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarsUnavailable(
+            f"the {name} jars are not in {folder} and Maven (mvn), which would fetch them, is not "
+            "installed"
+        )
+    fresh = folder.with_name(f"{name}.{os.getpid()}.partial")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    pom = fresh / "pom.xml"
+    pom.write_text(_pom(name, wanted))
+    copied = fresh / "jars"
+    command = [
+        *(maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={copied}"),
+    ]
+    try:
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S
+        )
+        if not folder.is_dir():  # another run may have been quicker
+            copied.rename(folder)
+    except subprocess.CalledProcessError as error:
+        raise JarsUnavailable(f"Maven cannot fetch the {name} jars: {error.stdout[-2000:]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise JarsUnavailable(f"Maven cannot fetch the {name} jars in time: {error}") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def _pom(name: str, wanted: list[tuple[str, str, str]]) -> str:
+    dependencies = "".join(
+        _DEPENDENCY.format(group=group, artifact=artifact, version=version)
+        for group, artifact, version in wanted
+    )
+    return _POM.format(name=name, dependencies=dependencies)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name servers and brokers, ours and the original's, behind one interface.
+
+``Ours`` and ``Original`` know how to run the programs; ``NameServer`` and ``Broker`` are one server
+each, with its configuration file, its port and its store, that may be stopped, killed and
+started again. All of them listen on the loopback, on free ports, with files in a folder given.
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from compat_tests import probe
+from compat_tests.engine import Engine, JavaProcess, LocalProcess
+from compat_tests.jars import resolve
+
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+BROKER_SETTINGS = {
+    "brokerClusterName": "DefaultCluster",
+    "brokerId": "0",
+    "brokerIP1": "127.0.0.1",
+    "mappedFileSizeCommitLog": str(64 * 1024 * 1024),
+    "mappedFileSizeConsumeQueue": str(20 * 20_000),
+    "maxHashSlotNum": "50000",
+    "maxIndexNum": "200000",
+}
+"""Settings of every broker here; small files, since each start allocates the next ones."""
+
+_JAVA_OPTIONS = (
+    "-Xms256m",
+    "-Xmx768m",
+    "-XX:MaxDirectMemorySize=512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)
+
+_LOGBACK = """<configuration>
+  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{0} %msg%n</pattern></encoder>
+  </appender>
+  <logger name="RocketmqRemoting" level="WARN"/>
+  <logger name="RocketmqCommon" level="WARN"/>
+  <logger name="RocketmqTraffic" level="WARN"/>
+  <logger name="RocketmqNamesrvWaterMark" level="WARN"/>
+  <logger name="RocketmqWaterMark" level="WARN"/>
+  <root level="INFO"><appender-ref ref="console"/></root>
+</configuration>
+"""
+
+
+class PeerFailed(Exception):
+    """A server did not come up, or went away; the message holds the end of its log."""
+
+
+class Origin(Protocol):
+    """Whose programs are run."""
+
+    name: str
+
+    def name_server(self, configuration: Path, folder: Path) -> JavaProcess: ...
+
+    def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess: ...
+
+
+class Ours:
+    """The commands of this package, from the environment of the interpreter that runs the tests."""
+
+    name = "ours"
+
+    def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
+        return LocalProcess("mqnamesrv", [_command("mqnamesrv"), "-c", str(configuration)], {}, folder)
+
+    def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
+        command = [_command("mqbroker"), "-n", name_servers, "-c", str(configuration)]
+        return LocalProcess("mqbroker", command, {}, folder)
+
+
+def _command(name: str) -> str:
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise PeerFailed(f"the command {name} is not installed beside {sys.executable}")
+    return found
+
+
+class Original:
+    """Apache RocketMQ of one release, from its jars."""
+
+    def __init__(self, release: str, engine: Engine) -> None:
+        self.release = release
+        self.name = f"original-{release}"
+        self._engine = engine
+
+    def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        return self._java("namesrv", folder, [main, "-c", str(configuration)])
+
+    def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
+        main = "org.apache.rocketmq.broker.BrokerStartup"
+        return self._java("broker", folder, [main, "-n", name_servers, "-c", str(configuration)])
+
+    def _java(self, name: str, folder: Path, arguments: list[str]) -> JavaProcess:
+        conf = folder / "conf"
+        conf.mkdir(exist_ok=True)
+        for part in ("namesrv", "broker"):
+            (conf / f"logback_{part}.xml").write_text(_LOGBACK)
+            (conf / f"rmq.{part}.logback.xml").write_text(_LOGBACK)
+        jars = resolve(self.release, "server")
+        options = [*_JAVA_OPTIONS, f"-Duser.home={folder}", "-cp", f"{conf}:{jars}/*"]
+        return self._engine.start(
+            f"{name}-{self.release}", [*options, *arguments], {"ROCKETMQ_HOME": str(folder)}
+        )
+
+
+class Server:
+    """What name servers and brokers have in common: settings, a port, a process, a log."""
+
+    def __init__(self, origin: Origin, folder: Path, port: int, settings: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.origin = origin
+        self.folder = folder
+        self.port = port
+        self.settings = {"listenPort": str(port), **settings}
+        self.process: JavaProcess | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        """An orderly stop, by SIGTERM."""
+        if self.process is not None:
+            self.process.terminate(STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """The process ends at once, by SIGKILL."""
+        if self.process is not None:
+            self.process.kill()
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The end of what the server logged."""
+        said = "" if self.process is None else self.process.log()
+        return f"--- {self.origin.name} {self.address}\n{_tail(said, lines)}"
+
+    def close(self) -> None:
+        """The end of its use: ours stops in order, the original, which takes its time, is killed."""
+        if isinstance(self.origin, Ours):
+            self.stop()
+        else:
+            self.kill()
+
+    def configuration(self) -> Path:
+        """The configuration file, written anew."""
+        file = self.folder / f"{type(self).__name__.lower()}.conf"
+        file.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
+        return file
+
+    def wait_until(self, ready: Callable[[], bool], process: JavaProcess) -> None:
+        """Poll until ready; raises PeerFailed when the process ends or time is up."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        last: Exception | None = None
+        while time.monotonic() < deadline:
+            if not process.alive():
+                raise PeerFailed(f"{process.name} has ended\n{self.log_tail()}")
+            try:
+                if ready():
+                    return
+            except (OSError, ValueError) as error:
+                last = error
+            time.sleep(0.05)
+        raise PeerFailed(f"{process.name} is not ready: {last!r}\n{self.log_tail()}")
+
+
+class NameServer(Server):
+    """A name server; its tables are in memory, its key-values in the folder."""
+
+    def __init__(self, origin: Origin, folder: Path) -> None:
+        port = probe.free_ports([0])
+        files = {
+            "kvConfigPath": str(folder / "kvConfig.json"),
+            "configStorePath": str(folder / "namesrv.properties"),
+        }
+        super().__init__(origin, folder, port, files)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.process = self.origin.name_server(self.configuration(), self.folder)
+        self.wait_until(lambda: self.cluster_info() is not None, self.process)
+
+    def cluster_info(self) -> bytes:
+        """The body of GET_BROKER_CLUSTER_INFO: which brokers it knows."""
+        return probe.request(self.port, probe.GET_BROKER_CLUSTER_INFO)[1]
+
+
+class Broker(Server):
+    """A broker with a store in its folder, registered with one name server."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        folder: Path,
+        name_server: NameServer,
+        name: str,
+        settings: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self.name_server = name_server
+        self.store = folder / "store"
+        port = probe.free_ports([-2, 0, 1])  # VIP, main, HA
+        own = {
+            "brokerName": name,
+            "namesrvAddr": name_server.address,
+            "storePathRootDir": str(self.store),
+            "storePathCommitLog": str(self.store / "commitlog"),
+        }
+        super().__init__(origin, folder, port, {**BROKER_SETTINGS, **own, **settings})
+
+    def start(self) -> None:
+        """Start it, on the store as it is, and wait until it is registered and answers."""
+        address = self.name_server.address
+        self.process = self.origin.broker(self.configuration(), address, self.folder)
+        self.wait_until(self._registered, self.process)
+
+    def _registered(self) -> bool:
+        probe.request(self.port, probe.GET_BROKER_CONFIG)
+        return self.address.encode() in self.name_server.cluster_info()
+
+
+def _tail(text: str, lines: int) -> str:
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One remoting request over a plain socket: what is needed to see whether a server is there.
+
+Written without the code under test, so that it also judges that.
+"""
+
+import json
+import random
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+GET_BROKER_CONFIG = 26
+GET_BROKER_CLUSTER_INFO = 106
+
+_JAVA_4_9_7 = 407
+
+
+def request(
+    port: int, code: int, fields: Mapping[str, str] | None = None, timeout_s: float = 3.0
+) -> tuple[dict[str, Any], bytes]:
+    """Header and body of the response of the server at this port of the loopback.
+
+    Raises OSError, and ValueError for an answer that is not a remoting frame.
+    """
+    header = {
+        "code": code,
+        "language": "JAVA",
+        "version": _JAVA_4_9_7,
+        "opaque": random.randrange(1 << 30),
+        "flag": 0,
+        "extFields": dict(fields or {}),
+        "serializeTypeCurrentRPC": "JSON",
+    }
+    text = json.dumps(header).encode()
+    with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
+        connection.settimeout(timeout_s)
+        connection.sendall(struct.pack(">ii", 4 + len(text), len(text)) + text)
+        (length,) = struct.unpack(">i", _read(connection, 4))
+        frame = _read(connection, length)
+    (header_length,) = struct.unpack(">i", frame[:4])
+    end = 4 + (header_length & 0xFFFFFF)
+    answer: dict[str, Any] = json.loads(frame[4:end])
+    if answer.get("opaque") != header["opaque"]:
+        raise ValueError(f"the answer is to another request: {answer}")
+    return answer, frame[end:]
+
+
+def free_ports(offsets: Iterable[int]) -> int:
+    """A port below the ephemeral range such that it plus each of the offsets is free."""
+    wanted = list(offsets)
+    for _ in range(1000):
+        base = random.randrange(12_000, 30_000)
+        if all(_is_free(base + offset) for offset in wanted):
+            return base
+    raise OSError("no free ports found")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))
+        except OSError:
+            return False
+    return True
+
+
+def _read(connection: socket.socket, length: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < length:
+        part = connection.recv(length - len(parts))
+        if not part:
+            raise ConnectionError("the server closed the connection within an answer")
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topics, groups and clients of one test: named apart from all others, stopped at its end."""
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from compat_tests.java_client import (
+    Admin,
+    Client,
+    ClientJvm,
+    JavaError,
+    Json,
+    LitePullConsumer,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+)
+from compat_tests.peers import Broker
+
+_NUMBERS = itertools.count(1)
+
+C = TypeVar("C", bound=Client)
+
+
+class Scene:
+    """Clients in one JVM, and topics at one broker."""
+
+    def __init__(self, jvm: ClientJvm, broker: Broker) -> None:
+        self.jvm = jvm
+        self.broker = broker
+        self.namesrv = broker.name_server.address
+        self._clients: list[Client] = []
+        self._admin: Admin | None = None
+        self._reader: PullConsumer | None = None
+
+    def unique(self, word: str) -> str:
+        """A name that nothing else has."""
+        return f"{word}-{self.jvm.release.replace('.', '_')}-{next(_NUMBERS)}"
+
+    def admin(self) -> Admin:
+        if self._admin is None:
+            self._admin = self._keep(Admin(self.jvm, self.unique("admin"), self.namesrv))
+        return self._admin
+
+    def topic(self, word: str = "topic", queues: int = 4, perm: int = 6) -> str:
+        """A new topic, known to the name server."""
+        topic = self.unique(word)
+        self.admin().create_topic(self.broker.address, topic, queues, perm)
+        self.wait_for_route(topic)
+        return topic
+
+    def wait_for_route(self, topic: str) -> None:
+        def known() -> bool:
+            try:
+                return self.broker.name in self.admin().topic_route(topic)
+            except JavaError:
+                return False
+
+        poll(known, f"the name server knows {topic}")
+
+    def producer(self, **settings: Any) -> Producer:
+        return self._keep(Producer(self.jvm, self.unique("producer"), self.namesrv, **settings))
+
+    def push_consumer(self, topic: str, group: str, **settings: Any) -> PushConsumer:
+        name = self.unique("consumer")
+        settings = {"topic": topic, "group": group, **settings}
+        return self._keep(PushConsumer(self.jvm, name, self.namesrv, **settings))
+
+    def pull_consumer(self, group: str) -> PullConsumer:
+        return self._keep(PullConsumer(self.jvm, self.unique("puller"), self.namesrv, group))
+
+    def lite_consumer(self, group: str, **settings: Any) -> LitePullConsumer:
+        name = self.unique("lite")
+        return self._keep(
+            LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings)
+        )
+
+    def read(self, topic: str, count: int, timeout_s: float = 10.0) -> list[Json]:
+        """All messages of a topic, by queue and offset, once there are that many (or more)."""
+        if self._reader is None:
+            self._reader = self.pull_consumer(self.unique("readers"))
+        reader = self._reader
+        found: list[Json] = []
+
+        def complete() -> bool:
+            found.clear()
+            for queue in reader.queues(topic):
+                found.extend(_read_queue(reader, queue))
+            return len(found) >= count
+
+        poll(complete, f"{count} messages in {topic}", timeout_s)
+        return found
+
+    def queue(self, topic: str, queue_id: int) -> Json:
+        """A queue of this scene's broker."""
+        return {"topic": topic, "broker": self.broker.name, "queue_id": queue_id}
+
+    def stopped(self, client: Client) -> None:
+        """Stop a client before the test ends."""
+        self._clients.remove(client)
+        client.stop()
+
+    def close(self) -> None:
+        """Stop all clients, side by side."""
+        stopping = [self.jvm.submit("stop", name=client.name) for client in self._clients]
+        for stop in stopping:
+            stop.result(30)
+
+    def _keep(self, client: C) -> C:
+        self._clients.append(client)
+        return client
+
+
+def poll(ready: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
+    """Ask until it is so; AssertionError when time is up."""
+    deadline = time.monotonic() + timeout_s
+    while not ready():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+def _read_queue(reader: PullConsumer, queue: Json) -> list[Json]:
+    found: list[Json] = []
+    offset = reader.min_offset(queue)
+    while True:
+        pulled = reader.pull(queue, offset)
+        if pulled["status"] not in ("FOUND", "NO_MATCHED_MSG"):
+            return found
+        found += pulled.get("messages", [])
+        offset = pulled["next_offset"]

@@ -8,9 +8,9 @@
         committed: bool | None = None
 
 A field without default is mandatory (@CFNotNull), its wire name is the camel case of its own unless
-`field(wire=...)` says otherwise, its order is the order in which Java's binary codec writes it.
-`letters` names the fields once more for SEND_MESSAGE_V2's one-letter form. Counterpart of
-CommandCustomHeader and its 136 classes.
+`field(wire=...)` says otherwise, its order is the order in which Java's binary codec writes it:
+fields of base classes come after those of the class itself. `letters` names the fields once more
+for SEND_MESSAGE_V2's one-letter form. Counterpart of CommandCustomHeader and its 136 classes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,26 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NewType, Self, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NewType,
+    Self,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
 
 from txrocketmq.remoting.errors import HeaderError
 
 Int = int
 """A Java int: 32 bits, range-checked on decoding."""
-Long = NewType("Long", int)
+if TYPE_CHECKING:
+    Long = int
+else:
+    Long = NewType("Long", int)
 """Marks a Java long in a declaration: 64 bits, range-checked on decoding. Values are plain ints."""
 
 _INT_MAX = 2**31 - 1
@@ -57,6 +70,7 @@ class Header:
     fields: ClassVar[tuple[HeaderField, ...]] = ()
     _encode: ClassVar[Callable[[Any], dict[str, str]]]
     _encode_letters: ClassVar[Callable[[Any], dict[str, str]]]
+    _decode: ClassVar[Callable[[Mapping[str, str]], Any]]
 
     def encode(self) -> dict[str, str]:
         """Extension fields, wire names to text; None is left out."""
@@ -73,12 +87,10 @@ class Header:
         Unknown fields are ignored, as the original does. Raises HeaderError naming the field.
         """
         ext = ext_fields or {}
-        return cls(**{f.name: v for f in cls.fields if (v := _decoded(f, ext)) is not _ABSENT})
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class NoHeader(Header):
-    """For requests and answers without fields of their own."""
+        try:
+            return cls._decode(ext)  # type: ignore[no-any-return]
+        except (ValueError, TypeError, AttributeError):  # something is wrong: say what
+            return cls(**{f.name: v for f in cls.fields if (v := _decoded(f, ext)) is not _ABSENT})
 
 
 _ABSENT: Any = object()
@@ -99,6 +111,7 @@ def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
         made.fields = _fields_of(made, letters)
         made._encode = _compile_encode(made.fields, use_letters=False)
         made._encode_letters = _compile_encode(made.fields, use_letters=True)
+        made._decode = _compile_decode(made)
         return made
 
     return make
@@ -113,7 +126,7 @@ def camel_case(name: str) -> str:
 def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:
     hints = get_type_hints(cls, vars(sys.modules[cls.__module__]) | {cls.__name__: cls})
     result = []
-    for index, declared in enumerate(dataclasses.fields(cls)):
+    for index, declared in enumerate(_in_binary_order(cls)):
         result.append(
             HeaderField(
                 name=declared.name,
@@ -126,13 +139,25 @@ def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:
     return tuple(result)
 
 
+def _in_binary_order(cls: type) -> list[dataclasses.Field[Any]]:
+    """Fields of the class itself first, those of its furthest base last."""
+    result: list[dataclasses.Field[Any]] = []
+    for base in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(base):
+            known = {each.name for each in result}
+            result = [f for f in dataclasses.fields(base) if f.name not in known] + result
+    return result
+
+
 def _kind(annotation: Any) -> str:
     options = [a for a in get_args(annotation) if a is not type(None)] or [annotation]
     kinds = {str: "str", int: "int", Long: "long", bool: "bool", float: "double"}
     try:
         return kinds[options[0]]
     except KeyError:
-        raise TypeError(f"a header field cannot be {annotation}: use str, Int, Long, bool, float") from None
+        raise TypeError(
+            f"a header field cannot be {annotation}: use str, Int, Long, bool, float"
+        ) from None
 
 
 def _decoded(spec: HeaderField, ext: Mapping[str, str]) -> Any:
@@ -160,7 +185,9 @@ def _number(spec: HeaderField, text: str) -> int | float:
             return float(text)
         value = int(text)
     except ValueError:
-        raise HeaderError(f'the custom field <{spec.wire}>: For input string: "{text[:80]}"') from None
+        raise HeaderError(
+            f'the custom field <{spec.wire}>: For input string: "{text[:80]}"'
+        ) from None
     limit = _INT_MAX if spec.kind == "int" else _LONG_MAX
     if not -limit - 1 <= value <= limit:
         raise HeaderError(f'the custom field <{spec.wire}>: For input string: "{text[:80]}"')
@@ -168,9 +195,18 @@ def _number(spec: HeaderField, text: str) -> int | float:
 
 
 _TEXT = {"str": "{0}", "bool": "('true' if {0} else 'false')"}
+_PARSE = {
+    "str": "",
+    "bool": "value = value == 'true' or value.lower() == 'true'",
+    "int": "value = int32(value)",
+    "long": "value = int64(value)",
+    "double": "value = float(value)",
+}
 
 
-def _compile_encode(fields: tuple[HeaderField, ...], *, use_letters: bool) -> Callable[[Any], dict[str, str]]:
+def _compile_encode(
+    fields: tuple[HeaderField, ...], *, use_letters: bool
+) -> Callable[[Any], dict[str, str]]:
     """A function without loops: half the time of one with getattr, and headers are frequent."""
     lines = ["def encode(self):", "    ext = {}"]
     for spec in fields:
@@ -179,7 +215,56 @@ def _compile_encode(fields: tuple[HeaderField, ...], *, use_letters: bool) -> Ca
         lines.append(f"    value = self.{spec.name}")
         lines.append(f"    if value is not None: ext[{key!r}] = {text}")
     lines.append("    return ext")
-    scope: dict[str, Any] = {}
+    return _compiled(lines, {})
+
+
+def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
+    """The fast way for what is right: a third of the time of `_decoded`, field by field.
+
+    Raises ValueError, TypeError or AttributeError where something is wrong. Fills the slots
+    directly, as the frozen dataclass's own constructor does in a roundabout way.
+    """
+    scope: dict[str, Any] = {"cls": cls, "new": object.__new__, "int32": _int32, "int64": _int64}
+    lines = ["def decode(ext):", "    get = ext.get", "    self = new(cls)"]
+    for spec, declared in zip(cls.fields, _in_binary_order(cls), strict=True):
+        scope[f"set_{spec.name}"] = getattr(cls, spec.name).__set__
+        scope[f"default_{spec.name}"] = declared.default
+        if spec.letter:
+            lines.append(f"    value = get({spec.letter!r})")
+            lines.append(f"    if value is None: value = get({spec.wire!r})")
+        else:
+            lines.append(f"    value = get({spec.wire!r})")
+        lines.append("    if value is None:")
+        lines.append(
+            "        raise TypeError" if spec.mandatory else f"        value = default_{spec.name}"
+        )
+        if _PARSE[spec.kind]:
+            lines.append("    else: " + _PARSE[spec.kind])
+        lines.append(f"    set_{spec.name}(self, value)")
+    lines.append("    return self")
+    return _compiled(lines, scope)
+
+
+def _int32(text: str) -> int:
+    value = int(text)
+    if -_INT_MAX - 1 <= value <= _INT_MAX:
+        return value
+    raise ValueError
+
+
+def _int64(text: str) -> int:
+    value = int(text)
+    if -_LONG_MAX - 1 <= value <= _LONG_MAX:
+        return value
+    raise ValueError
+
+
+def _compiled(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
     exec("\n".join(lines), scope)  # noqa: S102 - generated from declarations only, as dataclasses do
-    encode: Callable[[Any], dict[str, str]] = scope["encode"]
-    return encode
+    function: Callable[..., Any] = scope[lines[0].removeprefix("def ").partition("(")[0]]
+    return function
+
+
+@header("")
+class NoHeader(Header):
+    """For requests and answers without fields of their own."""

@@ -5,6 +5,7 @@ Servers and JVMs live for the whole session; topics, groups and clients belong t
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +148,15 @@ def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> Cl
     if release not in _JVMS:
         _JVMS[release] = ClientJvm(release, engine, work_folder / f"java-{release}")
     return _JVMS[release]
+
+
+@pytest.fixture
+def second_jvm(jvm: ClientJvm, engine: Engine, work_folder: Path) -> Iterator[ClientJvm]:
+    """Another JVM of the same release, for one test that may kill it."""
+    folder = work_folder / f"java-{jvm.release}-{time.monotonic_ns()}"
+    other = ClientJvm(jvm.release, engine, folder)
+    yield other
+    other.kill()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from compat_tests.engine import Engine, JavaProcess
 from compat_tests.jars import cache_root, compiler, resolve
@@ -29,6 +29,7 @@ _COMPILE_TIMEOUT_S = 120.0
 _EVENT_TIMEOUT_S = 30.0
 
 Json = dict[str, Any]
+C = TypeVar("C", bound="Client")
 
 
 class JavaError(Exception):
@@ -79,6 +80,7 @@ class ClientJvm:
         self._ids = itertools.count(1)
         self._answers: dict[int, Future[Any]] = {}
         self._events: dict[str, list[Json]] = defaultdict(list)
+        self._shared: dict[str, Client] = {}
         self._changed = threading.Condition()
         self._last_lines: list[str] = []
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -111,6 +113,12 @@ class ClientJvm:
             return self.submit(op, **arguments).result(_ANSWER_TIMEOUT_S)
         except TimeoutError as error:
             raise ClientGone(f"no answer to {op} {arguments}\n{self.diagnosis()}") from error
+
+    def shared(self, name: str, kind: "Callable[[ClientJvm, str, str], C]", namesrv: str) -> C:
+        """The client of this name, made at its first use."""
+        if name not in self._shared:
+            self._shared[name] = kind(self, name, namesrv)
+        return cast("C", self._shared[name])
 
     def messages(self, client: str) -> list[Json]:
         """The message events of a push consumer up to now."""
@@ -267,7 +275,7 @@ class PushConsumer(Client):
 class PullConsumer(Client):
     """DefaultMQPullConsumer."""
 
-    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, group: str) -> None:
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, group: str = "readers") -> None:
         super().__init__(jvm, "start_pull_consumer", name, namesrv=namesrv, group=group)
 
     def queues(self, topic: str) -> list[Json]:
@@ -340,7 +348,7 @@ class Admin(Client):
     """DefaultMQAdminExt."""
 
     def __init__(self, jvm: ClientJvm, name: str, namesrv: str) -> None:
-        super().__init__(jvm, "start_admin", name, namesrv=namesrv, group=f"admin-{name}")
+        super().__init__(jvm, "start_admin", name, namesrv=namesrv, group="admins")
 
     def create_topic(self, broker: str, topic: str, queues: int = 4, perm: int = 6) -> None:
         """At the broker of this address; perm is READ 4 plus WRITE 2."""

@@ -63,9 +63,10 @@ class PeerFailed(Exception):
 
 
 class Origin(Protocol):
-    """Whose programs are run."""
+    """Whose programs are run; where the releases differ, it behaves as one of them."""
 
     name: str
+    behaves_as: str
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess: ...
 
@@ -76,6 +77,7 @@ class Ours:
     """The commands of this package, from the environment of the interpreter that runs the tests."""
 
     name = "ours"
+    behaves_as = "5.4.0"
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
         return LocalProcess("mqnamesrv", [_command("mqnamesrv"), "-c", str(configuration)], {}, folder)
@@ -98,6 +100,7 @@ class Original:
 
     def __init__(self, release: str, engine: Engine) -> None:
         self.release = release
+        self.behaves_as = release
         self.name = f"original-{release}"
         self._engine = engine
 

@@ -32,17 +32,18 @@ class Scene:
         self.broker = broker
         self.namesrv = broker.name_server.address
         self._clients: list[Client] = []
-        self._admin: Admin | None = None
-        self._reader: PullConsumer | None = None
 
     def unique(self, word: str) -> str:
         """A name that nothing else has."""
         return f"{word}-{self.jvm.release.replace('.', '_')}-{next(_NUMBERS)}"
 
     def admin(self) -> Admin:
-        if self._admin is None:
-            self._admin = self._keep(Admin(self.jvm, self.unique("admin"), self.namesrv))
-        return self._admin
+        """The JVM's admin client for this name server; it stays for later tests."""
+        return self.jvm.shared(f"admin@{self.namesrv}", Admin, self.namesrv)
+
+    def reader(self) -> PullConsumer:
+        """The JVM's pull consumer for this name server; it stays for later tests."""
+        return self.jvm.shared(f"reader@{self.namesrv}", PullConsumer, self.namesrv)
 
     def topic(self, word: str = "topic", queues: int = 4, perm: int = 6) -> str:
         """A new topic, known to the name server."""
@@ -79,9 +80,7 @@ class Scene:
 
     def read(self, topic: str, count: int, timeout_s: float = 10.0) -> list[Json]:
         """All messages of a topic, by queue and offset, once there are that many (or more)."""
-        if self._reader is None:
-            self._reader = self.pull_consumer(self.unique("readers"))
-        reader = self._reader
+        reader = self.reader()
         found: list[Json] = []
 
         def complete() -> bool:
@@ -103,10 +102,9 @@ class Scene:
         client.stop()
 
     def close(self) -> None:
-        """Stop all clients, side by side."""
-        stopping = [self.jvm.submit("stop", name=client.name) for client in self._clients]
-        for stop in stopping:
-            stop.result(30)
+        """Tell all clients to stop; some take seconds for it, which no test waits for."""
+        for client in self._clients:
+            self.jvm.submit("stop", name=client.name)
 
     def _keep(self, client: C) -> C:
         self._clients.append(client)

@@ -8,10 +8,11 @@ import random
 import pytest
 
 from compat_tests.java_client import JavaError, Json, body, message, text
+from compat_tests.peers import Origin
 from compat_tests.scene import Scene
 
-COMPRESSED = 0x1
 COMPRESSION_BITS = {"LZ4": 0x100, "ZSTD": 0x200, "ZLIB": 0x300}
+"""By these, since the 5.4.0 client clears the flag 0x1 when it has decompressed a body."""
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
 
@@ -34,7 +35,9 @@ def test_sent_messages_are_where_the_results_say(scene: Scene, mode: str) -> Non
         assert item["properties"]["UNIQ_KEY"] == result["msg_id"]
         assert result["region_id"] == "DefaultRegion"
     by_queue = [position(result)[0] for result in results]
-    assert {by_queue.count(queue) for queue in range(4)} == {10}  # round robin
+    if mode == "sync":  # async sending has several threads, each with its own round
+        assert {by_queue.count(queue) for queue in range(4)} == {10}
+    assert set(by_queue) == {0, 1, 2, 3}
 
 
 def test_offset_message_ids_name_the_broker_and_the_place(scene: Scene) -> None:
@@ -57,7 +60,7 @@ def test_oneway_messages_arrive(scene: Scene) -> None:
     assert {text(item) for item in scene.read(topic, 20)} == {f"m{n}" for n in range(20)}
 
 
-def test_a_batch_is_many_messages_in_one_queue(scene: Scene) -> None:
+def test_a_batch_is_many_messages_in_one_queue(scene: Scene, origin: Origin) -> None:
     topic = scene.topic(queues=4)
     producer = scene.producer()
     batch = [
@@ -69,13 +72,18 @@ def test_a_batch_is_many_messages_in_one_queue(scene: Scene) -> None:
     assert result["status"] == "SEND_OK"
     assert len(set(result["msg_id"].split(","))) == 32
     assert len(set(result["offset_msg_id"].split(","))) == 32
+    ids = result["msg_id"].split(",")
     received = scene.read(topic, 32)
+    if scene.jvm.release == "5.4.0" and origin.behaves_as == "4.9.7":
+        # The 5.4.0 client gives the batch an id too, with which a 4.9.7 broker replaces the others.
+        (id_of_batch,) = {item["msg_id"] for item in received}
+        ids = [id_of_batch] * 32
     assert [position(item) for item in received] == [(2, n) for n in range(32)]
     for number, item in enumerate(received):
         assert text(item) == f"b{number}"
         assert (item["tags"], item["keys"]) == (f"t{number}", f"k{number}")
         assert item["properties"]["n"] == str(number)
-        assert item["properties"]["UNIQ_KEY"] == result["msg_id"].split(",")[number]
+        assert item["properties"]["UNIQ_KEY"] == ids[number]
 
 
 def test_a_batch_without_a_queue_is_spread_by_batches(scene: Scene) -> None:
@@ -138,26 +146,27 @@ def test_bodies_of_all_sizes(scene: Scene, compressible: bool) -> None:
     assert [item["body_bytes"] for item in received] == sizes
     expected = [hashlib.sha256(data).hexdigest() for data in bodies]
     assert [item["body_sha256"] for item in received] == expected
-    assert [item["sys_flag"] & COMPRESSED for item in received] == [
-        int(size >= 4096) for size in sizes
+    assert [compression_of(item) for item in received] == [
+        COMPRESSION_BITS["ZLIB"] if size >= 4096 else 0 for size in sizes
     ]
     if compressible:
         assert received[-1]["store_size"] < MAX_BODY_BYTES / 2
 
 
-@pytest.mark.parametrize("compression", ["ZLIB", "LZ4", "ZSTD"])
-def test_compressed_bodies(scene: Scene, compression: str) -> None:
-    topic = scene.topic(queues=1)
-    data = os.urandom(64) * 1000
-    producer = scene.producer(compression=compression)
-    producer.send([message(topic, data), message(topic, b"small")])
+def test_compressed_bodies(scene: Scene) -> None:
+    """What the client can do: the 4.9.7 producer has no switch for anything but zlib."""
+    kinds = ["ZLIB"] if scene.jvm.release == "4.9.7" else ["ZLIB", "LZ4", "ZSTD"]
+    for kind in kinds:
+        topic = scene.topic(queues=1)
+        data = os.urandom(64) * 1000
+        settings = {} if kind == "ZLIB" else {"compression": kind}
+        scene.producer(**settings).send([message(topic, data), message(topic, b"small")])
 
-    large, small = scene.read(topic, 2)
-    assert large["body_sha256"] == hashlib.sha256(data).hexdigest()
-    assert large["sys_flag"] & COMPRESSED
-    assert large["sys_flag"] & 0x700 == COMPRESSION_BITS[compression]
-    assert large["store_size"] < len(data) / 2
-    assert not small["sys_flag"] & COMPRESSED
+        large, small = scene.read(topic, 2)
+        assert large["body_sha256"] == hashlib.sha256(data).hexdigest()
+        assert compression_of(large) == COMPRESSION_BITS[kind]
+        assert large["store_size"] < len(data) / 2
+        assert compression_of(small) == 0
 
 
 def test_uncompressed_large_body(scene: Scene) -> None:
@@ -169,7 +178,7 @@ def test_uncompressed_large_body(scene: Scene) -> None:
 
     (item,) = scene.read(topic, 1)
     assert item["body_sha256"] == hashlib.sha256(data).hexdigest()
-    assert not item["sys_flag"] & COMPRESSED
+    assert compression_of(item) == 0
 
 
 def test_the_first_message_creates_its_topic(scene: Scene) -> None:
@@ -201,6 +210,10 @@ def test_a_selector_keeps_each_key_in_one_queue(scene: Scene) -> None:
     assert len({queue for of_key in queues.values() for queue in of_key}) > 1
     for key, of_key in queues.items():
         assert of_key == {abs(java_hash(key)) % 4}
+
+
+def compression_of(item: Json) -> int:
+    return int(item["sys_flag"]) & 0x700
 
 
 def java_hash(word: str) -> int:

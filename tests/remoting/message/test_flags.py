@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from txrocketmq.remoting.message.flags import (
+    MessageSysFlag,
+    PermName,
+    PullSysFlag,
+    TopicSysFlag,
+    is_inherited,
+    is_readable,
+    is_valid_perm,
+    is_writable,
+    perm_to_string,
+    transaction_type,
+    with_transaction_type,
+)
+
+
+def test_values_are_the_originals() -> None:
+    assert (MessageSysFlag.COMPRESSED, MessageSysFlag.MULTI_TAGS) == (1, 2)
+    assert (MessageSysFlag.BORN_HOST_V6, MessageSysFlag.STORE_HOST_V6) == (16, 32)
+    assert (MessageSysFlag.NEED_UNWRAP, MessageSysFlag.INNER_BATCH) == (64, 128)
+    assert (PullSysFlag.COMMIT_OFFSET, PullSysFlag.SUSPEND, PullSysFlag.SUBSCRIPTION) == (1, 2, 4)
+    assert (PullSysFlag.CLASS_FILTER, PullSysFlag.LITE_PULL) == (8, 16)
+    assert (TopicSysFlag.UNIT, TopicSysFlag.UNIT_SUB) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        MessageSysFlag.TRANSACTION_NOT_TYPE,
+        MessageSysFlag.TRANSACTION_PREPARED_TYPE,
+        MessageSysFlag.TRANSACTION_COMMIT_TYPE,
+        MessageSysFlag.TRANSACTION_ROLLBACK_TYPE,
+    ],
+)
+def test_transaction_type_is_replaced_whole(kind: int) -> None:
+    for before in (0x0, 0x4, 0x8, 0xC):
+        after = with_transaction_type(0x731 | before, kind)
+        assert transaction_type(after) == kind
+        assert after & ~0xC == 0x731
+
+
+def test_perm_to_string_as_java() -> None:
+    texts = [perm_to_string(perm) for perm in range(9)]
+    assert texts == ["---", "--X", "-W-", "-WX", "R--", "R-X", "RW-", "RWX", "---"]
+
+
+def test_permissions() -> None:
+    assert is_readable(PermName.READ | PermName.WRITE)
+    assert not is_readable(PermName.WRITE)
+    assert is_writable(PermName.WRITE)
+    assert not is_writable(PermName.READ | PermName.INHERIT)
+    assert is_inherited(7)
+    assert not is_inherited(6)
+    assert [perm for perm in range(-2, 12) if is_valid_perm(perm)] == list(range(8))

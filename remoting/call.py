@@ -44,7 +44,9 @@ CALLS: dict[int, Call[Any, Any]] = {}
 """All declared calls by code."""
 
 
-def define(code: RequestCode, request: type[Q], response: type[R], *, letters: bool = False) -> Call[Q, R]:
+def define(
+    code: RequestCode, request: type[Q], response: type[R], *, letters: bool = False
+) -> Call[Q, R]:
     """Declares a call; a second declaration of a code is an error."""
     if code in CALLS:
         raise ValueError(f"{code.name} is declared twice")
@@ -102,10 +104,11 @@ class Request(Generic[Q_co]):
 class Reply(Generic[R_co]):
     """A handler's answer; `body` may be several buffers, written without being joined.
 
-    `ext_fields` are extension fields beside the header's (MSG_REGION, IS_SUB_CHANGE).
+    `ext_fields` are extension fields beside the header's (MSG_REGION, IS_SUB_CHANGE). On the side
+    that asked, they are all of the answer's, and `version` is the peer's MQVersion ordinal.
     """
 
-    __slots__ = ("body", "code", "ext_fields", "header", "remark")
+    __slots__ = ("body", "code", "ext_fields", "header", "remark", "version")
 
     def __init__(
         self,
@@ -114,7 +117,9 @@ class Reply(Generic[R_co]):
         code: int = ResponseCode.SUCCESS,
         remark: str | None = None,
         ext_fields: Mapping[str, str] | None = None,
+        version: int = 0,
     ) -> None:
+        self.version = version
         self.header = header
         self.body = body
         self.code = code

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One end of a connection, without I/O: frames in, requests out, answers matched by opaque.
+
+The caller feeds `receive` with bytes and handles the requests it returns; it writes what `request`
+and `oneway` return; it calls `expire` now and then and `lost` at the end. Both ends of a RocketMQ
+connection may ask (a broker asks its clients), so client and server share this class. Counterpart of
+the responseTable in NettyRemotingAbstract.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
+from txrocketmq.remoting.errors import (
+    FrameError,
+    HeaderError,
+    RemotingError,
+    RequestTimeout,
+    TooManyRequests,
+)
+from txrocketmq.remoting.frame import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from txrocketmq.remoting.header import Header
+
+MAX_IN_FLIGHT = 65_535
+"""Requests of ours without answer (clientAsyncSemaphoreValue)."""
+
+_OPAQUE_MASK = 0x7FFFFFFF
+
+
+class Connection:
+    """Requests in flight by opaque, and the decoder of what comes in."""
+
+    def __init__(
+        self, *, max_frame_bytes: int = MAX_FRAME_BYTES, max_in_flight: int = MAX_IN_FLIGHT
+    ) -> None:
+        self._decoder = FrameDecoder(max_frame_bytes)
+        self._max_in_flight = max_in_flight
+        self._opaques = count(1)
+        self._in_flight: dict[int, tuple[PendingReply, Call[Any, Any], int]] = {}
+
+    @property
+    def error(self) -> FrameError | None:
+        """Set once the peer has sent what is no frame: close the connection."""
+        return self._decoder.error
+
+    @property
+    def in_flight(self) -> int:
+        """Number of our requests without answer."""
+        return len(self._in_flight)
+
+    def receive(self, data: bytes) -> list[RemotingCommand]:
+        """The peer's requests in `data`; its answers resolve what waits for them."""
+        commands = self._decoder.receive(data)
+        for command in commands:
+            if command.flag & 1:
+                return [c for c in commands if not self._answered(c)]
+        return commands
+
+    def request(
+        self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
+    ) -> tuple[PendingReply, list[Buffer]]:
+        """Registers a request; write the buffers, the pending reply gets the answer.
+
+        Raises TooManyRequests when too many are in flight.
+        """
+        if len(self._in_flight) >= self._max_in_flight:
+            raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
+        command = self._command(call, header, body)
+        pending = PendingReply()
+        self._in_flight[command.opaque] = (pending, call, deadline_ms)
+        return pending, encode_frame(command)
+
+    def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
+        """A request without answer, as buffers to write."""
+        command = self._command(call, header, body)
+        command.flag = ONEWAY_FLAG
+        return encode_frame(command)
+
+    def expire(self, now_ms: int) -> None:
+        """Fails what has waited beyond its deadline."""
+        late = [opaque for opaque, waiting in self._in_flight.items() if waiting[2] <= now_ms]
+        for opaque in late:
+            pending, call, _ = self._in_flight.pop(opaque)
+            pending.resolve(RequestTimeout(f"no answer to {call.name} in time"))
+
+    def lost(self, reason: RemotingError) -> None:
+        """Fails everything in flight: the connection is gone."""
+        waiting = list(self._in_flight.values())
+        self._in_flight.clear()
+        for pending, _, _ in waiting:
+            pending.resolve(reason)
+
+    def _command(self, call: Call[Any, Any], header: Header, body: bytes) -> RemotingCommand:
+        ext_fields = header.encode_letters() if call.letters else header.encode()
+        opaque = next(self._opaques) & _OPAQUE_MASK
+        return RemotingCommand(call.code, ext_fields, body, opaque=opaque)
+
+    def _answered(self, command: RemotingCommand) -> bool:
+        if not command.is_response:
+            return False
+        waiting = self._in_flight.pop(command.opaque, None)
+        if waiting is not None:  # else it came too late
+            pending, call, _ = waiting
+            pending.resolve(reply_of(command, call))
+        return True
+
+
+def reply_of(command: RemotingCommand, call: Call[Any, Any]) -> Reply[Any] | HeaderError:
+    """An answer with its typed header; only a successful one must have the fields it declares."""
+    header = None
+    try:
+        header = call.response.decode(command.ext_fields)
+    except HeaderError as error:
+        if command.code == ResponseCode.SUCCESS:
+            return error
+    return Reply(
+        header, command.body, command.code, command.remark, command.ext_fields, command.version
+    )

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server side: ports that accept peers, and the rules for idle ones.
+
+Counterpart of NettyRemotingServer. TLS is wrapped around a port by `listen(..., wrap=...)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
+from twisted.internet.interfaces import IAddress, IListeningPort
+from twisted.internet.protocol import ServerFactory
+from twisted.logger import Logger
+
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.peer import TcpPeer
+
+MAX_IDLE_MS = 120_000
+"""A peer that neither sends nor takes anything for so long is closed (serverChannelMaxIdleTimeSeconds)."""
+_SWEEP_MS = 1_000
+_BACKLOG = 1024
+
+log = Logger()
+
+
+def log_failure(command: RemotingCommand, peer: Peer, error: Exception) -> None:
+    """Logs a handler's failure with the one-line form of what it was given."""
+    log.error(
+        "{command} of {peer} failed: {kind}: {error}",
+        command=command,
+        peer=peer.remote_address,
+        kind=type(error).__name__,
+        error=error,
+        exc_info=error,
+    )
+
+
+class _PeerFactory(ServerFactory):
+    noisy = False
+
+    def __init__(self, server: RemotingServer, dispatcher: Dispatcher) -> None:
+        self._server = server
+        self._dispatcher = dispatcher
+
+    def buildProtocol(self, addr: IAddress) -> TcpPeer:
+        peer = TcpPeer(self._server.clock, self._dispatcher.serve, self._server._peer_closed)
+        self._server.peers.add(peer)
+        return peer
+
+
+class RemotingServer:
+    """Listens on ports, keeps the peers, closes the idle ones.
+
+    `disconnected(peer, now_ms)` is called for each peer whose connection has ended.
+    """
+
+    def __init__(
+        self, clock: Clock, disconnected: Callable[[TcpPeer, int], None] | None = None
+    ) -> None:
+        self.clock = clock
+        self.peers: set[TcpPeer] = set()
+        self._disconnected = disconnected
+        self._ports: list[IListeningPort] = []
+        self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
+
+    def listen(
+        self,
+        port: int,
+        dispatcher: Dispatcher,
+        interface: str = "",
+        wrap: Callable[[ServerFactory], ServerFactory] | None = None,
+    ) -> int:
+        """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
+        factory: ServerFactory = _PeerFactory(self, dispatcher)
+        if wrap is not None:
+            factory = wrap(factory)
+        listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        self._ports.append(listening)
+        address: Any = listening.getHost()
+        return int(address.port)
+
+    def stop(self) -> Deferred[Any]:
+        """Accepts no more, then ends all connections."""
+        self._sweep.cancel()
+        stopped = DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
+        self._ports.clear()
+        for peer in list(self.peers):
+            peer.close()
+        return stopped
+
+    def _peer_closed(self, peer: TcpPeer) -> None:
+        self.peers.discard(peer)
+        if self._disconnected is not None:
+            self._disconnected(peer, self.clock.now_ms())
+
+    def _sweep_peers(self) -> None:
+        now_ms = self.clock.now_ms()
+        for peer in list(self.peers):
+            peer.expire(now_ms)
+            if now_ms - peer.last_active_ms > MAX_IDLE_MS:
+                log.info(
+                    "closing {peer}: idle for {s} s",
+                    peer=peer.remote_address,
+                    s=MAX_IDLE_MS // 1000,
+                )
+                peer.close()

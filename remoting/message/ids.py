@@ -135,7 +135,7 @@ class UniqueKeys:
             self._month_end_ms = _next_month_start_ms(now_ms)
         # A clock set back a little over the start of the month: 0, as the original.
         since_ms = max(now_ms - self._month_start_ms, 0)
-        return f"{self._head}{since_ms & 0xFFFFFFFF:08X}{next(self._counter) & 0xFFFF:04X}"
+        return f"{self._head}{since_ms:08X}{next(self._counter) & 0xFFFF:04X}"
 
 
 def decode_unique_key(key: str, now_ms: int) -> UniqueKey:

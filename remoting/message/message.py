@@ -197,7 +197,7 @@ def decode_message(
     topic_at, topic_end = _topic_range(buffer, offset, magic, topic_length_at, end)
     properties_at = topic_end + _PROPERTIES_LENGTH.size
     (properties_length,) = _PROPERTIES_LENGTH.unpack_from(buffer, topic_end)
-    if properties_length < 0 or properties_at + properties_length != end:
+    if properties_at + properties_length != end:
         raise MessageDecodeError(
             offset, f"{properties_length} bytes of properties do not end a record of {total_size}"
         )

@@ -41,7 +41,7 @@ _LANE_STEPS: Final = tuple(
     (
         8 * width_bytes,
         int.from_bytes(
-            (b"\0" * (2 * width_bytes - min(width_bytes, 4)) + b"\xff" * min(width_bytes, 4))
+            (b"\0" * width_bytes + b"\xff" * width_bytes)
             * (_MAX_LANE_BYTES * _BATCH_TEXTS // (2 * width_bytes)),
             "big",
         ),
@@ -49,7 +49,7 @@ _LANE_STEPS: Final = tuple(
     )
     for width_bytes in (1, 2, 4, 8, 16, 32, 64, 128)
 )
-"""For each doubling of the lanes: bits of a lane, mask of what is kept of it, power of 31."""
+"""For each doubling of the lanes: bits of a lane, mask of every other lane, power of 31."""
 _LOW_32_BITS_OF_LANE: Final = {
     width: struct.Struct(f">{width - 4}xi") for width in (4, 8, 16, 32, 64, 128, 256)
 }
@@ -103,7 +103,8 @@ def _ascii_hashes(texts: Sequence[str], longest: int) -> list[int]:
 
     Each text is a lane of bytes, filled up with zeros on the left, which do not change the hash.
     A step multiplies every other lane with a power of 31 and adds it to its neighbour, so that
-    lanes are of twice the width; of wide lanes only the low 32 bits matter. No lane overflows.
+    lanes are of twice the width. The sum fits: powers are taken modulo 2**32, so a lane of k >= 4
+    bytes grows by 33 bits at most while it gains 8 * k; below that, 31**k < 256**k leaves room.
     """
     steps = max((longest - 1).bit_length(), 2)
     lane_bytes = 1 << steps

@@ -169,6 +169,24 @@ def test_other_lengths_are_decoded_or_refused_as_by_the_declaration(
     check_same_verdict(packed[:at] + length + packed[at + 4 :] + bytes(300))
 
 
+@pytest.mark.parametrize("magic", [MAGIC_V1, MAGIC_V2])
+def test_every_length_of_a_small_record(magic: int) -> None:
+    fields = {
+        "magic": magic, "sys_flag": 0, "body": b"", "topic": b"", "properties": b"",
+        "born_host": {"ip": bytes(4), "port": 0}, "store_host": {"ip": bytes(4), "port": 0},
+    } | dict.fromkeys(
+        ("body_crc", "queue_id", "flag", "queue_offset", "physical_offset", "born_timestamp",
+         "store_timestamp", "reconsume_times", "prepared_transaction_offset"), 0,
+    )  # fmt: skip
+    head = build_record(fields)[4:84]
+    for size in range(86, 98):
+        for body_length in range(-3, size - 85):
+            for byte in (0, 1, 2, 3, 5, 0xFF):
+                tail = bytes([byte, 1, 0, byte, 0, 1, 2, 0, 0, byte])[: size - 88]
+                length = body_length.to_bytes(4, "big", signed=True)
+                check_same_verdict(size.to_bytes(4, "big") + head + length + tail)
+
+
 def packed_offset_of_body_length(parsed: Any) -> int:
     topic_length_bytes = 1 if parsed.magic == MAGIC_V1 else 2
     after = len(parsed.body) + topic_length_bytes + len(parsed.topic) + 2 + len(parsed.properties)
@@ -210,7 +228,7 @@ def messages(draw: st.DrawFn) -> MessageExt:
             properties=PROPERTIES,
             queue_id=INT32,
             queue_offset=INT64,
-            sys_flag=st.sampled_from([0, 4, 8, 12, 0x380]),
+            sys_flag=st.sampled_from([0, 4, 8, 12, 0x30, 0x380]),
             born_timestamp=INT64,
             born_host=host,
             store_timestamp=INT64,
@@ -231,7 +249,7 @@ def test_encode_builds_what_the_declaration_builds(message: MessageExt) -> None:
     assert build_record(parsed) == packed
     decoded, end = decode(packed)
     assert end == len(packed)
-    expected_flag = message.sys_flag
+    expected_flag = message.sys_flag & ~0x30
     expected_flag |= BORN_HOST_IPV6 if message.born_host.is_ipv6 else 0
     expected_flag |= STORE_HOST_IPV6 if message.store_host.is_ipv6 else 0
     assert decoded.sys_flag == expected_flag

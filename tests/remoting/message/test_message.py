@@ -140,6 +140,7 @@ def test_messages_lie_end_to_end() -> None:
         (lambda packed: packed[:100], "cut short: 100 bytes of 101"),
         (lambda packed: packed[:7] + b"\0" + packed[8:], "unknown magic 0xdaa32000"),
         (lambda packed: packed[:84] + b"\xff" * 4 + packed[88:], "a body of -1 bytes"),
+        (lambda packed: packed[:86] + b"\1\0" + packed[88:], "a body of 256 bytes does not fit"),
         (lambda packed: packed.replace(b"\x06Orders", b"\xffOrders"), "the topic does not fit"),
         (lambda packed: packed.replace(b"\x06Orders", b"\x09Orders"), "the topic does not fit"),
         (lambda packed: packed.replace(b"\x06Orders", b"\x05Orders"), "properties do not end"),
@@ -210,6 +211,8 @@ def test_batch_errors() -> None:
         (packed[:-5], "cut short: 25 bytes"),
         (packed[:-7], "a body of 4 bytes does not fit"),
         (packed[:30] + b"\0", "cut short: 1 bytes"),
+        (packed[:46] + b"\xff\xff\xff\xff" + packed[50:], "a body of -1 bytes does not fit"),
+        (packed[:54] + b"\xff\xff" + packed[56:], "-1 bytes of properties do not fit"),
     ):
         with pytest.raises(MessageDecodeError, match=reason) as caught:
             decode_batch(damaged)

@@ -9,7 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+# A busy machine is no defect of the code: examples have no time limit of their own.
+hypothesis.settings.register_profile("unit", deadline=None)
+hypothesis.settings.load_profile("unit")
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")

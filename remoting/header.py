@@ -16,7 +16,6 @@ for SEND_MESSAGE_V2's one-letter form. Counterpart of CommandCustomHeader and it
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Mapping
 from typing import (
     TYPE_CHECKING,
@@ -124,7 +123,7 @@ def camel_case(name: str) -> str:
 
 
 def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:
-    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]) | {cls.__name__: cls})
+    hints = get_type_hints(cls)  # of each base in the names of its own module
     result = []
     for index, declared in enumerate(_in_binary_order(cls)):
         result.append(

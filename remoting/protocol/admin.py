@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What mqadmin and its like ask: configuration, cleanup, statistics, connections, clients.
+
+Java: AdminBrokerProcessor; DefaultRequestProcessor of the name server for its own configuration;
+ClientRemotingProcessor for what is relayed to a client.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, header
+from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetBrokerConfigResponseHeader")
+class GetBrokerConfigResponseHeader(Header):
+    """DataVersion of the configuration, as JSON text; the body is properties."""
+
+    version: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetTopicStatsInfoRequestHeader")
+class GetTopicStatsInfoRequestHeader(TopicRequestHeader):
+    """Bounds of all queues of a topic."""
+
+    topic: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetConsumeStatsRequestHeader")
+class GetConsumeStatsRequestHeader(TopicRequestHeader):
+    """How far a group has come; `topic_list` is separated by semicolons."""
+
+    consumer_group: str
+    topic: str | None = None
+    topic_list: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetConsumeStatsInBrokerHeader")
+class GetConsumeStatsInBrokerHeader(Header):
+    """How far all groups of a broker have come."""
+
+    is_order: bool
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetConsumerConnectionListRequestHeader")
+class GetConsumerConnectionListRequestHeader(RpcRequestHeader):
+    """The connections of a group of consumers."""
+
+    consumer_group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetProducerConnectionListRequestHeader")
+class GetProducerConnectionListRequestHeader(RpcRequestHeader):
+    """The connections of a group of producers."""
+
+    producer_group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.QueryConsumeTimeSpanRequestHeader")
+class QueryConsumeTimeSpanRequestHeader(TopicRequestHeader):
+    """From when to when are the messages that a group has yet to consume?"""
+
+    topic: str
+    group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ViewBrokerStatsDataRequestHeader")
+class ViewBrokerStatsDataRequestHeader(Header):
+    """One statistics item."""
+
+    stats_name: str
+    stats_key: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetConsumerRunningInfoRequestHeader")
+class GetConsumerRunningInfoRequestHeader(RpcRequestHeader):
+    """What a consumer is doing; the broker relays it."""
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ConsumeMessageDirectlyResultRequestHeader")
+class ConsumeMessageDirectlyResultRequestHeader(TopicRequestHeader):
+    """Lets a consumer consume one message now; the broker relays it."""
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.CheckRocksdbCqWriteProgressRequestHeader")
+class CheckRocksdbCqWriteProgressRequestHeader(Header):
+    """Compares both kinds of consume queues."""
+
+    topic: str
+    check_store_time: Long = 0
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ExportRocksDBConfigToJsonRequestHeader")
+class ExportRocksDBConfigToJsonRequestHeader(Header):
+    """Which configuration tables to export; separated by semicolons."""
+
+    config_type: str
+
+
+@header("org.apache.rocketmq.common.protocol.header.filtersrv.RegisterFilterServerRequestHeader")
+class RegisterFilterServerRequestHeader(Header):
+    """A filter server of 3.x and 4.x; served by nobody since."""
+
+    filter_server_addr: str
+
+
+@header("org.apache.rocketmq.common.protocol.header.filtersrv.RegisterFilterServerResponseHeader")
+class RegisterFilterServerResponseHeader(Header):
+    """The broker it belongs to."""
+
+    broker_name: str
+    broker_id: Long
+
+
+@header(
+    "org.apache.rocketmq.common.protocol.header.filtersrv.RegisterMessageFilterClassRequestHeader"
+)
+class RegisterMessageFilterClassRequestHeader(Header):
+    """A filter class of 3.x and 4.x; served by nobody since."""
+
+    consumer_group: str
+    topic: str
+    class_name: str
+    class_crc: Int = field(wire="classCRC")
+
+
+@header("")
+class SwitchTimerEngineRequestHeader(Header):
+    """Which timer to use: "F" (file) or "R" (RocksDB). The original has no class for it."""
+
+    engine_type: str | None = field(wire="E_T", default=None)
+
+
+@header("")
+class SetCommitLogReadModeRequestHeader(Header):
+    """How the commit log is read: 0 normal, 1 random. The original has no class for it."""
+
+    read_ahead_mode: str | None = field(wire="READ_AHEAD_MODE", default=None)
+
+
+UPDATE_BROKER_CONFIG = define(RequestCode.UPDATE_BROKER_CONFIG, NoHeader, NoHeader)
+GET_BROKER_CONFIG = define(RequestCode.GET_BROKER_CONFIG, NoHeader, GetBrokerConfigResponseHeader)
+UPDATE_NAMESRV_CONFIG = define(RequestCode.UPDATE_NAMESRV_CONFIG, NoHeader, NoHeader)
+GET_NAMESRV_CONFIG = define(RequestCode.GET_NAMESRV_CONFIG, NoHeader, NoHeader)
+GET_BROKER_RUNTIME_INFO = define(RequestCode.GET_BROKER_RUNTIME_INFO, NoHeader, NoHeader)
+TRIGGER_DELETE_FILES = define(RequestCode.TRIGGER_DELETE_FILES, NoHeader, NoHeader)
+CLEAN_EXPIRED_CONSUMEQUEUE = define(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, NoHeader, NoHeader)
+DELETE_EXPIRED_COMMITLOG = define(RequestCode.DELETE_EXPIRED_COMMITLOG, NoHeader, NoHeader)
+CLEAN_UNUSED_TOPIC = define(RequestCode.CLEAN_UNUSED_TOPIC, NoHeader, NoHeader)
+GET_TOPIC_STATS_INFO = define(
+    RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader, NoHeader
+)
+GET_CONSUME_STATS = define(RequestCode.GET_CONSUME_STATS, GetConsumeStatsRequestHeader, NoHeader)
+GET_BROKER_CONSUME_STATS = define(
+    RequestCode.GET_BROKER_CONSUME_STATS, GetConsumeStatsInBrokerHeader, NoHeader
+)
+QUERY_CONSUME_TIME_SPAN = define(
+    RequestCode.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequestHeader, NoHeader
+)
+VIEW_BROKER_STATS_DATA = define(
+    RequestCode.VIEW_BROKER_STATS_DATA, ViewBrokerStatsDataRequestHeader, NoHeader
+)
+GET_CONSUMER_CONNECTION_LIST = define(
+    RequestCode.GET_CONSUMER_CONNECTION_LIST, GetConsumerConnectionListRequestHeader, NoHeader
+)
+GET_PRODUCER_CONNECTION_LIST = define(
+    RequestCode.GET_PRODUCER_CONNECTION_LIST, GetProducerConnectionListRequestHeader, NoHeader
+)
+GET_ALL_PRODUCER_INFO = define(RequestCode.GET_ALL_PRODUCER_INFO, NoHeader, NoHeader)
+GET_CONSUMER_RUNNING_INFO = define(
+    RequestCode.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader, NoHeader
+)
+CONSUME_MESSAGE_DIRECTLY = define(
+    RequestCode.CONSUME_MESSAGE_DIRECTLY, ConsumeMessageDirectlyResultRequestHeader, NoHeader
+)
+SUSPEND_CONSUMER = define(RequestCode.SUSPEND_CONSUMER, NoHeader, NoHeader)
+RESUME_CONSUMER = define(RequestCode.RESUME_CONSUMER, NoHeader, NoHeader)
+ADJUST_CONSUMER_THREAD_POOL = define(RequestCode.ADJUST_CONSUMER_THREAD_POOL, NoHeader, NoHeader)
+WHO_CONSUME_THE_MESSAGE = define(RequestCode.WHO_CONSUME_THE_MESSAGE, NoHeader, NoHeader)
+REGISTER_FILTER_SERVER = define(
+    RequestCode.REGISTER_FILTER_SERVER,
+    RegisterFilterServerRequestHeader,
+    RegisterFilterServerResponseHeader,
+)
+REGISTER_MESSAGE_FILTER_CLASS = define(
+    RequestCode.REGISTER_MESSAGE_FILTER_CLASS, RegisterMessageFilterClassRequestHeader, NoHeader
+)
+GET_TIMER_CHECK_POINT = define(RequestCode.GET_TIMER_CHECK_POINT, NoHeader, NoHeader)
+GET_TIMER_METRICS = define(RequestCode.GET_TIMER_METRICS, NoHeader, NoHeader)
+SWITCH_TIMER_ENGINE = define(
+    RequestCode.SWITCH_TIMER_ENGINE, SwitchTimerEngineRequestHeader, NoHeader
+)
+CHECK_ROCKSDB_CQ_WRITE_PROGRESS = define(
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, CheckRocksdbCqWriteProgressRequestHeader, NoHeader
+)
+EXPORT_ROCKSDB_CONFIG_TO_JSON = define(
+    RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, ExportRocksDBConfigToJsonRequestHeader, NoHeader
+)
+UPDATE_COLD_DATA_FLOW_CTR_CONFIG = define(
+    RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, NoHeader, NoHeader
+)
+REMOVE_COLD_DATA_FLOW_CTR_CONFIG = define(
+    RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, NoHeader, NoHeader
+)
+GET_COLD_DATA_FLOW_CTR_INFO = define(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, NoHeader, NoHeader)
+SET_COMMITLOG_READ_MODE = define(
+    RequestCode.SET_COMMITLOG_READ_MODE, SetCommitLogReadModeRequestHeader, NoHeader
+)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients come and go; who consumes with whom; queue locks of orderly consumers.
+
+Java: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import NoHeader, field, header
+from txrocketmq.remoting.protocol.base import RpcRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.HeartbeatRequestHeader")
+class HeartbeatRequestHeader(RpcRequestHeader):
+    """No field of its own; the body is HeartbeatData."""
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.UnregisterClientRequestHeader")
+class UnregisterClientRequestHeader(RpcRequestHeader):
+    """A producer or consumer leaves its group."""
+
+    client_id: str = field(wire="clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.GetConsumerListByGroupRequestHeader")
+class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
+    """Who is in a group of consumers?"""
+
+    consumer_group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.NotifyConsumerIdsChangedRequestHeader")
+class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader):
+    """The broker tells its clients that a group has changed."""
+
+    consumer_group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.LockBatchMqRequestHeader")
+class LockBatchMqRequestHeader(RpcRequestHeader):
+    """No field of its own; the body is LockBatchRequestBody."""
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.UnlockBatchMqRequestHeader")
+class UnlockBatchMqRequestHeader(RpcRequestHeader):
+    """No field of its own; the body is UnlockBatchRequestBody."""
+
+
+HEART_BEAT = define(RequestCode.HEART_BEAT, HeartbeatRequestHeader, NoHeader)
+UNREGISTER_CLIENT = define(RequestCode.UNREGISTER_CLIENT, UnregisterClientRequestHeader, NoHeader)
+GET_CONSUMER_LIST_BY_GROUP = define(
+    RequestCode.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader, NoHeader
+)
+NOTIFY_CONSUMER_IDS_CHANGED = define(
+    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, NotifyConsumerIdsChangedRequestHeader, NoHeader
+)
+LOCK_BATCH_MQ = define(RequestCode.LOCK_BATCH_MQ, LockBatchMqRequestHeader, NoHeader)
+UNLOCK_BATCH_MQ = define(RequestCode.UNLOCK_BATCH_MQ, UnlockBatchMqRequestHeader, NoHeader)
+CHECK_CLIENT_CONFIG = define(RequestCode.CHECK_CLIENT_CONFIG, NoHeader, NoHeader)
+GET_CLIENT_CONFIG = define(RequestCode.GET_CLIENT_CONFIG, NoHeader, NoHeader)

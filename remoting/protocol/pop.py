@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pop: messages handed out with a time limit, acknowledged one by one (5.x).
+
+These codes do not fit into the binary command header, so they always travel with a JSON one. Java:
+PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, NotificationProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
+from txrocketmq.remoting.protocol.base import TopicRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PopMessageRequestHeader")
+class PopMessageRequestHeader(TopicRequestHeader):
+    """Asks for messages and hides them from others for `invisible_time` ms. `queue_id` -1: any."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    max_msg_nums: Int
+    invisible_time: Long
+    poll_time: Long
+    born_time: Long
+    init_mode: Int
+    exp_type: str | None = None
+    exp: str | None = None
+    order: bool = False
+    attempt_id: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PopMessageResponseHeader")
+class PopMessageResponseHeader(Header):
+    """What makes the handles of the messages: offsets as texts of `ExtraInfoUtil`. Times in ms."""
+
+    pop_time: Long
+    invisible_time: Long
+    revive_qid: Int
+    rest_num: Long
+    start_offset_info: str | None = None
+    msg_offset_info: str | None = None
+    order_count_info: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PeekMessageRequestHeader")
+class PeekMessageRequestHeader(TopicRequestHeader):
+    """Looks at messages without taking them."""
+
+    topic: str
+    queue_id: Int
+    max_msg_nums: Int
+    consumer_group: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.AckMessageRequestHeader")
+class AckMessageRequestHeader(TopicRequestHeader):
+    """A message is consumed; `extra_info` is its handle."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    extra_info: str
+    offset: Long
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeRequestHeader")
+class ChangeInvisibleTimeRequestHeader(TopicRequestHeader):
+    """Hides a message for `invisible_time` ms from now; the old handle ends."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    extra_info: str
+    offset: Long
+    invisible_time: Long
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ChangeInvisibleTimeResponseHeader")
+class ChangeInvisibleTimeResponseHeader(Header):
+    """What makes the new handle."""
+
+    pop_time: Long
+    invisible_time: Long
+    revive_qid: Int
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.NotificationRequestHeader")
+class NotificationRequestHeader(TopicRequestHeader):
+    """Asks to be told when there is something; held for `poll_time` ms."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    poll_time: Long
+    born_time: Long
+    order: bool = False
+    attempt_id: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.NotificationResponseHeader")
+class NotificationResponseHeader(Header):
+    """Whether there is something; `polling_full`: too many are waiting already."""
+
+    has_msg: bool
+    polling_full: bool = False
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PollingInfoRequestHeader")
+class PollingInfoRequestHeader(TopicRequestHeader):
+    """How many requests wait at a queue?"""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PollingInfoResponseHeader")
+class PollingInfoResponseHeader(Header):
+    """The number of waiting requests."""
+
+    polling_num: Int
+
+
+POP_MESSAGE = define(RequestCode.POP_MESSAGE, PopMessageRequestHeader, PopMessageResponseHeader)
+PEEK_MESSAGE = define(RequestCode.PEEK_MESSAGE, PeekMessageRequestHeader, PopMessageResponseHeader)
+ACK_MESSAGE = define(RequestCode.ACK_MESSAGE, AckMessageRequestHeader, NoHeader)
+BATCH_ACK_MESSAGE = define(RequestCode.BATCH_ACK_MESSAGE, NoHeader, NoHeader)
+CHANGE_MESSAGE_INVISIBLETIME = define(
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    ChangeInvisibleTimeRequestHeader,
+    ChangeInvisibleTimeResponseHeader,
+)
+NOTIFICATION = define(
+    RequestCode.NOTIFICATION, NotificationRequestHeader, NotificationResponseHeader
+)
+POLLING_INFO = define(RequestCode.POLLING_INFO, PollingInfoRequestHeader, PollingInfoResponseHeader)
+POP_ROLLBACK = define(RequestCode.POP_ROLLBACK, NoHeader, NoHeader)

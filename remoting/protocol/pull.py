@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulling messages, and who rebalances which queues: the broker's part.
+
+Java: PullMessageProcessor, QueryAssignmentProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, header
+from txrocketmq.remoting.protocol.base import TopicRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader")
+class PullMessageRequestHeader(TopicRequestHeader):
+    """Asks for messages of a queue from an offset; `sys_flag` is PullSysFlag, times are in ms."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    queue_offset: Long
+    max_msg_nums: Int
+    sys_flag: Int
+    commit_offset: Long
+    suspend_timeout_millis: Long
+    subscription: str | None = None
+    sub_version: Long
+    expression_type: str | None = None
+    max_msg_bytes: Int | None = None
+    request_source: Int | None = None
+    proxy_forward_client_id: str | None = field(wire="proxyFrowardClientId", default=None)
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.PullMessageResponseHeader")
+class PullMessageResponseHeader(Header):
+    """Where to go on, and the bounds of the queue; sent with PULL_NOT_FOUND and its like, too."""
+
+    suggest_which_broker_id: Long
+    next_begin_offset: Long
+    min_offset: Long
+    max_offset: Long
+    offset_delta: Long | None = None
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None
+    forbidden_type: Int | None = None
+
+
+PULL_MESSAGE = define(RequestCode.PULL_MESSAGE, PullMessageRequestHeader, PullMessageResponseHeader)
+LITE_PULL_MESSAGE = define(
+    RequestCode.LITE_PULL_MESSAGE, PullMessageRequestHeader, PullMessageResponseHeader
+)
+QUERY_ASSIGNMENT = define(RequestCode.QUERY_ASSIGNMENT, NoHeader, NoHeader)
+SET_MESSAGE_REQUEST_MODE = define(RequestCode.SET_MESSAGE_REQUEST_MODE, NoHeader, NoHeader)
+GET_ALL_MESSAGE_REQUEST_MODE = define(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, NoHeader, NoHeader)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking messages up: by key, by id, and the units of a consume queue.
+
+Java: QueryMessageProcessor; AdminBrokerProcessor for the consume queue.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, header
+from txrocketmq.remoting.protocol.base import TopicRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.QueryMessageRequestHeader")
+class QueryMessageRequestHeader(TopicRequestHeader):
+    """Messages by key, between two times in ms.
+
+    `unique_key_query` travels beside the fields of the original's class; `index_type` is "K",
+    "U" or "T".
+    """
+
+    topic: str
+    key: str
+    max_num: Int
+    begin_timestamp: Long
+    end_timestamp: Long
+    index_type: str | None = None
+    last_key: str | None = None
+    unique_key_query: bool | None = field(wire="_UNIQUE_KEY_QUERY", default=None)
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.QueryMessageResponseHeader")
+class QueryMessageResponseHeader(Header):
+    """Up to where the index has come: store time in ms, and offset in the commit log."""
+
+    index_last_update_timestamp: Long
+    index_last_update_phyoffset: Long
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ViewMessageRequestHeader")
+class ViewMessageRequestHeader(Header):
+    """One message by its offset in the commit log."""
+
+    topic: str | None = None
+    offset: Long
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.QueryConsumeQueueRequestHeader")
+class QueryConsumeQueueRequestHeader(TopicRequestHeader):
+    """Units of a consume queue, from `index` on; those of a group are filtered as it would be."""
+
+    topic: str | None = None
+    queue_id: Int = 0
+    index: Long = 0
+    count: Int = 0
+    consumer_group: str | None = None
+
+
+QUERY_MESSAGE = define(
+    RequestCode.QUERY_MESSAGE, QueryMessageRequestHeader, QueryMessageResponseHeader
+)
+VIEW_MESSAGE_BY_ID = define(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader, NoHeader)
+QUERY_CONSUME_QUEUE = define(
+    RequestCode.QUERY_CONSUME_QUEUE, QueryConsumeQueueRequestHeader, NoHeader
+)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sending: messages, batches, replies, messages to be retried; recall of a delayed message.
+
+Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.remoting.call import define
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
+from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.SendMessageResponseHeader")
+class SendMessageResponseHeader(Header):
+    """Where the message lies: `msg_id` is its offset id, for a batch all of them with commas."""
+
+    msg_id: str
+    queue_id: Int
+    queue_offset: Long
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    recall_handle: str | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ConsumerSendMsgBackRequestHeader")
+class ConsumerSendMsgBackRequestHeader(RpcRequestHeader):
+    """A consumer failed: `offset` is the message's in the commit log, `group` the consumer's."""
+
+    offset: Long
+    group: str
+    delay_level: Int
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool = False
+    max_reconsume_times: Int | None = None
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.ReplyMessageRequestHeader")
+class ReplyMessageRequestHeader(TopicRequestHeader):
+    """The broker hands a reply to the one who asked; hosts as "ip:port", times in ms."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    properties: str | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool = False
+    born_host: str
+    store_host: str
+    store_timestamp: Long
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.RecallMessageRequestHeader")
+class RecallMessageRequestHeader(TopicRequestHeader):
+    """Takes back a delayed message."""
+
+    producer_group: str | None = None
+    topic: str
+    recall_handle: str
+
+
+@header("org.apache.rocketmq.remoting.protocol.header.RecallMessageResponseHeader")
+class RecallMessageResponseHeader(Header):
+    """The id of the message taken back."""
+
+    msg_id: str
+
+
+@header(
+    "org.apache.rocketmq.remoting.protocol.header.SendMessageRequestHeader",
+    letters="abcdefghijklmn",
+)
+class SendMessageRequestHeader(Header):
+    """A message but for its body, which is the command's; `born_timestamp` in ms.
+
+    In the order of SendMessageRequestHeaderV2, whose letters are the other names of the fields;
+    the last of them has the name of the broker. A negative `queue_id` lets the broker choose.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    properties: str | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool | None = None
+    max_reconsume_times: Int | None = None
+    batch: bool | None = None
+    bname: str | None = None
+    lo: bool | None = None
+    ns: str | None = None
+    nsd: bool | None = None
+    oway: bool | None = None
+
+
+SEND_MESSAGE = define(RequestCode.SEND_MESSAGE, SendMessageRequestHeader, SendMessageResponseHeader)
+SEND_MESSAGE_V2 = define(
+    RequestCode.SEND_MESSAGE_V2, SendMessageRequestHeader, SendMessageResponseHeader, letters=True
+)
+SEND_BATCH_MESSAGE = define(
+    RequestCode.SEND_BATCH_MESSAGE,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+    letters=True,
+)
+CONSUMER_SEND_MSG_BACK = define(
+    RequestCode.CONSUMER_SEND_MSG_BACK, ConsumerSendMsgBackRequestHeader, NoHeader
+)
+SEND_REPLY_MESSAGE = define(
+    RequestCode.SEND_REPLY_MESSAGE, SendMessageRequestHeader, SendMessageResponseHeader
+)
+SEND_REPLY_MESSAGE_V2 = define(
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+    letters=True,
+)
+PUSH_REPLY_MESSAGE_TO_CLIENT = define(
+    RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, ReplyMessageRequestHeader, NoHeader
+)
+RECALL_MESSAGE = define(
+    RequestCode.RECALL_MESSAGE, RecallMessageRequestHeader, RecallMessageResponseHeader
+)

@@ -8,6 +8,79 @@ store are with the store's configuration.
 
 BROKER_KEYS = frozenset(
     """
-
+    accountStatsEnable accountStatsPrintZeroValues ackMessageThreadPoolNums
+    ackThreadPoolQueueCapacity aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond
+    aclEnable adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity
+    allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync asyncSendEnable
+    authConfigPath authenticationEnabled authenticationMetadataProvider authenticationProvider
+    authenticationStrategy authenticationWhitelist authorizationEnabled
+    authorizationMetadataProvider authorizationProvider authorizationStrategy
+    authorizationWhitelist autoDeleteUnusedStats broadcastOffsetExpireMaxSecond
+    broadcastOffsetExpireSecond brokerElectionPriority brokerFastFailureEnable
+    brokerHeartbeatInterval brokerNotActiveTimeoutMillis cgColdReadThreshold
+    channelNotActiveInterval checkSyncStateSetPeriod cleanOfflineBrokerInterval
+    clientAsyncSemaphoreValue clientCallbackExecutorThreads clientChannelMaxIdleTimeSeconds
+    clientCloseSocketIfTimeout clientManageThreadPoolNums clientManagerThreadPoolQueueCapacity
+    clientOnewaySemaphoreValue clientPooledByteBufAllocatorEnable clientSocketRcvBufSize
+    clientSocketSndBufSize clientWorkerThreads clusterName coldCtrStrategyEnable
+    commercialBaseCount commercialBigCount commercialEnable commercialSizePerMsg
+    commercialTimerCount commercialTransCount compatibleWithOldNameSrv compressedRegister
+    configManagerVersion configName connectTimeoutMillis consumerFallbehindThreshold
+    consumerManageThreadPoolNums consumerManagerThreadPoolQueueCapacity
+    consumerOffsetUpdateVersionStep controllerAddr controllerHeartBeatTimeoutMills
+    defaultBrokerClusterName delayOffsetUpdateVersionStep disableCallbackExecutor
+    disableNettyWorkerGroup enableBroadcastOffsetStore enableCalcFilterBitMap
+    enableConnectionMetrics enableControllerMode enableDetailStat enableFastChannelEventProcess
+    enableLagAndDlqMetrics enableLmqStats enableMessageStoreMetrics enableMixedMessageType
+    enableNetWorkFlowControl enableNotifyAfterPopOrderLockRelease
+    enableNotifyBeforePopCalculateLag enablePopBatchAck enablePopBufferMerge enablePopLog
+    enablePopMessageThreshold enablePopMetrics enableReconnectForGoAway enableRegisterProducer
+    enableRemoteEscape enableRemotingMetrics enableRequestMetrics enableRetryTopicV2
+    enableShutdownGracefully enableSingleTopicRegister enableSkipLongAwaitingAck
+    enableSlaveActingMaster enableSplitRegistration enableStatsMetrics enableTransactionMetrics
+    endTransactionPoolQueueCapacity endTransactionThreadPoolNums estimateAccumulation
+    expectConsumerNumUseFilter fetchControllerAddrByDnsLookup fetchNameSrvAddrByDnsLookup
+    fetchNamesrvAddrByAddressServer fetchNamesrvAddrInterval filterDataCleanTimeSpan
+    filterServerNums flushConsumerOffsetHistoryInterval forwardTimeout globalColdReadThreshold
+    heartbeatThreadPoolNums heartbeatThreadPoolQueueCapacity highSpeedMode
+    initAuthenticationUser initPopOffsetByCheckMsgInMem innerClientAuthenticationCredentials
+    isBrokerContainer isInBrokerContainer isScanAvailableNameSrv isolateLogEnable
+    litePullMessageThreadPoolNums litePullThreadPoolQueueCapacity
+    loadBalancePollNameServerInterval loadBalanceProcessorThreadPoolNums
+    loadBalanceThreadPoolQueueCapacity lockInStrictMode maxDelayTime maxErrorRateOfBloomFilter
+    maxPopPollingSize maxReconnectIntervalTimeSeconds maxStatsIdleTimeInMinutes
+    messageStorePlugIn metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
+    metricLoggingExporterIntervalInMills metricsExporterType metricsGrpcExporterHeader
+    metricsGrpcExporterTarget metricsInDelta metricsLabel metricsOtelCardinalityLimit
+    metricsPromExporterHost metricsPromExporterPort migrateAuthFromV1Enabled popCkMaxBufferSize
+    popCkOffsetMaxQueueSize popCkStayBufferTime popCkStayBufferTimeOut popConsumerFSServiceInit
+    popConsumerKVServiceEnable popConsumerKVServiceInit popConsumerKVServiceLog
+    popFromRetryProbability popFromRetryProbabilityForPriority popInflightMessageThreshold
+    popLongPollingForceNotifyInterval popPollingMapExpireTimeSeconds popPollingMapSize
+    popPollingSize popResponseReturnActualRetryTopic popReviveConcurrency
+    popReviveMaxAttemptTimes popReviveMaxReturnSizePerRead printChannelGroups
+    printChannelGroupsMinNum priorityOrderAsc processReplyMessageThreadPoolNums
+    pullMessageThreadPoolNums pullThreadPoolQueueCapacity putMessageFutureThreadPoolNums
+    putThreadPoolQueueCapacity queryMessageThreadPoolNums queryThreadPoolQueueCapacity
+    recallMessageEnable recoverConcurrently recoverThreadPoolNums rejectPullConsumerEnable
+    replyThreadPoolQueueCapacity retrieveMessageFromPopRetryTopicV1 reviveAckWaitMs
+    reviveInterval reviveMaxSlow reviveScanTime sendHeartbeatTimeoutMillis
+    sendMessageThreadPoolNums sendThreadPoolQueueCapacity serverAsyncSemaphoreValue
+    serverCallbackExecutorThreads serverNettyWorkerGroupEnable serverOnewaySemaphoreValue
+    serverPooledByteBufAllocatorEnable serverSelectorThreads serverSocketBacklog
+    serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads shutdownWaitTimeSeconds
+    skipPreOnline skipWhenCKRePutReachMaxTimes socksProxyConfig splitRegistrationSize
+    statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
+    statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum
+    storeReplyMessageEnable subscriptionExpiredTimeout syncBrokerMemberGroupPeriod
+    syncBrokerMetadataPeriod syncControllerMetadataPeriod transactionCheckInterval
+    transactionCheckMax transactionMetricFlushInterval transactionOpBatchInterval
+    transactionOpMsgMaxSize transactionTimeOut transferMsgByHeap updateNameServerAddrPeriod
+    useEpollNativeSelector usePIDColdCtrStrategy useSeparateRetryQueue
+    useSingleRocksDBForAllConfigs useStaticSubscription useTLS userCacheExpiredSecond
+    userCacheMaxNum userCacheRefreshSecond waitTimeMillsInAckQueue
+    waitTimeMillsInAdminBrokerQueue waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue
+    waitTimeMillsInPullQueue waitTimeMillsInSendQueue waitTimeMillsInTransactionQueue
+    writeBufferHighWaterMark writeBufferLowWaterMark
     """.split()
 )

@@ -141,6 +141,18 @@ def broker(origin: Origin, name_server: NameServer, work_folder: Path) -> Broker
     return server
 
 
+@pytest.fixture(scope="session")
+def strict_broker(origin: Origin, work_folder: Path) -> Broker:
+    """A broker, with a name server of its own, that creates no topics by itself."""
+    names = NameServer(origin, work_folder / "strict-namesrv")
+    settings = {"autoCreateTopicEnable": "false"}
+    server = Broker(origin, work_folder / "strict-broker", names, "broker-strict", settings)
+    _SERVERS.extend((names, server))
+    names.start()
+    server.start()
+    return server
+
+
 @pytest.fixture(params=RELEASES)
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
     """The JVM with the official clients, of each release in turn."""
@@ -163,5 +175,13 @@ def second_jvm(jvm: ClientJvm, engine: Engine, work_folder: Path) -> Iterator[Cl
 def scene(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
     """Topics and clients of one test on the shared broker."""
     scene = Scene(jvm, broker)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
+def strict_scene(jvm: ClientJvm, strict_broker: Broker) -> Iterator[Scene]:
+    """Topics and clients of one test on the strict broker."""
+    scene = Scene(jvm, strict_broker)
     yield scene
     scene.close()

@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 from compat_tests.engine import Engine, JavaProcess
 from compat_tests.jars import cache_root, compiler, resolve
+from compat_tests.logback import logging_configuration
 
 _SOURCES = Path(__file__).parent / "clients" / "java"
 _CONNECT_TIMEOUT_S = 60.0
@@ -152,7 +153,7 @@ class ClientJvm:
         try:
             for line in self._lines:
                 self._take(json.loads(line))
-                self._last_lines.append(line if len(line) < 600 else line[:600] + "...\n")
+                self._last_lines.append(line if len(line) < 250 else line[:250] + "...\n")
                 del self._last_lines[:-50]
         except (OSError, ValueError) as error:
             self._last_lines.append(f"the control connection failed: {error!r}\n")
@@ -178,9 +179,11 @@ def _start(release: str, engine: Engine, folder: Path, control: str) -> JavaProc
     arguments = [
         *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         f"-Duser.home={folder}",
+        "-Duser.timezone=UTC",
         f"-Drocketmq.client.localOffsetStoreDir={folder}/offsets",
-        "-Drocketmq.client.logLevel=WARN",
-        *("-cp", f"{classes}:{resolve(release, 'client')}/*", "Driver", control),
+        "-Drocketmq.client.logUseSlf4j=true",
+        "-Drocketmq.client.rebalance.minInterval=100",  # 5.x: else each start waits for a second
+        *("-cp", f"{logging_configuration(folder)}:{classes}:{resolve(release, 'client')}/*", "Driver", control),
     ]
     return engine.start(f"client-{release}", arguments, {})
 
@@ -270,6 +273,11 @@ class PushConsumer(Client):
     def assignment(self) -> list[Json]:
         """The queues it has, each with "locked"."""
         return list(self._call("assignment"))
+
+
+    def rebalance(self) -> None:
+        """Do now what it otherwise does every 20 s."""
+        self._call("rebalance")
 
 
 class PullConsumer(Client):

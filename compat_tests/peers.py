@@ -16,6 +16,7 @@ from typing import Protocol
 from compat_tests import probe
 from compat_tests.engine import Engine, JavaProcess, LocalProcess
 from compat_tests.jars import resolve
+from compat_tests.logback import logging_configuration
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -43,20 +44,6 @@ _JAVA_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-
-_LOGBACK = """<configuration>
-  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{0} %msg%n</pattern></encoder>
-  </appender>
-  <logger name="RocketmqRemoting" level="WARN"/>
-  <logger name="RocketmqCommon" level="WARN"/>
-  <logger name="RocketmqTraffic" level="WARN"/>
-  <logger name="RocketmqNamesrvWaterMark" level="WARN"/>
-  <logger name="RocketmqWaterMark" level="WARN"/>
-  <root level="INFO"><appender-ref ref="console"/></root>
-</configuration>
-"""
-
 
 class PeerFailed(Exception):
     """A server did not come up, or went away; the message holds the end of its log."""
@@ -113,11 +100,7 @@ class Original:
         return self._java("broker", folder, [main, "-n", name_servers, "-c", str(configuration)])
 
     def _java(self, name: str, folder: Path, arguments: list[str]) -> JavaProcess:
-        conf = folder / "conf"
-        conf.mkdir(exist_ok=True)
-        for part in ("namesrv", "broker"):
-            (conf / f"logback_{part}.xml").write_text(_LOGBACK)
-            (conf / f"rmq.{part}.logback.xml").write_text(_LOGBACK)
+        conf = logging_configuration(folder)
         jars = resolve(self.release, "server")
         options = [*_JAVA_OPTIONS, f"-Duser.home={folder}", "-cp", f"{conf}:{jars}/*"]
         return self._engine.start(

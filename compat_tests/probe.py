@@ -18,7 +18,11 @@ _JAVA_4_9_7 = 407
 
 
 def request(
-    port: int, code: int, fields: Mapping[str, str] | None = None, timeout_s: float = 3.0
+    port: int,
+    code: int,
+    fields: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    timeout_s: float = 3.0,
 ) -> tuple[dict[str, Any], bytes]:
     """Header and body of the response of the server at this port of the loopback.
 
@@ -36,7 +40,7 @@ def request(
     text = json.dumps(header).encode()
     with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
         connection.settimeout(timeout_s)
-        connection.sendall(struct.pack(">ii", 4 + len(text), len(text)) + text)
+        connection.sendall(struct.pack(">ii", 4 + len(text) + len(body), len(text)) + text + body)
         (length,) = struct.unpack(">i", _read(connection, 4))
         frame = _read(connection, length)
     (header_length,) = struct.unpack(">i", frame[:4])

@@ -28,6 +28,12 @@ final class PushConsumers {
     void register() {
         driver.operation("start_push_consumer", this::start);
         driver.operation("assignment", this::assignment);
+        driver.operation(
+                "rebalance",
+                arguments -> {
+                    announce(consumers.named(arguments));
+                    return null;
+                });
     }
 
     /**
@@ -59,9 +65,20 @@ final class PushConsumers {
             consumer.registerMessageListener(concurrently(name));
         }
         consumer.start();
+        announce(consumer);
         consumers.put(arguments, consumer);
         driver.started(name, consumer::shutdown);
         return consumer.buildMQClientId();
+    }
+
+    /**
+     * Once more what start() ends with: it leaves out heartbeat and rebalance, for 20 s, when the
+     * timer's first heartbeat happens to hold the lock, as it does on a busy machine.
+     */
+    private static void announce(DefaultMQPushConsumer consumer) {
+        var instance = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
+        instance.sendHeartbeatToAllBrokerWithLock();
+        instance.rebalanceImmediately();
     }
 
     private MessageListenerConcurrently concurrently(String name) {

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logging of the official servers and clients to their standard output, in one form.
+
+4.9.7 looks for files in ``$ROCKETMQ_HOME/conf`` or for ``logback.xml``, 5.4.0 for ``rmq.*.logback.xml``
+in the class path; one folder serves them all.
+"""
+
+from pathlib import Path
+
+_NAMES = (
+    "logback.xml",
+    "logback_namesrv.xml",
+    "logback_broker.xml",
+    "rmq.namesrv.logback.xml",
+    "rmq.broker.logback.xml",
+    "rmq.client.logback.xml",
+)
+
+_CONFIGURATION = """<configuration>
+  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{0} %msg%n</pattern></encoder>
+  </appender>
+  <logger name="RocketmqClient" level="WARN"/>
+  <logger name="RocketmqRemoting" level="WARN"/>
+  <logger name="RocketmqCommon" level="WARN"/>
+  <logger name="RocketmqTraffic" level="WARN"/>
+  <logger name="RocketmqWaterMark" level="WARN"/>
+  <logger name="RocketmqNamesrvWaterMark" level="WARN"/>
+  <logger name="io.netty" level="WARN"/>
+  <root level="INFO"><appender-ref ref="console"/></root>
+</configuration>
+"""
+
+
+def logging_configuration(folder: Path) -> Path:
+    """The folder ``conf`` in this one, with the files written; it goes into the class path."""
+    conf = folder / "conf"
+    conf.mkdir(exist_ok=True)
+    for name in _NAMES:
+        (conf / name).write_text(_CONFIGURATION)
+    return conf

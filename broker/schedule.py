@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, a queue for each level, until they are due.
+
+A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read from
+the log before its time. `tick` delivers what is due, at most MAX_BATCH a level and turn. Progress is
+the offset of each level, in delayOffset.json; after a crash what was delivered since it was written
+is delivered again, as by the original. Counterpart of ScheduleMessageService.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, TIMER_PROPERTIES, InnerMessage
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.store.message_store import MessageStore, PutStatus
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.ids import Host
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.protocol.body.topic import DataVersion
+
+DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+MAX_BATCH = 512
+"""Messages of a level delivered in one turn, so that one level does not hold up the broker."""
+RETRY_MS = 10_000
+"""Pause of a level after a delivery that failed (DELAY_FOR_A_PERIOD)."""
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class DelayLevels:
+    """The delays of the levels, 1 to `max_level` (messageDelayLevel)."""
+
+    def __init__(self, text: str = DEFAULT_LEVELS) -> None:
+        self._delays_ms: list[int] = []
+        for word in text.split():
+            match = re.fullmatch(r"(\d{1,12})([smhd])", word)
+            if match is None:
+                raise ValueError(
+                    f'messageDelayLevel: "{word}" is no delay; write numbers with s, m, h or d'
+                )
+            self._delays_ms.append(int(match.group(1)) * _UNIT_MS[match.group(2)])
+        if not self._delays_ms:
+            raise ValueError("messageDelayLevel names no level")
+
+    @property
+    def max_level(self) -> int:
+        return len(self._delays_ms)
+
+    def clamp(self, level: int) -> int:
+        """The level that is meant: too high means the highest."""
+        return min(level, self.max_level)
+
+    def delay_ms(self, level: int) -> int:
+        """How long a message of a level waits."""
+        return self._delays_ms[level - 1]
+
+    def deliver_ms(self, level: int, stored_ms: int) -> int:
+        """When a message that is stored now is due."""
+        return stored_ms + self._delays_ms[level - 1]
+
+
+class Schedule:
+    """Delivers due messages; `tick` wants to be called every 100 ms."""
+
+    def __init__(self, levels: DelayLevels, store: MessageStore, file: JsonFile, now_ms: int) -> None:
+        self.levels = levels
+        self._store = store
+        self._file = file
+        self._offsets: dict[int, int] = {}
+        self._paused_until_ms: dict[int, int] = {}
+        self._dirty = False
+        self.data_version = DataVersion(timestamp=now_ms)
+
+    def load(self) -> None:
+        """Takes what delayOffset.json holds; raises JsonFileError."""
+        content = self._file.load()
+        if isinstance(content, Mapping):
+            for level, offset in (content.get("offsetTable") or {}).items():
+                self._offsets[int(level)] = int(offset)
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def save(self, now_ms: int) -> None:
+        """Writes delayOffset.json when something changed since."""
+        if self._dirty:
+            self._dirty = False
+            self.data_version = self.data_version.next(now_ms)
+            self._file.save({"dataVersion": self.data_version.to_json(), **self.table()})
+
+    def table(self) -> dict[str, dict[int, int]]:
+        """The table as GET_ALL_DELAY_OFFSET sends it."""
+        return {"offsetTable": dict(sorted(self._offsets.items()))}
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """For each level that was used: offset delivered up to, and the end of its queue."""
+        return {
+            level: (offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+            for level, offset in sorted(self._offsets.items())
+        }
+
+    def tick(self, now_ms: int) -> int:
+        """Delivers what is due at `now_ms`; returns how many messages that were."""
+        delivered = 0
+        for level in range(1, self.levels.max_level + 1):
+            if self._paused_until_ms.get(level, 0) <= now_ms:
+                delivered += self._deliver_level(level, now_ms)
+        return delivered
+
+    def _deliver_level(self, level: int, now_ms: int) -> int:
+        queue_id = level - 1
+        top = self._store.max_offset(SCHEDULE_TOPIC, queue_id)
+        offset = self._offsets.get(level, 0)
+        if offset >= top:
+            return 0
+        offset = max(offset, self._store.min_offset(SCHEDULE_TOPIC, queue_id))
+        latest_ms = now_ms + self.levels.delay_ms(level)
+        due: list[InnerMessage] = []
+        start = offset
+        for physical_offset, size, deliver_ms in self._store.queue_units(
+            SCHEDULE_TOPIC, queue_id, offset, MAX_BATCH
+        ):
+            if deliver_ms > now_ms and deliver_ms <= latest_ms:
+                break  # a time beyond the level's delay is a clock that was set back: due now
+            message = self._message(physical_offset, size)
+            if message is not None:
+                due.append(message)
+            offset += 1
+        if due and not self._put(due, now_ms):
+            self._paused_until_ms[level] = now_ms + RETRY_MS
+            return 0
+        if offset != start or level not in self._offsets:
+            self._offsets[level] = offset
+            self._dirty = True
+        return len(due)
+
+    def _put(self, due: list[InnerMessage], now_ms: int) -> bool:
+        appended = self._store.put([message.to_put() for message in due], now_ms)
+        return all(one.status is PutStatus.PUT_OK for one in appended)
+
+    def _message(self, physical_offset: int, size: int) -> InnerMessage | None:
+        """The message as it is to be delivered; None when it cannot be (it is skipped)."""
+        record = self._store.message_at(physical_offset, size)
+        if record is None:
+            return None
+        try:
+            stored, _ = decode_message(record, decompress_body=False)
+        except MessageDecodeError:
+            return None
+        return restored(stored)
+
+
+def restored(stored: MessageExt) -> InnerMessage | None:
+    """A waiting message as it was sent, but for its delay (messageTimeUp)."""
+    properties = dict(stored.properties)
+    topic = properties.pop(names.REAL_TOPIC, None)
+    queue_id = properties.pop(names.REAL_QID, None)
+    if topic is None or queue_id is None or not queue_id.isdigit():
+        return None
+    for name in (names.DELAY, *TIMER_PROPERTIES):
+        properties.pop(name, None)
+    properties[names.WAIT] = "false"
+    return InnerMessage(
+        topic,
+        int(queue_id),
+        stored.body,
+        stored.born_timestamp,
+        _packed(stored.born_host),
+        _packed(stored.store_host),
+        properties,
+        stored.flag,
+        stored.sys_flag,
+        stored.reconsume_times,
+    )
+
+
+def _packed(host: Host) -> bytes:
+    return host.ip_bytes + host.port.to_bytes(4, "big")

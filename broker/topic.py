@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topics of a broker: what they are allowed, how new ones come to be, topics.json.
+
+Counterpart of TopicConfigManager, TopicValidator and the attributes of TopicAttributes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.remoting.message.flags import PermName, is_inherited
+from txrocketmq.remoting.protocol.body.topic import DataVersion, TopicConfig
+
+DEFAULT_TOPIC = "TBW102"
+"""What new topics are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
+BENCHMARK_TOPIC = "BenchmarkTest"
+OFFSET_MOVED_EVENT = "OFFSET_MOVED_EVENT"
+TRANS_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+TRANS_OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+ROCKSDB_HALF_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
+ROCKSDB_OP_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
+SYSTEM_PREFIX = "rmq_sys_"
+REPLY_SUFFIX = "_REPLY_TOPIC"
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+
+FORBIDDEN_TO_SEND = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        ROCKSDB_HALF_TOPIC,
+        ROCKSDB_OP_TOPIC,
+    }
+)
+"""Topics that no client may send to (NOT_ALLOWED_SEND_TOPIC_SET)."""
+
+_SYSTEM = FORBIDDEN_TO_SEND | {DEFAULT_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, "CHECKPOINT_TOPIC"}
+_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+_MAX_TOPIC_LENGTH = 127
+_MAX_RETRY_TOPIC_LENGTH = 255
+_MAX_GROUP_LENGTH = 120
+_SCHEDULE_QUEUES = 18
+_BENCHMARK_QUEUES = 1024
+_CLUSTER_QUEUES = 16
+
+
+class TopicError(ValueError):
+    """A change of a topic that cannot be made; the text is the answer's remark."""
+
+
+def validate_topic(name: str) -> str | None:
+    """What is wrong with a topic's name, in the original's words; None when it is good."""
+    if not name or name.isspace():
+        return "The specified topic is blank."
+    if not _NAME.fullmatch(name):
+        return (
+            f"The specified topic: {name}, contains illegal characters,"
+            " allowing only ^[%|a-zA-Z0-9_-]+$"
+        )
+    if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if len(name) > _MAX_RETRY_TOPIC_LENGTH:
+            return (
+                f"The specified topic is DLQ or Retry topic: {name}, and it's longer than topic"
+                f" max length: {_MAX_RETRY_TOPIC_LENGTH}"
+            )
+    elif len(name) > _MAX_TOPIC_LENGTH:
+        return (
+            f"The specified topic: {name}, is longer than topic max length: {_MAX_TOPIC_LENGTH}"
+        )
+    return None
+
+
+def validate_group(name: str) -> str | None:
+    """What is wrong with a group's name, in the original's words; None when it is good."""
+    if not name or name.isspace():
+        return "The specified group is blank."
+    if not _NAME.fullmatch(name):
+        return (
+            f"The specified group: {name}, contains illegal characters,"
+            " allowing only ^[%|a-zA-Z0-9_-]+$"
+        )
+    if len(name) > _MAX_GROUP_LENGTH:
+        return f"The specified group: {name}, is longer than group max length: {_MAX_GROUP_LENGTH}"
+    return None
+
+
+class Topics:
+    """All topics by name. `on_change` is called with the name of a topic that came or changed."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        file: JsonFile,
+        now_ms: Callable[[], int],
+        on_change: Callable[[str], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._file = file
+        self._now_ms = now_ms
+        self.on_change = on_change
+        self._topics: dict[str, TopicConfig] = {}
+        self.data_version = DataVersion(timestamp=now_ms())
+        self._system = set(_SYSTEM)
+        for topic in _system_topics(config):
+            self._topics[topic.topic_name] = topic
+            self._system.add(topic.topic_name)
+        self.get = self._topics.get  # asked for each message
+
+    def load(self) -> None:
+        """Takes what topics.json holds; raises JsonFileError."""
+        content = self._file.load()
+        if isinstance(content, Mapping):
+            for name, value in (content.get("topicConfigTable") or {}).items():
+                self._topics[name] = TopicConfig.from_json(value)
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def save(self) -> None:
+        """Writes topics.json."""
+        self._file.save(
+            {
+                "dataVersion": self.data_version.to_json(),
+                "topicConfigTable": {
+                    name: self._topics[name].to_json() for name in sorted(self._topics)
+                },
+            }
+        )
+
+    def all(self) -> dict[str, TopicConfig]:
+        """Every topic, as a copy of the table."""
+        return dict(self._topics)
+
+    def system_topics(self) -> set[str]:
+        """Names that are the broker's own."""
+        return set(self._system)
+
+    def is_system(self, name: str) -> bool:
+        """Whether a topic is the broker's own (TopicValidator.isSystemTopic)."""
+        return name in self._system or name.startswith(SYSTEM_PREFIX)
+
+    def is_order_topic(self, name: str) -> bool:
+        """Whether the order of the topic's queues is fixed by the name server's configuration."""
+        topic = self._topics.get(name)
+        return topic is not None and topic.order
+
+    def create_in_send(
+        self, name: str, default_topic: str, queue_nums: int, sys_flag: int
+    ) -> TopicConfig | None:
+        """A new topic for the first message to it, modelled on `default_topic`; None: not allowed."""
+        existing = self._topics.get(name)
+        if existing is not None:
+            return existing
+        model = self._topics.get(default_topic)
+        if model is None or not is_inherited(model.perm):
+            return None
+        if default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable:
+            return None
+        queues = max(0, min(queue_nums, model.write_queue_nums))
+        return self._put(
+            TopicConfig(
+                topic_name=name,
+                read_queue_nums=queues,
+                write_queue_nums=queues,
+                perm=model.perm & ~PermName.INHERIT,
+                topic_filter_type=model.topic_filter_type,
+                topic_sys_flag=sys_flag,
+            )
+        )
+
+    def create_in_send_back(
+        self,
+        name: str,
+        queue_nums: int,
+        perm: int = PermName.READ | PermName.WRITE,
+        sys_flag: int = 0,
+    ) -> TopicConfig | None:
+        """A retry or dead-letter topic, made when it is missing."""
+        existing = self._topics.get(name)
+        if existing is not None:
+            return existing
+        return self._put(
+            TopicConfig(
+                topic_name=name,
+                read_queue_nums=queue_nums,
+                write_queue_nums=queue_nums,
+                perm=perm,
+                topic_sys_flag=sys_flag,
+            )
+        )
+
+    def update(self, topic: TopicConfig) -> bool:
+        """Makes or changes a topic; False when it is so already.
+
+        `attributes` of the argument are changes, "+name": value and "-name": ""; TopicError when
+        one of them is not allowed.
+        """
+        current = self._topics.get(topic.topic_name)
+        attributes = altered_attributes(
+            {} if current is None else current.attributes or {}, topic.attributes or {}
+        )
+        topic = replace(topic, attributes=attributes)
+        if topic == current:
+            return False
+        self._put(topic)
+        return True
+
+    def delete(self, name: str) -> bool:
+        """Forgets a topic; False when there was none."""
+        if self._topics.pop(name, None) is None:
+            return False
+        self._changed(name)
+        return True
+
+    def set_order_topics(self, names: set[str]) -> None:
+        """Marks exactly these as order topics (the name server's ORDER_TOPIC_CONFIG)."""
+        changed = False
+        for name, topic in list(self._topics.items()):
+            if topic.order != (name in names):
+                self._topics[name] = replace(topic, order=name in names)
+                changed = True
+        if changed:
+            self.data_version = self.data_version.next(self._now_ms())
+            self.save()
+
+    def _put(self, topic: TopicConfig) -> TopicConfig:
+        self._topics[topic.topic_name] = topic
+        self._changed(topic.topic_name)
+        return topic
+
+    def _changed(self, name: str) -> None:
+        self.data_version = self.data_version.next(self._now_ms())
+        self.save()
+        if self.on_change is not None:
+            self.on_change(name)
+
+
+def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """What TopicConfigManager.init makes, in its order."""
+    read_write = PermName.READ | PermName.WRITE
+    cluster = config.broker_cluster_name
+    topics = [_topic(SELF_TEST_TOPIC, 1)]
+    if config.auto_create_topic_enable:
+        perm = read_write | PermName.INHERIT
+        topics.append(_topic(DEFAULT_TOPIC, config.default_topic_queue_nums, perm))
+    topics.append(_topic(BENCHMARK_TOPIC, _BENCHMARK_QUEUES))
+    cluster_perm = PermName.INHERIT | (read_write if config.cluster_topic_enable else 0)
+    topics.append(_topic(cluster, _CLUSTER_QUEUES, cluster_perm))
+    broker_perm = PermName.INHERIT | (read_write if config.broker_topic_enable else 0)
+    topics.append(_topic(config.broker_name, 1, broker_perm))
+    topics.append(_topic(OFFSET_MOVED_EVENT, 1))
+    topics.append(_topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES))
+    if config.trace_topic_enable:
+        topics.append(_topic(config.msg_trace_topic_name, 1))
+    topics.append(_topic(cluster + REPLY_SUFFIX, 1))
+    topics.append(_topic(f"rmq_sys_REVIVE_LOG_{cluster}", config.revive_queue_num))
+    member = f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}"
+    topics.append(_topic(member, 1, PermName.INHERIT))
+    topics.append(_topic(TRANS_HALF_TOPIC, 1))
+    topics.append(_topic(TRANS_OP_TOPIC, 1))
+    return topics
+
+
+def _topic(name: str, queues: int, perm: int = PermName.READ | PermName.WRITE) -> TopicConfig:
+    return TopicConfig(
+        topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm
+    )
+
+
+_CHANGEABLE: dict[str, Callable[[str], bool]] = {
+    "message.type": lambda v: v
+    in {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"},
+    "reserve.time": lambda v: re.fullmatch(r"-?\d{1,18}", v) is not None and int(v) >= -1,
+}
+_FIXED: dict[str, Callable[[str], bool]] = {
+    "queue.type": lambda v: v in {"BatchCQ", "SimpleCQ"},
+    "cleanup.policy": lambda v: v in {"DELETE", "COMPACTION"},
+}
+
+
+def altered_attributes(current: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    """Attributes after changes "+name": value, "-name": ""; raises TopicError (AttributeUtil)."""
+    result = dict(current)
+    for signed, value in changes.items():
+        sign, name = signed[:1], signed[1:]
+        if sign not in {"+", "-"} or not name:
+            if current.get(signed) == value:
+                continue  # a whole configuration that was read before is written back
+            raise TopicError(f"add/alter attribute format is wrong: {signed}")
+        valid = _CHANGEABLE.get(name) or _FIXED.get(name)
+        if valid is None:
+            raise TopicError(f"unsupported key: {name}")
+        if sign == "-":
+            if name not in current:
+                raise TopicError(f"attempt to delete a nonexistent key: {name}")
+            if name in _FIXED:
+                raise TopicError(f"attempt to update an unchangeable attribute. key: {name}")
+            del result[name]
+            continue
+        if not valid(value):
+            raise TopicError(f"value is not valid: {name}={value}")
+        if name in _FIXED and current and current.get(name) != value:
+            raise TopicError(f"attempt to update an unchangeable attribute. key: {name}")
+        result[name] = value
+    return result

@@ -276,9 +276,7 @@ class RouteTable:
             if offline is not None or len(broker.addresses) == 1 or broker_id != smallest
         ]
         self.min_id_changes.append(
-            MinIdChange(
-                broker.name, smallest, broker.addresses[smallest], offline, ha, tuple(told)
-            )
+            MinIdChange(broker.name, smallest, broker.addresses[smallest], offline, ha, tuple(told))
         )
 
     def _remove_queue(self, topic: str, broker_name: str) -> None:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log lines on the console: time, level, where, what.
+
+2026-11-21 08:15:30.123 INFO broker.service: registered with 127.0.0.1:9876
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from twisted.logger import (
+    FilteringLogObserver,
+    LogEvent,
+    LogLevel,
+    LogLevelFilterPredicate,
+    formatEvent,
+    globalLogBeginner,
+    globalLogPublisher,
+)
+
+_NAMES = {"warn": "WARN", "critical": "ERROR"}
+
+
+def format_line(event: LogEvent) -> str:
+    """One event as text; a failure's traceback follows on lines of its own."""
+    seconds = event.get("log_time", 0.0)
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    level = event.get("log_level", LogLevel.info).name
+    where = str(event.get("log_namespace", "-")).removeprefix("txrocketmq.")
+    line = (
+        f"{stamp}.{int(seconds * 1000) % 1000:03d} {_NAMES.get(level, level.upper())} {where}: "
+        f"{formatEvent(event)}"
+    )
+    failure = event.get("log_failure")
+    return f"{line}\n{failure.getTraceback().rstrip()}" if failure is not None else line
+
+
+def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info) -> None:
+    """Sends the process's log to a stream, standard output unless told."""
+    out = stream or sys.stdout
+
+    def observe(event: LogEvent) -> None:
+        try:
+            out.write(format_line(event) + "\n")
+            out.flush()
+        except (OSError, ValueError):  # nobody reads any more
+            globalLogPublisher.removeObserver(filtered)
+
+    filtered = FilteringLogObserver(observe, [LogLevelFilterPredicate(level)])
+    globalLogBeginner.beginLoggingTo([filtered], redirectStandardIO=False, discardBuffer=True)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a service as a process: log to the console, start, stop in order on a signal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+
+from txrocketmq.remoting.transport.console_log import start_logging
+
+reactor: Any = _reactor
+
+
+class Service(Protocol):
+    """What can be run."""
+
+    def start(self) -> None:
+        """Raises ValueError, OSError or CannotListenError when it cannot."""
+
+    def stop(self) -> Deferred[Any]:
+        """Ends everything; fires when that is done."""
+
+
+def run_service(name: str, service: Service) -> int:
+    """Runs until SIGTERM or SIGINT; 1 when it could not start, with one sentence why."""
+    start_logging()
+    try:
+        service.start()
+    except CannotListenError as error:
+        print(
+            f"{name}: cannot listen on port {error.port}: {error.socketError}. Is another one"
+            " running? Stop it, or set listenPort in the configuration file.",
+            file=sys.stderr,
+        )
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    reactor.addSystemEventTrigger("before", "shutdown", service.stop)
+    reactor.run()
+    return 0

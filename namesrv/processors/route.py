@@ -36,7 +36,7 @@ class RouteProcessor:
         self._started_ms = started_ms
 
     @serves(route.GET_ROUTEINFO_BY_TOPIC)
-    def route(self, request: Request[GetRouteInfoRequestHeader]) -> Reply[NoHeader]:
+    def route_of_topic(self, request: Request[GetRouteInfoRequestHeader]) -> Reply[NoHeader]:
         """TopicRouteData."""
         config = self._live.config
         if self._waits(config, request.now_ms):

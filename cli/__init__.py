@@ -1,5 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.cli":
-    raise ImportError(
-        "import txrocketmq.cli, not cli: the bare name would make a second copy of each class"
-    )
+    raise ImportError("import txrocketmq.cli, not cli: else every class would exist twice")

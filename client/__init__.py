@@ -1,5 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.client":
-    raise ImportError(
-        "import txrocketmq.client, not client: the bare name would make a second copy of each class"
-    )
+    raise ImportError("import txrocketmq.client, not client: else every class would exist twice")

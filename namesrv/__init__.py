@@ -1,5 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.namesrv":
-    raise ImportError(
-        "import txrocketmq.namesrv, not namesrv: the bare name would make a second copy of each class"
-    )
+    raise ImportError("import txrocketmq.namesrv, not namesrv: else every class would exist twice")

@@ -1,5 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.remoting":
-    raise ImportError(
-        "import txrocketmq.remoting, not remoting: the bare name would make a second copy of each class"
-    )
+    raise ImportError("import txrocketmq.remoting, not remoting: else every class would exist twice")

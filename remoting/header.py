@@ -73,11 +73,11 @@ class Header:
 
     def encode(self) -> dict[str, str]:
         """Extension fields, wire names to text; None is left out."""
-        return type(self)._encode(self)
+        return type(self)._encode(self)  # noqa: SLF001 - a class's own function, not a method
 
     def encode_letters(self) -> dict[str, str]:
         """As `encode`, with the one-letter names where the header declares them."""
-        return type(self)._encode_letters(self)
+        return type(self)._encode_letters(self)  # noqa: SLF001 - likewise
 
     @classmethod
     def decode(cls, ext_fields: Mapping[str, str] | None) -> Self:
@@ -108,9 +108,7 @@ def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
         made: type[H] = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
         made.java_class = java_class
         made.fields = _fields_of(made, letters)
-        made._encode = _compile_encode(made.fields, use_letters=False)
-        made._encode_letters = _compile_encode(made.fields, use_letters=True)
-        made._decode = _compile_decode(made)
+        _compile(made)
         return made
 
     return make
@@ -120,6 +118,12 @@ def camel_case(name: str) -> str:
     """Java's spelling of a snake_case name."""
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _compile(cls: type[Header]) -> None:
+    cls._encode = _compile_encode(cls.fields, use_letters=False)
+    cls._encode_letters = _compile_encode(cls.fields, use_letters=True)
+    cls._decode = _compile_decode(cls)
 
 
 def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:

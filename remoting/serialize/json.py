@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON command headers, and JSON bodies as fastjson writes and reads them.
 
-What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`, and
-one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies are
-written here as the original writes them, and read by a scanner of our own; plain JSON, which nearly
-everything is, goes through orjson alone. Counterpart of RemotingSerializable and of the JSON half of
-RemotingCommand.
+What fastjson writes is not always JSON: a map with numbers as keys comes out as `{0:"1.2.3.4"}`,
+and one keyed by message queues as `{{"brokerName":"b","queueId":0,"topic":"t"}:{...}}`. Such bodies
+are written here as the original writes them, and read by a scanner of our own; plain JSON, which
+nearly everything is, goes through orjson alone. Counterpart of RemotingSerializable and of the JSON
+half of RemotingCommand.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from enum import Enum
 from typing import Any, Final
 
 import orjson
+
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
 
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
-"""Largest text that `decode_body` takes; a frame is at most 16 MiB, a configuration file may be more."""
+"""Largest text that `decode_body` takes; a frame has at most 16 MiB, a file may have more."""
 MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
@@ -168,19 +169,19 @@ def encode_body(value: Any) -> bytes:
     try:
         return orjson.dumps(prepared)
     except TypeError:  # a key that is no text, a text that is no Unicode, more than 64 bits
-        return "".join(_pieces(prepared, _bare_key)).encode("utf-8", "replace")
+        return "".join(_pieces(prepared)).encode("utf-8", "replace")
 
 
 def encode_standard_body(value: Any) -> bytes:
-    """As `encode_body`, but strict JSON: numbers as keys are quoted, and every map is sorted.
+    """As `encode_body`, but strict JSON: keys are quoted, members sorted, numbers as numbers.
 
     This is what GET_ROUTEINFO_BY_TOPIC answers with to clients that say they need it.
     """
-    prepared = _prepared(value)
+    prepared = _standard(_prepared(value))
     try:
-        return orjson.dumps(prepared, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS)
+        return orjson.dumps(prepared)
     except TypeError:
-        return "".join(_pieces(prepared, _quoted_key)).encode("utf-8", "replace")
+        return "".join(_pieces(prepared)).encode("utf-8", "replace")
 
 
 def encode_pretty(value: Any) -> bytes:
@@ -219,25 +220,35 @@ def _prepared(value: Any) -> Any:
     raise TypeError(f"{kind.__name__} cannot be written as JSON: {value!r:.80}")
 
 
+def _standard(value: Any) -> Any:
+    if type(value) is dict:
+        names = sorted(value, key=lambda name: (type(name) is not int, name))
+        return {
+            name if isinstance(name, str) else _key_text(name): _standard(value[name])
+            for name in names
+        }
+    return [_standard(item) for item in value] if type(value) is list else value
+
+
 def _queue_object(queue: MessageQueue) -> dict[str, Any]:
     return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
 
 
-def _pieces(value: Any, key: Any) -> Iterator[str]:
+def _pieces(value: Any) -> Iterator[str]:
     if type(value) is dict:
         before = "{"
         for name, member in value.items():
             yield before
-            yield key(name)
+            yield _key_text(name)
             yield ":"
-            yield from _pieces(member, key)
+            yield from _pieces(member)
             before = ","
         yield "{}" if before == "{" else "}"
     elif type(value) is list:
         before = "["
         for item in value:
             yield before
-            yield from _pieces(item, key)
+            yield from _pieces(item)
             before = ","
         yield "[]" if before == "[" else "]"
     else:
@@ -250,7 +261,7 @@ def _pretty_pieces(value: Any, depth: int) -> Iterator[str]:
     if type(value) is dict:
         before = "{"
         for name, member in value.items():
-            yield f"{before}{indent}\t{_bare_key(name)}:"
+            yield f"{before}{indent}\t{_key_text(name)}:"
             yield from _pretty_pieces(member, depth + 1)
             before = ","
         yield f"{{{indent}\t{indent}}}" if before == "{" else indent + "}"
@@ -262,10 +273,10 @@ def _pretty_pieces(value: Any, depth: int) -> Iterator[str]:
             before = ","
         yield indent + "]"
     else:
-        yield from _pieces(value, _bare_key)
+        yield from _pieces(value)
 
 
-def _bare_key(name: Any) -> str:
+def _key_text(name: Any) -> str:
     if isinstance(name, str):
         return _scalar(name)
     if isinstance(name, bool):
@@ -273,15 +284,10 @@ def _bare_key(name: Any) -> str:
     if isinstance(name, int):
         return str(int(name))
     if isinstance(name, MessageQueue):
-        return "".join(_pieces(_queue_object(name), _bare_key))
+        return "".join(_pieces(_queue_object(name)))
     if isinstance(name, tuple):
-        return "".join(_pieces(_prepared(dict(name)), _bare_key))
+        return "".join(_pieces(_prepared(dict(name))))
     raise TypeError(f"{type(name).__name__} cannot be a key of JSON: {name!r:.80}")
-
-
-def _quoted_key(name: Any) -> str:
-    text = _bare_key(name)
-    return text if text.startswith('"') else _scalar(text)
 
 
 def _scalar(value: Any) -> str:
@@ -295,7 +301,7 @@ def _scalar(value: Any) -> str:
         raise
 
 
-# ------------------------------------------------------------------------------ the tolerant scanner
+# ----------------------------------------------------------------------------- the tolerant scanner
 
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _STRINGS = {

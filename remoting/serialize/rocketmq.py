@@ -2,7 +2,8 @@
 """The ROCKETMQ binary command header.
 
     int16 code | int8 language | int16 version | int32 opaque | int32 flag
-    int32 length, remark | int32 length, then for each field: int16 length, name | int32 length, value
+    int32 length, remark | int32 length, then for each field:
+        int16 length, name | int32 length, value
 
 A code has two bytes, so those of pop (200050 and on) cannot be written; the original cuts them off
 in silence. Empty texts and absent ones are the same. Counterpart of RocketMQSerializable.
@@ -29,7 +30,7 @@ _NUMBERS: Final = {language.name: language.value for language in LanguageCode}
 
 
 def encode_header(command: RemotingCommand) -> bytes:
-    """A command's header. Raises HeaderError for what does not fit, a code above 32767 above all."""
+    """A command's header. Raises HeaderError for what does not fit, as a code above 32767."""
     if command.code > MAX_CODE:
         raise HeaderError(
             f"code {command.code} does not fit into the two bytes that the ROCKETMQ serialization"

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON bodies as dataclasses: the codec is derived from the fields.
+
+    @body("org.apache.rocketmq.remoting.protocol.body.LockBatchResponseBody")
+    class LockBatchResponseBody(Body):
+        lock_ok_mq_set: frozenset[MessageQueue] = member(wire="lockOKMQSet", default=frozenset())
+
+The wire name of a field is the camel case of its own unless `member(wire=...)` says otherwise;
+members are written in alphabetical order, those that are None are left out. Reading casts as
+fastjson does: null is the default, a number may come as text and the reverse, unknown members are
+ignored. Counterpart of RemotingSerializable with its reflection.
+
+A field may be str, int, float, bool, Any (left as it is), MessageQueue, a Body or whatever else has
+`to_json` and `from_json`, a Sequence or frozenset of these, or a Mapping from str, int or
+MessageQueue; or any of it with `| None`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Self,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from txrocketmq.remoting.errors import HeaderError, RemotingError
+from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.serialize.json import decode_body, encode_body
+
+_LONG_MAX: Final = 2**63 - 1
+_DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
+
+Reader = Callable[[Any], Any]
+Writer = Callable[[Any], Any]
+
+
+class BodyError(HeaderError):
+    """A JSON body of another shape than its class; the text says where and what."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.reason = reason
+        self.path = path
+
+    def below(self, path: str) -> BodyError:
+        """The same error as seen from one level further out."""
+        inner = self.path if self.path.startswith("[") or not self.path else f".{self.path}"
+        return BodyError(self.reason, path + inner)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Member:
+    name: str
+    wire: str
+    read: Reader
+    write: Writer | None
+    required: bool
+
+
+class Body:
+    """Base of all JSON bodies; see the module."""
+
+    __slots__ = ()
+    java_class: ClassVar[str] = ""
+    members: ClassVar[tuple[_Member, ...]] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in alphabetical order of their names."""
+        return {
+            each.wire: value if each.write is None else each.write(value)
+            for each in self.members
+            if (value := getattr(self, each.name)) is not None
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Of plain values; raises BodyError naming what is missing or of a wrong type."""
+        if not isinstance(value, Mapping):
+            raise BodyError(f"an object is expected, not {value!r:.80}")
+        found: dict[str, Any] = {}
+        for each in cls.members:
+            item = value.get(each.wire)
+            if item is not None:
+                try:
+                    item = each.read(item)
+                except BodyError as error:
+                    raise error.below(each.wire) from None
+            if item is not None:
+                found[each.name] = item
+            elif each.required:
+                raise BodyError("is missing", each.wire)
+        return cls(**found)
+
+    def encode(self) -> bytes:
+        """The body of a command."""
+        return encode_body(self.to_json())
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Of a command's body; raises JsonError or BodyError, both HeaderError."""
+        try:
+            return cls.from_json(decode_body(data))
+        except BodyError as error:
+            raise error.below(cls.__name__) from None
+
+
+def member(
+    *,
+    wire: str | None = None,
+    names: Sequence[str] = (),
+    default: Any = dataclasses.MISSING,
+    default_factory: Any = dataclasses.MISSING,
+) -> Any:
+    """A field with a wire name of its own, or with the names of an enum, or a mutable default.
+
+    `names`: fastjson takes an enum's ordinal for its name, which the C++ client sends, and reads
+    an unknown name as null.
+    """
+    extra: dict[str, Any] = {"wire": wire, "names": tuple(names)}
+    if default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=default_factory, metadata=extra)
+    if default is not dataclasses.MISSING:
+        return dataclasses.field(default=default, metadata=extra)
+    return dataclasses.field(metadata=extra)
+
+
+B = TypeVar("B", bound=Body)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(member,))
+def body(java_class: str) -> Callable[[type[B]], type[B]]:
+    """Makes a frozen keyword dataclass of a Body subclass and derives its codec."""
+
+    def make(cls: type[B]) -> type[B]:
+        made: type[B] = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        made.java_class = java_class
+        hints = get_type_hints(made)
+        members = (_member(each, hints[each.name]) for each in dataclasses.fields(made))  # type: ignore[arg-type]
+        made.members = tuple(sorted(members, key=lambda each: each.wire))
+        return made
+
+    return make
+
+
+def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:
+    names = declared.metadata.get("names") or ()
+    read, write = (_enum_reader(names), None) if names else _codec(hint)
+    required = declared.default is declared.default_factory is dataclasses.MISSING
+    wire = declared.metadata.get("wire") or camel_case(declared.name)
+    return _Member(declared.name, wire, read, write, required)
+
+
+def _codec(hint: Any) -> tuple[Reader, Writer | None]:
+    """Reader and writer of a type; the writer is None where values are plain already."""
+    if hint in _PLAIN:
+        return _PLAIN[hint], None
+    origin, of = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        (inner,) = (option for option in of if option is not NoneType)
+        return _codec(inner)
+    if origin is Sequence:
+        return _sequence_codec(of[0], tuple)
+    if origin is frozenset:
+        return _sequence_codec(of[0], frozenset)
+    if origin is Mapping:
+        return _mapping_codec(*of)
+    if hint is MessageQueue:
+        return _read_queue, _write_queue
+    if hasattr(hint, "from_json"):
+        return _object_reader(hint), hint.to_json
+    raise TypeError(f"a member of a body cannot be {hint}")
+
+
+def _sequence_codec(of: Any, make: Callable[[Any], Any]) -> tuple[Reader, Writer | None]:
+    read, write = _codec(of)
+
+    def read_all(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise BodyError(f"a list is expected, not {value!r:.80}")
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(read(item))
+            except BodyError as error:
+                raise error.below(f"[{index}]") from None
+        return make(items)
+
+    def write_all(value: Any) -> list[Any]:
+        items = sorted(value) if isinstance(value, frozenset) else value
+        return list(items) if write is None else [write(item) for item in items]
+
+    return read_all, write_all
+
+
+def _mapping_codec(key: Any, of: Any) -> tuple[Reader, Writer | None]:
+    read, write = _codec(of)
+    read_key: Reader = _read_queue_key if key is MessageQueue else _PLAIN[key]
+
+    def read_all(value: Any) -> dict[Hashable, Any]:
+        if not isinstance(value, Mapping):
+            raise BodyError(f"an object is expected, not {value!r:.80}")
+        items = {}
+        for name, item in value.items():
+            try:
+                items[read_key(name)] = read(item)
+            except BodyError as error:
+                raise error.below(f"[{name!s:.80}]") from None
+        return items
+
+    def write_all(value: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {name: write(item) for name, item in value.items()} if write else dict(value)
+
+    return read_all, write_all
+
+
+def _object_reader(kind: Any) -> Reader:
+    def read(value: Any) -> Any:
+        try:
+            return kind.from_json(value)
+        except BodyError:
+            raise
+        except RemotingError as error:
+            raise BodyError(str(error)) from None
+
+    return read
+
+
+def _enum_reader(names: Sequence[str]) -> Reader:
+    def read(value: Any) -> str | None:
+        if type(value) is int:
+            return names[value] if 0 <= value < len(names) else None
+        if not isinstance(value, str):
+            raise BodyError(f"one of {', '.join(names)} is expected, not {value!r:.80}")
+        return value if value in names else None
+
+    return read
+
+
+def _read_str(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise BodyError(f"a text is expected, not {value!r:.80}")
+
+
+def _read_int(value: Any) -> int:
+    if type(value) is str and _DIGITS.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or not -_LONG_MAX - 1 <= value <= _LONG_MAX:
+        raise BodyError(f"a number is expected, not {value!r:.80}")
+    return value
+
+
+def _read_float(value: Any) -> float:
+    if not isinstance(value, bool):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise BodyError(f"a number is expected, not {value!r:.80}")
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise BodyError(f"true or false is expected, not {value!r:.80}")
+
+
+def _read_any(value: Any) -> Any:
+    return value
+
+
+def _read_queue(value: Any) -> MessageQueue:
+    if isinstance(value, MessageQueue):
+        return value
+    if not isinstance(value, Mapping):
+        raise BodyError(f"a message queue is expected, not {value!r:.80}")
+    try:
+        topic, broker = _read_str(value.get("topic")), _read_str(value.get("brokerName"))
+        return MessageQueue(topic, broker, _read_int(value.get("queueId", 0)))
+    except BodyError as error:
+        raise BodyError(f"{error.reason} in the message queue {value!r:.80}") from None
+
+
+def _read_queue_key(value: Any) -> MessageQueue:
+    """A queue as key: the scanner knows it, but some write it as JSON in a text."""
+    if isinstance(value, str):
+        value = decode_body(value.encode("utf-8", "replace"))
+    elif isinstance(value, tuple):
+        value = dict(value)
+    return _read_queue(value)
+
+
+def _write_queue(queue: MessageQueue) -> dict[str, Any]:
+    return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
+
+
+_PLAIN: Final[dict[Any, Reader]] = {
+    str: _read_str,
+    int: _read_int,
+    float: _read_float,
+    bool: _read_bool,
+    Any: _read_any,
+}

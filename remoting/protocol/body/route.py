@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What brokers tell name servers, and what name servers answer: topics, brokers, routes.
+
+Java: remoting.protocol.route, remoting.protocol.body.RegisterBrokerBody and its parts, TopicConfig.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+from txrocketmq.remoting.codes import MQVersion
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+from txrocketmq.remoting.protocol.body.static_topic import (
+    TopicQueueMappingDetail,
+    TopicQueueMappingInfo,
+)
+from txrocketmq.remoting.serialize.json import decode_body, encode_body, encode_standard_body
+
+MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
+"""Largest registration that a compressed body may grow to."""
+
+_LENGTH: Final = struct.Struct(">i")
+_READ_WRITE: Final = 6
+_FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
+
+
+@body("org.apache.rocketmq.remoting.protocol.DataVersion")
+class DataVersion(Body):
+    """Grows with each change of a table; two tables are the same when all three are equal.
+
+    `timestamp` is of the last change, in ms. `state_version` is unknown to 4.9.
+    """
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
+        """The version after a change."""
+        return DataVersion(state_version=state_version, timestamp=now_ms, counter=self.counter + 1)
+
+
+@body("org.apache.rocketmq.common.TopicConfig")
+class TopicConfig(Body):
+    """A topic at a broker. `perm` is PermName, `topic_sys_flag` TopicSysFlag.
+
+    `attributes` (5.x) are plain here: without the "+" that requests put before their keys.
+    """
+
+    topic_name: str | None = None
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = _READ_WRITE
+    topic_filter_type: str = member(names=_FILTER_TYPES, default="SINGLE_TAG")
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = member(default_factory=dict)
+
+    def to_text(self) -> str:
+        """The form in a compressed registration: "topic read write perm filterType [attributes]".
+
+        Without attributes it is that of 4.9, which understands no other.
+        """
+        text = (
+            f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm}"
+            f" {self.topic_filter_type}"
+        )
+        return f"{text} {encode_body(self.attributes).decode()}" if self.attributes else text
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Of that form; BodyError when it is not. Attributes that are no JSON are left out."""
+        parts = text.split(" ", 5)
+        try:
+            name, read, write, perm, filter_type = parts[:5]
+            numbers = (int(read), int(write), int(perm))
+        except ValueError:
+            raise BodyError(f"{text!r:.200} is no topic configuration") from None
+        if filter_type not in _FILTER_TYPES:
+            raise BodyError(f"{filter_type!r:.80} is no filter type of a topic")
+        return cls(
+            topic_name=name,
+            read_queue_nums=numbers[0],
+            write_queue_nums=numbers[1],
+            perm=numbers[2],
+            topic_filter_type=filter_type,
+            attributes=_attributes(parts[5]) if len(parts) > 5 else {},
+        )
+
+
+def _attributes(text: str) -> dict[str, str]:
+    try:
+        found = decode_body(text.encode())
+    except HeaderError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): str(value) for name, value in found.items() if value is not None}
+
+
+@body("org.apache.rocketmq.remoting.protocol.statictopic.TopicConfigAndQueueMapping")
+class TopicConfigAndQueueMapping(TopicConfig):
+    """A topic and, of a static one, where its queues lie (5.x)."""
+
+    mapping_detail: TopicQueueMappingDetail | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper")
+class TopicConfigSerializeWrapper(Body):
+    """All topics of a broker."""
+
+    topic_config_table: Mapping[str, TopicConfig] = member(default_factory=dict)
+    data_version: DataVersion = DataVersion()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.TopicConfigAndMappingSerializeWrapper")
+class TopicConfigAndMappingSerializeWrapper(TopicConfigSerializeWrapper):
+    """All topics of a broker, and the static ones' mappings (5.x; empty from 4.9)."""
+
+    topic_queue_mapping_info_map: Mapping[str, TopicQueueMappingInfo] = member(default_factory=dict)
+    topic_queue_mapping_detail_map: Mapping[str, TopicQueueMappingDetail] = member(
+        default_factory=dict
+    )
+    mapping_data_version: DataVersion = DataVersion()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.RegisterBrokerBody")
+class RegisterBrokerBody(Body):
+    """A broker's registration.
+
+    Its header's `body_crc32` is 0, or `crc32(body) & 0x7FFFFFFF` of the bytes as they travel
+    (`remoting.message.message.body_crc`).
+    """
+
+    topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = (
+        TopicConfigAndMappingSerializeWrapper()
+    )
+    filter_server_list: Sequence[str] = ()
+
+    def encode_compressed(self) -> bytes:
+        """The binary form for a header with `compressed`; read by name servers of 4.9 and 5.x."""
+        wrapper = self.topic_config_serialize_wrapper
+        mappings = wrapper.topic_queue_mapping_info_map.values()
+        topics = wrapper.topic_config_table.values()
+        parts = [_with_length(wrapper.data_version.encode()), _LENGTH.pack(len(topics))]
+        parts += (_with_length(topic.to_text().encode("utf-8", "replace")) for topic in topics)
+        parts += (_with_length(encode_body(self.filter_server_list)), _LENGTH.pack(len(mappings)))
+        parts += (_with_length(mapping.encode()) for mapping in mappings)
+        return zlib.compress(b"".join(parts), 9)
+
+    @classmethod
+    def decode_compressed(cls, data: bytes, version: int) -> Self:
+        """Of the binary form; `version` is that of the command, since 4.9 knows no mappings.
+
+        Raises JsonError or BodyError for whatever is no registration.
+        """
+        reader = _Parts(_inflated(data))
+        data_version = DataVersion.decode(reader.part())
+        topics = [TopicConfig.from_text(reader.text()) for _ in range(reader.count())]
+        filter_servers = decode_body(reader.part())
+        count = reader.count() if version >= MQVersion.V5_0_0 else 0
+        mappings = [TopicQueueMappingInfo.decode(reader.part()) for _ in range(count)]
+        wrapper = TopicConfigAndMappingSerializeWrapper(
+            topic_config_table={str(topic.topic_name): topic for topic in topics},
+            topic_queue_mapping_info_map={str(mapping.topic): mapping for mapping in mappings},
+            data_version=data_version,
+        )
+        rest = cls.from_json({"filterServerList": filter_servers})
+        return cls(
+            topic_config_serialize_wrapper=wrapper, filter_server_list=rest.filter_server_list
+        )
+
+
+def _with_length(data: bytes) -> bytes:
+    return _LENGTH.pack(len(data)) + data
+
+
+def _inflated(data: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        inflated = inflater.decompress(data, MAX_INFLATED_BYTES)
+    except zlib.error as error:
+        raise BodyError(f"the registration is no zlib stream: {error}") from None
+    if not inflater.eof:
+        long = len(inflated) >= MAX_INFLATED_BYTES
+        limit = f"is longer than {MAX_INFLATED_BYTES} bytes" if long else "has no end"
+        raise BodyError(f"the compressed registration {limit}")
+    return inflated
+
+
+class _Parts:
+    """Reads what a compressed registration consists of: numbers, and bytes with their length."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def count(self) -> int:
+        end = self._at + _LENGTH.size
+        if end > len(self._data):
+            raise BodyError(f"the registration ends at byte {len(self._data)}")
+        (value,) = _LENGTH.unpack_from(self._data, self._at)
+        self._at = end
+        return int(value)
+
+    def part(self) -> bytes:
+        length = self.count()
+        start, self._at = self._at, self._at + length
+        if length < 0 or self._at > len(self._data):
+            raise BodyError(f"{length} bytes at byte {start} do not fit the registration")
+        return self._data[start : self._at]
+
+    def text(self) -> str:
+        return self.part().decode("utf-8", "replace")
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.KVTable")
+class KVTable(Body):
+    """Names and values."""
+
+    table: Mapping[str, str] = member(default_factory=dict)
+
+
+@body("org.apache.rocketmq.remoting.protocol.route.QueueData")
+class QueueData(Body):
+    """A topic's queues at the brokers of one name. `perm` is PermName."""
+
+    broker_name: str
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+@body("org.apache.rocketmq.remoting.protocol.route.BrokerData")
+class BrokerData(Body):
+    """The addresses of the brokers of one name by id; 0 is the master."""
+
+    cluster: str | None = None
+    broker_name: str
+    broker_addrs: Mapping[int, str] = member(default_factory=dict)
+    zone_name: str | None = None
+    enable_acting_master: bool = False
+
+
+@body("org.apache.rocketmq.remoting.protocol.route.TopicRouteData")
+class TopicRouteData(Body):
+    """Where a topic is. `order_topic_conf`: "broker:queues;broker:queues" of an ordered topic."""
+
+    order_topic_conf: str | None = None
+    queue_datas: Sequence[QueueData] = ()
+    broker_datas: Sequence[BrokerData] = ()
+    filter_server_table: Mapping[str, Sequence[str]] = member(default_factory=dict)
+    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None
+
+    def encode_standard(self) -> bytes:
+        """Strict JSON, for clients from 4.9.4 on and those that say they take no other."""
+        return encode_standard_body(self.to_json())
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.ClusterInfo")
+class ClusterInfo(Body):
+    """All brokers by name, and the names by cluster."""
+
+    broker_addr_table: Mapping[str, BrokerData] = member(default_factory=dict)
+    cluster_addr_table: Mapping[str, Sequence[str]] = member(default_factory=dict)
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.BrokerMemberGroup")
+class BrokerMemberGroup(Body):
+    """All brokers of one name (5.x)."""
+
+    cluster: str | None = None
+    broker_name: str | None = None
+    broker_addrs: Mapping[int, str] = member(default_factory=dict)
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.GetBrokerMemberGroupResponseBody")
+class GetBrokerMemberGroupResponseBody(Body):
+    """The answer to GET_BROKER_MEMBER_GROUP."""
+
+    broker_member_group: BrokerMemberGroup | None = None

@@ -1,68 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics as brokers configure them, and the version of such a table.
+"""Topics and subscription groups: lists and configurations.
 
-Java: common.TopicConfig, remoting.protocol.DataVersion.
+Java: remoting.protocol.body.TopicList, GroupList and others, remoting.protocol.subscription.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.base import Body, body, member
-from txrocketmq.remoting.serialize.json import decode_body, encode_body
+from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
-FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
-_WORDS = 5
-
-
-@body("org.apache.rocketmq.remoting.protocol.DataVersion")
-class DataVersion(Body):
-    """How often a table has changed, and when last (ms); equal only when all three are."""
-
-    counter: int = 0
-    state_version: int = 0
-    timestamp: int = 0
-
-    def next(self, now_ms: int) -> DataVersion:
-        """The version after one more change."""
-        return DataVersion(
-            counter=self.counter + 1, state_version=self.state_version, timestamp=now_ms
-        )
+MASTER_ID = 0
+DEFAULT_RETRY_DELAYS_MS = tuple(
+    1000 * seconds
+    for seconds in (
+        1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
+    )
+)  # fmt: skip
 
 
-@body("org.apache.rocketmq.common.TopicConfig")
-class TopicConfig(Body):
-    """A topic of a broker; `perm` is PermName, `topic_sys_flag` TopicSysFlag."""
+@body("org.apache.rocketmq.remoting.protocol.body.TopicList")
+class TopicList(Body):
+    """Names of topics; `broker_addr` is a broker to ask for more."""
 
-    topic_name: str = ""
-    read_queue_nums: int = 16
-    write_queue_nums: int = 16
-    perm: int = 6
-    topic_filter_type: str = member(names=FILTER_TYPES, default="SINGLE_TAG")
-    topic_sys_flag: int = 0
-    order: bool = False
+    topic_list: Sequence[str] = ()
+    broker_addr: str | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.CreateTopicListRequestBody")
+class CreateTopicListRequestBody(Body):
+    """Topics to be created (5.3 and on)."""
+
+    topic_config_list: Sequence[TopicConfig] = ()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.GroupList")
+class GroupList(Body):
+    """Names of groups."""
+
+    group_list: Sequence[str] = ()
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.ExponentialRetryPolicy")
+class ExponentialRetryPolicy(Body):
+    """Delays that grow; in ms."""
+
+    initial: int = 5_000
+    max: int = 7_200_000
+    multiplier: int = 2
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.CustomizedRetryPolicy")
+class CustomizedRetryPolicy(Body):
+    """Delays one by one; in ms."""
+
+    next: Sequence[int] = DEFAULT_RETRY_DELAYS_MS
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.GroupRetryPolicy")
+class GroupRetryPolicy(Body):
+    """How long a message waits that could not be consumed (5.x)."""
+
+    type: str = member(names=("EXPONENTIAL", "CUSTOMIZED"), default="CUSTOMIZED")
+    exponential_retry_policy: ExponentialRetryPolicy | None = None
+    customized_retry_policy: CustomizedRetryPolicy | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.SimpleSubscriptionData")
+class SimpleSubscriptionData(Body):
+    """A subscription that belongs to a group's configuration (5.x)."""
+
+    topic: str | None = None
+    expression_type: str | None = None
+    expression: str | None = None
+    version: int = 0
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig")
+class SubscriptionGroupConfig(Body):
+    """A group of consumers at a broker; what 4.9 does not know has its default."""
+
+    group_name: str | None = None
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_message_orderly: bool = False
+    retry_queue_nums: int = 1
+    retry_max_times: int = 16
+    group_retry_policy: GroupRetryPolicy = GroupRetryPolicy()
+    broker_id: int = MASTER_ID
+    which_broker_when_consume_slowly: int = 1
+    notify_consumer_ids_changed_enable: bool = True
+    group_sys_flag: int = 0
+    consume_timeout_minute: int = 15
+    subscription_data_set: Sequence[SimpleSubscriptionData] | None = None
     attributes: Mapping[str, str] = member(default_factory=dict)
 
-    def to_text(self) -> str:
-        """One line of a compressed registration (TopicConfig.encode)."""
-        text = (
-            f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm}"
-            f" {self.topic_filter_type}"
-        )
-        return f"{text} {encode_body(dict(self.attributes)).decode()}" if self.attributes else text
 
-    @classmethod
-    def from_text(cls, text: str) -> TopicConfig:
-        """Of such a line; ValueError when it is none."""
-        words = text.split(" ", _WORDS)
-        if len(words) < _WORDS:
-            raise ValueError(f"no topic configuration: {text[:80]!r}")
-        attributes = decode_body(words[_WORDS].encode()) if len(words) > _WORDS else {}
-        return cls(
-            topic_name=words[0],
-            read_queue_nums=int(words[1]),
-            write_queue_nums=int(words[2]),
-            perm=int(words[3]),
-            topic_filter_type=words[4] if words[4] in FILTER_TYPES else "SINGLE_TAG",
-            attributes=attributes if isinstance(attributes, dict) else {},
-        )
+@body("org.apache.rocketmq.remoting.protocol.body.SubscriptionGroupList")
+class SubscriptionGroupList(Body):
+    """Groups to be created (5.3 and on)."""
+
+    group_config_list: Sequence[SubscriptionGroupConfig] = ()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.SubscriptionGroupWrapper")
+class SubscriptionGroupWrapper(Body):
+    """All groups of a broker; `forbidden_table`: group to topic to bits of what is forbidden."""
+
+    subscription_group_table: Mapping[str, SubscriptionGroupConfig] = member(default_factory=dict)
+    forbidden_table: Mapping[str, Mapping[str, int]] = member(default_factory=dict)
+    data_version: DataVersion = DataVersion()
+
+
+@body("org.apache.rocketmq.remoting.protocol.subscription.GroupForbidden")
+class GroupForbidden(Body):
+    """Whether a group may read a topic (5.x)."""
+
+    topic: str | None = None
+    group: str | None = None
+    readable: bool | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.QuerySubscriptionResponseBody")
+class QuerySubscriptionResponseBody(Body):
+    """What a group wants of a topic (5.x)."""
+
+    subscription_data: SubscriptionData | None = None
+    group: str | None = None
+    topic: str | None = None

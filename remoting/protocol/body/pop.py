@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pop and the broker's own rebalancing (5.x).
+
+Java: BatchAck, BitSetSerializerDeserializer, QueryAssignmentRequestBody and others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+from txrocketmq.remoting.protocol.body.heartbeat import MESSAGE_MODELS
+
+MESSAGE_REQUEST_MODES: Final = ("PULL", "POP")
+MAX_BIT_SET_BYTES: Final = 4096
+"""Largest set of acknowledged messages; a pop hands out far fewer than its 32768."""
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.BatchAck")
+class BatchAck(Body):
+    """Acknowledges many messages of one pop; its names on the wire are single letters.
+
+    `retry` is "0" for the topic itself, "1" and "2" for the retry topics of either version.
+    `bit_set` is the base64 of a Java BitSet of distances from `start_offset`.
+    """
+
+    consumer_group: str | None = member(wire="c", default=None)
+    topic: str | None = member(wire="t", default=None)
+    retry: str | None = member(wire="r", default=None)
+    start_offset: int = member(wire="so", default=0)
+    queue_id: int = member(wire="q", default=0)
+    revive_queue_id: int = member(wire="rq", default=0)
+    pop_time: int = member(wire="pt", default=0)
+    invisible_time: int = member(wire="it", default=0)
+    bit_set: str | None = member(wire="b", default=None)
+
+    def offsets(self) -> list[int]:
+        """The queue offsets that are acknowledged.
+
+        Raises BodyError for what is no base64, and for more than MAX_BIT_SET_BYTES.
+        """
+        try:
+            bits = base64.b64decode(self.bit_set or "", validate=True)
+        except (binascii.Error, ValueError):
+            raise BodyError(f"{self.bit_set!r:.80} is no base64", "b") from None
+        if len(bits) > MAX_BIT_SET_BYTES:
+            raise BodyError(f"{len(bits)} bytes are more than {MAX_BIT_SET_BYTES}", "b")
+        return [
+            self.start_offset + 8 * index + bit
+            for index, byte in enumerate(bits)
+            if byte
+            for bit in range(8)
+            if byte >> bit & 1
+        ]
+
+
+def encode_bit_set(distances: Iterable[int]) -> str:
+    """Base64 of the Java BitSet with these bits."""
+    bits = 0
+    for distance in distances:
+        bits |= 1 << distance
+    return base64.b64encode(bits.to_bytes((bits.bit_length() + 7) // 8, "little")).decode()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.BatchAckMessageRequestBody")
+class BatchAckMessageRequestBody(Body):
+    """Acknowledgements of many pops at one broker."""
+
+    broker_name: str | None = None
+    acks: Sequence[BatchAck] = ()
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.QueryAssignmentRequestBody")
+class QueryAssignmentRequestBody(Body):
+    """Which queues is a client to consume?"""
+
+    topic: str | None = None
+    consumer_group: str | None = None
+    client_id: str | None = None
+    strategy_name: str | None = None
+    message_model: str | None = member(names=MESSAGE_MODELS, default=None)
+
+
+@body("org.apache.rocketmq.common.message.MessageQueueAssignment")
+class MessageQueueAssignment(Body):
+    """A queue, and whether to pull or to pop it."""
+
+    message_queue: MessageQueue | None = None
+    mode: str = member(names=MESSAGE_REQUEST_MODES, default="PULL")
+    attachments: Mapping[str, str] | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.QueryAssignmentResponseBody")
+class QueryAssignmentResponseBody(Body):
+    """The queues of a client."""
+
+    message_queue_assignments: Sequence[MessageQueueAssignment] | None = None
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.SetMessageRequestModeRequestBody")
+class SetMessageRequestModeRequestBody(Body):
+    """Whether a group pulls or pops a topic; how many queues clients share."""
+
+    topic: str | None = None
+    consumer_group: str | None = None
+    mode: str = member(names=MESSAGE_REQUEST_MODES, default="PULL")
+    pop_share_queue_num: int = 0
+
+
+@body("org.apache.rocketmq.remoting.protocol.body.MessageRequestModeSerializeWrapper")
+class MessageRequestModeSerializeWrapper(Body):
+    """All such settings of a broker: topic to group to setting."""
+
+    message_request_mode_map: Mapping[str, Mapping[str, SetMessageRequestModeRequestBody]] = member(
+        default_factory=dict
+    )

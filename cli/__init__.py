@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.cli":
-    raise ImportError("import txrocketmq.cli, not cli: else every class would exist twice")
+    raise ImportError("import txrocketmq.cli, not cli: each class would exist twice")

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 if __name__ != "txrocketmq.spark":
-    raise ImportError("import txrocketmq.spark, not spark: else every class would exist twice")
+    raise ImportError("import txrocketmq.spark, not spark: each class would exist twice")

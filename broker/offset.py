@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.remoting.protocol.body.topic import DataVersion
+from txrocketmq.remoting.protocol.body.route import DataVersion
 
 NOT_FOUND = -1
 _SEPARATOR = "@"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.topic import validate_group
-from txrocketmq.remoting.protocol.body.subscription import SubscriptionGroupConfig
-from txrocketmq.remoting.protocol.body.topic import DataVersion
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.body.route import DataVersion
 
 SYSTEM_GROUPS = (
     "TOOLS_CONSUMER",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.message.flags import PermName, is_inherited
-from txrocketmq.remoting.protocol.body.topic import DataVersion, TopicConfig
+from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
 DEFAULT_TOPIC = "TBW102"
 """What new topics are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""

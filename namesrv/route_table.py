@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from txrocketmq.remoting.message.flags import PermName
-from txrocketmq.remoting.protocol.body.topic import DataVersion, TopicConfig
+from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000

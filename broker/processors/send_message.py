@@ -23,31 +23,25 @@ from txrocketmq.broker.inner_message import TIMER_PROPERTIES, InnerMessage
 from txrocketmq.broker.queue_locks import QueueLocks
 from txrocketmq.broker.schedule import DelayLevels
 from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.message_store import Appended, MessageStore, PutMessage, PutStatus
+from txrocketmq.broker.store.message_store import Appended, MessageStore, PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import FORBIDDEN_TO_SEND, TopicConfig, Topics, validate_topic
+from txrocketmq.broker.topic import DLQ_PREFIX, FORBIDDEN_TO_SEND, RETRY_PREFIX, TopicConfig, Topics, validate_topic
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag, TopicSysFlag, is_writable
-from txrocketmq.remoting.message.ids import UniqueKeys, month_start_ms
+from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMessageResponseHeader
 
-RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 _MAX_TOPIC_BYTES = 127
 _MAX_BATCH = 100_000
 
-_STORED = {
-    PutStatus.PUT_OK: ResponseCode.SUCCESS,
-    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
-}
 _REFUSED = {
     PutStatus.MESSAGE_ILLEGAL: (
         ResponseCode.MESSAGE_ILLEGAL,
@@ -304,7 +298,7 @@ class SendMessageProcessor:
     ) -> Reply[SendMessageResponseHeader] | PendingReply:
         first, last = appended[0], appended[-1]
         for one in appended:
-            if one.status not in _STORED:
+            if one.status is not PutStatus.PUT_OK:
                 raise self._refusal_of(one.status)
         topic = messages[0].topic
         self.stats.put(topic, len(messages), sum(one.size for one in appended))
@@ -315,7 +309,7 @@ class SendMessageProcessor:
             queue_offset=first.queue_offset,
             transaction_id=messages[0].properties.get(names.UNIQ_KEY),
         )
-        reply = Reply(header, code=_STORED[first.status], ext_fields=self.ext_fields)
+        reply = Reply(header, ext_fields=self.ext_fields)
         if (
             self.store.sync_flush
             and messages[0].properties.get(names.WAIT, "true").lower() == "true"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from txrocketmq.namesrv.registration_body import check_crc, decode_registration
 from txrocketmq.namesrv.route_table import Registration, RouteTable
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -19,7 +18,8 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import ha, route
-from txrocketmq.remoting.protocol.body.topic import DataVersion
+from txrocketmq.remoting.message.message import body_crc
+from txrocketmq.remoting.protocol.body.route import DataVersion, RegisterBrokerBody
 from txrocketmq.remoting.protocol.ha import GetBrokerMemberGroupRequestHeader
 from txrocketmq.remoting.protocol.route import (
     BrokerHeartbeatRequestHeader,
@@ -48,10 +48,8 @@ class RegisterProcessor:
     ) -> Reply[RegisterBrokerResponseHeader]:
         """A broker with its topics."""
         header = request.header
-        check_crc(request.body, header.body_crc32)
-        body = decode_registration(
-            request.body, request.command.version, compressed=header.compressed
-        )
+        body = _registration(request)
+        wrapper = body.topic_config_serialize_wrapper
         registered = self._table.register(
             Registration(
                 cluster=header.cluster_name,
@@ -59,10 +57,13 @@ class RegisterProcessor:
                 broker_id=header.broker_id,
                 address=header.broker_addr,
                 ha_address=header.ha_server_addr,
-                topics=body.topics,
-                data_version=body.data_version,
-                filter_servers=body.filter_servers,
-                queue_mappings=body.queue_mappings,
+                topics=wrapper.topic_config_table,
+                data_version=wrapper.data_version,
+                filter_servers=body.filter_server_list,
+                queue_mappings={
+                    name: mapping.to_json()
+                    for name, mapping in wrapper.topic_queue_mapping_info_map.items()
+                },
                 heartbeat_timeout_ms=header.heartbeat_timeout_millis,
                 enable_acting_master=header.enable_acting_master,
                 zone=(request.command.ext_fields or {}).get(ZONE_NAME),
@@ -115,3 +116,14 @@ class RegisterProcessor:
         """Master and slaves of a broker name."""
         group = self._table.member_group(request.header.cluster_name, request.header.broker_name)
         return Reply(body=encode_body({"brokerMemberGroup": group}))
+
+
+def _registration(request: Request[RegisterBrokerRequestHeader]) -> RegisterBrokerBody:
+    header, data = request.header, request.body
+    if header.body_crc32 and body_crc(data) != header.body_crc32:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+    if not data:
+        return RegisterBrokerBody()
+    if header.compressed:
+        return RegisterBrokerBody.decode_compressed(data, request.command.version)
+    return RegisterBrokerBody.decode(data)

@@ -37,11 +37,20 @@ def format_line(event: LogEvent) -> str:
     return f"{line}\n{failure.getTraceback().rstrip()}" if failure is not None else line
 
 
+def _is_noise(event: LogEvent) -> bool:
+    """Twisted's own remarks on ports and its main loop; its warnings are none."""
+    space = str(event.get("log_namespace", ""))
+    quiet = space.startswith(("twisted.", "log_legacy"))
+    return quiet and event.get("log_level", LogLevel.info) < LogLevel.warn and not event.get("isError")
+
+
 def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info) -> None:
     """Sends the process's log to a stream, standard output unless told."""
     out = stream or sys.stdout
 
     def observe(event: LogEvent) -> None:
+        if _is_noise(event):
+            return
         try:
             out.write(format_line(event) + "\n")
             out.flush()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets of groups (14, 15, 43) and of queues (29, 30, 31, 32).
+
+A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 with its first
+message in memory, which is answered 0. Commits of unknown groups and topics are refused (26, 17).
+Asking for the bounds of a queue that does not exist is no error. Java: ConsumerManageProcessor,
+AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.schedule import Schedule
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import offset as calls
+from txrocketmq.remoting.protocol.offset import (
+    GetEarliestMsgStoretimeRequestHeader,
+    GetEarliestMsgStoretimeResponseHeader,
+    GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
+    GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from txrocketmq.remoting.serialize.json import encode_body
+
+
+class OffsetProcessor:
+    """Who has read how far, and how far there is to read."""
+
+    def __init__(
+        self,
+        offsets: ConsumerOffsets,
+        groups: SubscriptionGroups,
+        topics: Topics,
+        store: MessageStore,
+        schedule: Schedule,
+    ) -> None:
+        self._offsets = offsets
+        self._groups = groups
+        self._topics = topics
+        self._store = store
+        self._schedule = schedule
+
+    @serves(calls.QUERY_CONSUMER_OFFSET)
+    def query(
+        self, request: Request[QueryConsumerOffsetRequestHeader]
+    ) -> Reply[QueryConsumerOffsetResponseHeader]:
+        """Where a group goes on."""
+        header = request.header
+        offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
+        if offset == NOT_FOUND:
+            offset = self._first_offset(request)
+        return Reply(QueryConsumerOffsetResponseHeader(offset=offset))
+
+    def _first_offset(self, request: Request[QueryConsumerOffsetRequestHeader]) -> int:
+        """0 for a young queue, so that a new group misses nothing; else QUERY_NOT_FOUND."""
+        header = request.header
+        if header.set_zero_if_not_found is not False:
+            low = self._store.min_offset(header.topic, header.queue_id)
+            high = self._store.max_offset(header.topic, header.queue_id)
+            # An empty queue: 4.9.7 answers 0, 5.4 not found; each client gets what it knows.
+            old_client = request.command.version < MQVersion.V5_0_0
+            if low <= 0 and (old_client if high <= 0 else self._store.is_recent(
+                header.topic, header.queue_id, 0
+            )):
+                return 0
+        raise ResponseError(
+            ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first"
+        )
+
+    @serves(calls.UPDATE_CONSUMER_OFFSET)
+    def update(self, request: Request[UpdateConsumerOffsetRequestHeader]) -> Reply[NoHeader]:
+        """A group says where it goes on."""
+        header = request.header
+        if self._groups.get(header.consumer_group) is None:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"Group {header.consumer_group} not exist!",
+            )
+        if self._topics.get(header.topic) is None:
+            raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        self._offsets.commit(
+            header.consumer_group, header.topic, header.queue_id, header.commit_offset
+        )
+        return Reply()
+
+    @serves(calls.GET_ALL_CONSUMER_OFFSET)
+    def all_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """The whole table, for slaves and exports."""
+        return Reply(body=encode_body(self._offsets.table()))
+
+    @serves(calls.GET_ALL_DELAY_OFFSET)
+    def delay_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """How far each delay level is delivered."""
+        return Reply(body=encode_body(self._schedule.table()))
+
+    @serves(calls.GET_MAX_OFFSET)
+    def max_offset(
+        self, request: Request[GetMaxOffsetRequestHeader]
+    ) -> Reply[GetMaxOffsetResponseHeader]:
+        """Offset of the next message of a queue."""
+        header = request.header
+        return Reply(
+            GetMaxOffsetResponseHeader(offset=self._store.max_offset(header.topic, header.queue_id))
+        )
+
+    @serves(calls.GET_MIN_OFFSET)
+    def min_offset(
+        self, request: Request[GetMinOffsetRequestHeader]
+    ) -> Reply[GetMinOffsetResponseHeader]:
+        """Offset of the oldest message of a queue."""
+        header = request.header
+        return Reply(
+            GetMinOffsetResponseHeader(offset=self._store.min_offset(header.topic, header.queue_id))
+        )
+
+    @serves(calls.SEARCH_OFFSET_BY_TIMESTAMP)
+    def search(
+        self, request: Request[SearchOffsetRequestHeader]
+    ) -> Reply[SearchOffsetResponseHeader]:
+        """Offset of the first message stored at a time or later; `upper`: of the last before."""
+        header = request.header
+        offset = self._store.offset_by_time(
+            header.topic,
+            header.queue_id,
+            header.timestamp,
+            upper=(header.boundary_type or "").lower() == "upper",
+        )
+        return Reply(SearchOffsetResponseHeader(offset=offset))
+
+    @serves(calls.GET_EARLIEST_MSG_STORETIME)
+    def earliest(
+        self, request: Request[GetEarliestMsgStoretimeRequestHeader]
+    ) -> Reply[GetEarliestMsgStoretimeResponseHeader]:
+        """When the oldest message of a queue was stored; -1 without one."""
+        header = request.header
+        return Reply(
+            GetEarliestMsgStoretimeResponseHeader(
+                timestamp=self._store.earliest_store_time(header.topic, header.queue_id)
+            )
+        )

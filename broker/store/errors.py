@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the store: what the person who runs the broker has to do something about.
+
+    StoreError                 anything the store raises on purpose; its text is one clear sentence
+    |- StoreLocked             another process has the directory open
+    `- FileSizeError           a file is of another size than the configuration says
+
+What a peer may cause is never an exception here: puts and reads answer with a status.
+
+Java: store.exception.StoreException, and the RuntimeExceptions of DefaultMessageStore.start.
+"""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Base of the store's errors."""
+
+
+class StoreLocked(StoreError):
+    """The lock file of the directory is held by another broker."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is locked: another broker uses this store; stop it, or set storePathRootDir"
+        )
+
+
+class FileSizeError(StoreError):
+    """A file whose size is not the configured one; `key` is the key that says so.
+
+    The store cannot tell where its contents lie, so it is not opened (MappedFileQueue.load).
+    """
+
+    def __init__(self, path: str, size_bytes: int, key: str, expected_bytes: int) -> None:
+        super().__init__(
+            f"{path} has {size_bytes} bytes, but {key} makes it {expected_bytes}:"
+            f" set {key} to what this store was created with"
+        )

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding messages by key: files of hash slots, each the head of a chain of items.
+
+An item says: a message whose key has this hash was stored about then and lies there. Different keys
+may share a hash; who asks compares the key. Items are numbered from 1 in the order of the log;
+a slot holds the number of its newest item, an item that of the next older one in its slot.
+
+Hashing is the cost of it, so entries are collected and written many at once. The producer's unique
+keys, which nearly every message has, differ from one to the next in their last four characters
+only; the hash of what is before them is kept, since Java's hash of a text goes on from that of
+its start.
+
+Many items are written in an order that a killed process cannot spoil: items, header, slots; `redo`
+sets the slots again that a crash left behind.
+
+Java: index.IndexFile, IndexHeader, IndexService.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import lru_cache
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.errors import FileSizeError
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.remoting.message.tags import java_string_hash, java_string_hashes
+from txrocketmq.remoting.packing import fixed
+
+_HEADER: Final = fixed(formats.INDEX_HEADER).struct
+_SLOT: Final = fixed(formats.INDEX_SLOT).struct
+_ITEM: Final = fixed(formats.INDEX_ITEM).struct
+_MAX_WRITTEN: Final = 1024
+"""The most items that are written at once, and so may lack their slots after a crash."""
+_MAX_SECONDS: Final = (1 << 31) - 1
+_MASK: Final = 0xFFFFFFFF
+_SIGN: Final = 0x80000000
+
+TAG_INDEX: Final = "T"
+"""The index type of tags: the key is looked up as T#key."""
+
+
+IndexEntry: TypeAlias = tuple[str, str | None, str | None, str | None, int, int]
+"""What is indexed of a message: topic, unique key, keys (words between blanks), tag; and its
+physical offset and store time in ms. A plain tuple, since one is made for each message."""
+
+
+class Found(NamedTuple):
+    """The answer to a query: where messages lie that may have the key, newest first.
+
+    The other two are of the last item of the index, whatever was asked.
+    """
+
+    physical_offsets: list[int]
+    last_update_timestamp_ms: int
+    last_update_offset: int
+
+
+class IndexFile:
+    """One file of so many slots and items."""
+
+    def __init__(self, file: MappedFile, slots: int, items: int) -> None:
+        self._file = file
+        self._slots = slots
+        self._items = items
+        self._items_at = _HEADER.size + slots * _SLOT.size
+        (
+            begin_timestamp_ms,
+            end_timestamp_ms,
+            begin_physical_offset,
+            end_physical_offset,
+            used_slots,
+            count,
+        ) = _HEADER.unpack_from(file.map(), 0)
+        self.begin_timestamp_ms: int = begin_timestamp_ms
+        self.end_timestamp_ms: int = end_timestamp_ms
+        self.begin_physical_offset: int = begin_physical_offset
+        self.end_physical_offset: int = end_physical_offset
+        self._used_slots: int = used_slots
+        self._next_item: int = max(count, 1)
+        self._reserved = False
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def is_full(self) -> bool:
+        return self._next_item >= self._items
+
+    @property
+    def has_items(self) -> bool:
+        return self._next_item > 1
+
+    def follow(self, before: IndexFile) -> None:
+        """Starts the header of a new file where the one before ends."""
+        self.begin_physical_offset = self.end_physical_offset = before.end_physical_offset
+        self.begin_timestamp_ms = self.end_timestamp_ms = before.end_timestamp_ms
+
+    def put(self, rows: list[tuple[int, int, int]]) -> int:
+        """Writes items of (hash, physical offset, store time in ms); how many it had room for.
+
+        OSError, and nothing is written, when the disk has no room.
+        """
+        rows = rows[: min(self._items - self._next_item, _MAX_WRITTEN)]
+        if not rows:
+            return 0
+        mapped = self._file.map()
+        self._reserve(len(rows))
+        unpack_slot = _SLOT.unpack_from
+        newest: dict[int, int] = {}
+        fields: list[int] = []
+        number = first = self._next_item
+        begin_ms = self.begin_timestamp_ms
+        for key_hash, physical_offset, stored_ms in rows:
+            slot_at = _HEADER.size + key_hash % self._slots * _SLOT.size
+            previous = newest.get(slot_at)
+            if previous is None:
+                (previous,) = unpack_slot(mapped, slot_at)
+                if not 0 < previous < first:
+                    previous = 0
+                    self._used_slots += 1
+            seconds = 0
+            if begin_ms > 0:
+                seconds = min(max((stored_ms - begin_ms) // 1000, 0), _MAX_SECONDS)
+            if number <= 1:
+                self.begin_physical_offset = physical_offset
+                self.begin_timestamp_ms = begin_ms = stored_ms
+            fields += (key_hash, physical_offset, seconds, previous)
+            newest[slot_at] = number
+            number += 1
+        self._next_item = number
+        self.end_physical_offset, self.end_timestamp_ms = rows[-1][1:]
+        at = self._items_at + first * _ITEM.size
+        mapped[at : at + len(rows) * _ITEM.size] = _items_struct(len(rows)).pack(*fields)
+        self._write_header()
+        for slot_at, number in newest.items():
+            _SLOT.pack_into(mapped, slot_at, number)
+        return len(rows)
+
+    def redo(self) -> None:
+        """Sets the slots of the last items, which a killed process may have left behind."""
+        mapped = self._file.map()
+        for number in range(max(self._next_item - _MAX_WRITTEN, 1), self._next_item):
+            key_hash = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)[0]
+            slot_at = _HEADER.size + key_hash % self._slots * _SLOT.size
+            if _SLOT.unpack_from(mapped, slot_at)[0] < number:
+                _SLOT.pack_into(mapped, slot_at, number)
+
+    def covers(self, begin_ms: int, end_ms: int) -> bool:
+        """Whether items of this span of time may be in the file (isTimeMatched)."""
+        first, last = self.begin_timestamp_ms, self.end_timestamp_ms
+        return (
+            (begin_ms < first and end_ms > last)
+            or first <= begin_ms <= last
+            or first <= end_ms <= last
+        )
+
+    def find(
+        self, key_hash: int, max_count: int, begin_ms: int, end_ms: int, found: list[int]
+    ) -> None:
+        """Adds to `found`, up to `max_count` in all, items of the hash stored in that time."""
+        mapped = self._file.map()
+        (number,) = _SLOT.unpack_from(mapped, _HEADER.size + key_hash % self._slots * _SLOT.size)
+        while 0 < number < self._next_item and len(found) < max_count:
+            item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(
+                mapped, self._items_at + number * _ITEM.size
+            )
+            if seconds < 0:
+                return
+            stored_ms = self.begin_timestamp_ms + seconds * 1000
+            if item_hash == key_hash and begin_ms <= stored_ms <= end_ms:
+                found.append(physical_offset)
+            if stored_ms < begin_ms or previous >= number:
+                return
+            number = previous
+
+    def remove(self) -> None:
+        """Deletes the file."""
+        self._file.remove()
+
+    def _reserve(self, count: int) -> None:
+        """Room for slots and items; at first for all, since the file may come from elsewhere."""
+        if not self._reserved:
+            self._file.wrote_bytes = 0
+        end = self._items_at + (self._next_item + count) * _ITEM.size
+        self._file.reserve(end)
+        self._file.wrote_bytes = end
+        self._reserved = True
+
+    def _write_header(self) -> None:
+        _HEADER.pack_into(
+            self._file.map(),
+            0,
+            self.begin_timestamp_ms,
+            self.end_timestamp_ms,
+            self.begin_physical_offset,
+            self.end_physical_offset,
+            self._used_slots,
+            self._next_item,
+        )
+
+
+@lru_cache(maxsize=_MAX_WRITTEN)
+def _items_struct(count: int) -> Struct:
+    return Struct(">" + _ITEM.format[1:] * count)
+
+
+class Index:
+    """All index files of a store, and the entries that wait to be written.
+
+    `pending` is filled by whoever stores messages; `write_pending` empties it. What is pending is
+    found by queries, since they write it first, and is built again by recovery after a crash.
+    """
+
+    def __init__(self, files: Files, directory: str, slots: int, items: int) -> None:
+        self._disk = files
+        self._directory = directory
+        self._slots = slots
+        self._items = items
+        self._size_bytes = _HEADER.size + slots * _SLOT.size + items * _ITEM.size
+        self._files: list[IndexFile] = []
+        self.pending: list[IndexEntry] = []
+        self.full_files: list[IndexFile] = []
+        """Files that became full and are not yet durable; see flush.py."""
+
+    def load(self, keep_until_ms: int | None, *, redo: bool = False) -> None:
+        """Finds the files; FileSizeError for one of another size.
+
+        After a crash of the machine files are not to be trusted: those with items after
+        `keep_until_ms` are removed, and recovery fills in what it comes by. `redo` is for a crash
+        of the process alone.
+        """
+        for entry in self._disk.entries(self._directory):
+            if entry.is_directory:
+                continue
+            path = os.path.join(self._directory, entry.name)
+            if entry.size_bytes != self._size_bytes:
+                key = "maxHashSlotNum * 4 + maxIndexNum * 20 + 40"
+                raise FileSizeError(path, entry.size_bytes, key, self._size_bytes)
+            file = IndexFile(
+                MappedFile(self._disk, path, self._size_bytes), self._slots, self._items
+            )
+            if keep_until_ms is not None and file.end_timestamp_ms > keep_until_ms:
+                file.remove()
+                continue
+            if redo:
+                file.redo()
+            self._files.append(file)
+
+    @property
+    def next_offset(self) -> int:
+        """Messages before this place of the log are indexed; 0 when none is."""
+        if not any(file.has_items for file in self._files):
+            return 0
+        return self._files[-1].end_physical_offset + 1
+
+    def drop_after(self, physical_offset: int) -> None:
+        """Removes the files, from the last on, with messages that the log no longer has."""
+        while self._files and self._files[-1].end_physical_offset >= physical_offset:
+            self._files.pop().remove()
+
+    def write_pending(self, now_ms: int) -> None:
+        """Writes all pending entries; OSError, with the rest still pending, without room."""
+        while self.pending:
+            entries = self.pending[:_MAX_WRITTEN]
+            rows = _rows(entries)
+            written = 0
+            while written < len(rows):
+                written += self._last_file(now_ms).put(rows[written:])
+            del self.pending[: len(entries)]
+
+    def find(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        begin_ms: int,
+        end_ms: int,
+        index_type: str | None,
+    ) -> Found:
+        """Where messages with this key may be, stored in this span of time (to the second)."""
+        text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
+        key_hash = _positive(java_string_hash(text))
+        offsets: list[int] = []
+        for file in reversed(self._files):
+            if file.covers(begin_ms, end_ms):
+                file.find(key_hash, max_count, begin_ms, end_ms, offsets)
+            if file.begin_timestamp_ms < begin_ms or len(offsets) >= max_count:
+                break
+        if not self._files:
+            return Found(offsets, 0, 0)
+        last = self._files[-1]
+        return Found(offsets, last.end_timestamp_ms, last.end_physical_offset)
+
+    def remove_files_before(self, min_physical_offset: int) -> int:
+        """Removes the files all of whose messages the log has lost, never the last; how many."""
+        count = 0
+        while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
+            self._files.pop(0).remove()
+            count += 1
+        return count
+
+    def paths(self) -> list[str]:
+        """The files with anything in them."""
+        return [file.path for file in self._files]
+
+    def _last_file(self, now_ms: int) -> IndexFile:
+        if self._files and not self._files[-1].is_full:
+            return self._files[-1]
+        self._disk.make_directory(self._directory)
+        name_ms = now_ms
+        while self._disk.exists(path := os.path.join(self._directory, index_file_name(name_ms))):
+            name_ms += 1
+        mapped = MappedFile(self._disk, path, self._size_bytes)
+        mapped.reserve(_HEADER.size + self._slots * _SLOT.size)
+        file = IndexFile(mapped, self._slots, self._items)
+        if self._files:
+            file.follow(self._files[-1])
+            self.full_files.append(self._files[-1])
+        self._files.append(file)
+        return file
+
+
+def index_file_name(now_ms: int) -> str:
+    """yyyyMMddHHmmssSSS in local time (UtilAll.timeMillisToHumanString)."""
+    seconds, millis = divmod(now_ms, 1000)
+    return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
+
+
+def _rows(entries: list[IndexEntry]) -> list[tuple[int, int, int]]:
+    """Hash, physical offset and store time of each key of each entry, in the original's order."""
+    rows: list[tuple[int, int, int]] = []
+    words: list[str] = []
+    word_rows: list[int] = []
+    for topic, uniq_key, keys, tags, physical_offset, stored_ms in entries:
+        if uniq_key is not None:
+            rows.append((_uniq_key_hash(topic, uniq_key), physical_offset, stored_ms))
+        if keys:
+            for word in keys.split(" "):
+                if word:
+                    words.append(f"{topic}#{word}")
+                    word_rows.append(len(rows))
+                    rows.append((0, physical_offset, stored_ms))
+        if tags:
+            rows.append((_tag_hash(topic, tags), physical_offset, stored_ms))
+    for at, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
+        rows[at] = (_positive(word_hash), *rows[at][1:])
+    return rows
+
+
+def _positive(java_hash: int) -> int:
+    """Math.abs, and 0 for the one integer that has no positive counterpart."""
+    return abs(java_hash) if java_hash != -_SIGN else 0
+
+
+@lru_cache(maxsize=1024)
+def _tag_hash(topic: str, tags: str) -> int:
+    return _positive(java_string_hash(f"{topic}#{TAG_INDEX}#{tags}"))
+
+
+_HEX_PAIRS: Final = {
+    first + second: 31 * ord(first) + ord(second)
+    for first in "0123456789ABCDEF"
+    for second in "0123456789ABCDEF"
+}
+
+
+@lru_cache(maxsize=2048)
+def _prefix_hash(topic: str, prefix: str) -> int:
+    """The share that topic#prefix has in the hash of a text with four characters more."""
+    return java_string_hash(f"{topic}#{prefix}") * 31**4 & _MASK
+
+
+def _uniq_key_hash(topic: str, uniq_key: str) -> int:
+    tail = uniq_key[-4:]
+    high, low = _HEX_PAIRS.get(tail[:2]), _HEX_PAIRS.get(tail[2:])
+    if high is None or low is None:
+        return _positive(java_string_hash(f"{topic}#{uniq_key}"))
+    value = (_prefix_hash(topic, uniq_key[:-4]) + high * 961 + low) & _MASK
+    if value < _SIGN:
+        return value
+    return (_MASK + 1 - value) & ~_SIGN

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary of putting a message: what goes in, what comes back.
+
+Java: MessageExtBrokerInner, PutMessageStatus, AppendMessageResult.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+
+class PutMessage(NamedTuple):
+    """A message on its way into the store.
+
+    `properties` is the encoded text, each pair ended by 0x02. `tags_code` is what the consume queue
+    is to hold: the hash of the tag, or the time of delivery of a delayed message. Hosts are
+    addresses of 4 or 16 bytes with 4 bytes of port, as records have them. `uniq_key`, `keys` (words
+    between blanks) and `tags` are indexed; they are in the properties too.
+    """
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes
+    tags_code: int
+    born_timestamp_ms: int
+    born_host: bytes
+    store_host: bytes
+    uniq_key: str | None
+    keys: str | None
+    tags: str | None
+    flag: int = 0
+    sys_flag: int = 0
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+class PutStatus(Enum):
+    """What became of a message; only with PUT_OK is it stored."""
+
+    PUT_OK = auto()
+    SERVICE_NOT_AVAILABLE = auto()
+    """The store does not take messages: it is stopped, or its disk is full."""
+    CREATE_MAPPED_FILE_FAILED = auto()
+    """There is no room for one more file."""
+    MESSAGE_ILLEGAL = auto()
+    """The message is too large, or a field does not fit its place."""
+    PROPERTIES_SIZE_EXCEEDED = auto()
+
+
+class Appended(NamedTuple):
+    """Where a message was put: offset and size in the log in bytes, offset in its queue.
+
+    Without PUT_OK the numbers mean nothing. A message that enters no queue (half and rolled back
+    messages that the client marked so) has queue offset 0.
+    """
+
+    status: PutStatus
+    physical_offset: int
+    size: int
+    queue_offset: int
+    store_timestamp_ms: int
+
+
+def refused(status: PutStatus, now_ms: int) -> Appended:
+    """The result of a message that was not stored."""
+    return Appended(status, -1, 0, -1, now_ms)

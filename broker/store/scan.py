@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walking the records of the log: for recovery, and to dispatch what was not dispatched at once.
+
+A record counts when its magic is known, its lengths add up to its size, its physical offset is
+where it lies and, if asked, its CRC is that of its body. A walk ends at the first place where no
+such record is: a blank (more is in the next file), zeros (the end of the data) or damage; what
+follows is not looked at.
+
+Java: CommitLog.checkMessageAndReturnSize, DispatchRequest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.packing import fixed
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Where delayed messages wait: in its queues the tags code is the time of delivery."""
+
+_IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
+_FIXED: Final = fixed(record.RECORD_FIXED).struct
+_FIXED_BY_IPV6_HOSTS: Final = {
+    0: _FIXED,
+    MessageSysFlag.BORN_HOST_V6: fixed(record.RECORD_FIXED_BORN_IPV6).struct,
+    MessageSysFlag.STORE_HOST_V6: fixed(record.RECORD_FIXED_STORE_IPV6).struct,
+    _IPV6_HOSTS: fixed(record.RECORD_FIXED_BOTH_IPV6).struct,
+}
+_BLANK: Final = fixed(record.BLANK).struct
+_STORE_TIMESTAMP_AT: Final = fixed(record.RECORD_FIXED).offset_of("store_timestamp")
+_IPV6_MORE_BYTES: Final = record.IPV6_HOST.sizeof() - record.IPV4_HOST.sizeof()
+_SYS_FLAG_AT: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag")
+_PROPERTIES_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
+
+
+class Record(NamedTuple):
+    """A record as the walk sees it; `topic` and `properties` are slices of the file."""
+
+    physical_offset: int
+    size_bytes: int
+    queue_id: int
+    queue_offset: int
+    sys_flag: int
+    store_timestamp_ms: int
+    topic: memoryview
+    properties: memoryview
+
+
+class Walk:
+    """The records of one file from a position on; iterate it once.
+
+    While and after iterating, `position` is where the next record would start; `ended_by_blank`
+    tells that the file was ended on purpose.
+    """
+
+    def __init__(self, file: MappedFile, position: int, *, check_crc: bool) -> None:
+        self._view = file.view
+        self._from_offset = file.from_offset
+        self._check_crc = check_crc
+        self.position = position
+        self.ended_by_blank = False
+
+    def __iter__(self) -> Iterator[Record]:
+        while True:
+            found = self._record_at(self.position)
+            if found is None:
+                self.ended_by_blank = self._is_blank(self.position)
+                return
+            self.position += found.size_bytes
+            yield found
+
+    def _is_blank(self, position: int) -> bool:
+        if position + _BLANK.size > len(self._view):
+            return False
+        return bool(_BLANK.unpack_from(self._view, position)[1] == record.MAGIC_BLANK)
+
+    def _record_at(self, position: int) -> Record | None:
+        view = self._view
+        body_at = position + _FIXED.size
+        if body_at > len(view):
+            return None
+        (
+            total_size, magic, crc, queue_id, _, queue_offset, physical_offset, sys_flag,
+            _, _, _, store_timestamp, _, _, _, _, body_length,
+        ) = _FIXED.unpack_from(view, position)  # fmt: skip
+        if magic not in (record.MAGIC_V1, record.MAGIC_V2):
+            return None
+        end = position + total_size
+        if physical_offset != self._from_offset + position or end > len(view):
+            return None
+        if sys_flag & _IPV6_HOSTS:
+            layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
+            body_at = position + layout.size
+            if body_at > len(view):
+                return None
+            fields = layout.unpack_from(view, position)
+            store_timestamp, body_length = fields[11], fields[16]
+        topic_at = body_at + body_length + (1 if magic == record.MAGIC_V1 else 2)
+        if body_length < 0 or topic_at > end:
+            return None
+        if self._check_crc and body_length:
+            body = view[body_at : body_at + body_length]
+            if zlib.crc32(body) & 0x7FFFFFFF != crc:
+                return None
+        topic_end = topic_at + int.from_bytes(view[body_at + body_length : topic_at], "big")
+        properties_at = topic_end + _PROPERTIES_LENGTH_BYTES
+        if properties_at > end:
+            return None
+        properties_length = int.from_bytes(view[topic_end:properties_at], "big")
+        if properties_at + properties_length != end:
+            return None
+        return Record(
+            physical_offset, total_size, queue_id, queue_offset, sys_flag, store_timestamp,
+            view[topic_at:topic_end], view[properties_at:end],
+        )  # fmt: skip
+
+
+def store_timestamp_ms(data: memoryview) -> int:
+    """When the message of this record, or start of one, was stored; -1 if it is too short."""
+    if len(data) < _FIXED.size:
+        return -1
+    sys_flag = int.from_bytes(data[_SYS_FLAG_AT : _SYS_FLAG_AT + 4], "big")
+    at = _STORE_TIMESTAMP_AT
+    if sys_flag & MessageSysFlag.BORN_HOST_V6:
+        at += _IPV6_MORE_BYTES
+    return int.from_bytes(data[at : at + 8], "big", signed=True)
+
+
+class Dispatched(NamedTuple):
+    """What queue and index need to know of a message (DispatchRequest)."""
+
+    topic: str
+    tags_code: int
+    uniq_key: str | None
+    keys: str | None
+    tags: str | None
+
+
+def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
+    """Reads topic and properties of a record; `delays_ms` are the delay levels'.
+
+    Text that is no UTF-8 is read with U+FFFD, as Java does.
+    """
+    topic = str(found.topic, "utf-8", "replace")
+    values = decode_properties(str(found.properties, "utf-8", "replace"))
+    tags = values.get(names.TAGS)
+    code = tags_code(tags)
+    delay = values.get(names.DELAY)
+    if delay is not None and topic == SCHEDULE_TOPIC:
+        code = deliver_time_ms(delay, found.store_timestamp_ms, delays_ms) or code
+    return Dispatched(topic, code, values.get(names.UNIQ_KEY), values.get(names.KEYS), tags)
+
+
+def deliver_time_ms(delay: str, stored_ms: int, delays_ms: dict[int, int]) -> int:
+    """When a message of this delay level is due; 0 when that is no level."""
+    level = int(delay) if delay.isascii() and delay.isdecimal() else 0
+    if level <= 0:
+        return 0
+    return stored_ms + delays_ms.get(min(level, max(delays_ms, default=0)), 1000)

@@ -1,39 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: .properties text, and frozen dataclasses that are filled from it.
+"""Configuration: .conf files with Java's properties syntax, and the dataclasses that give them types.
 
-    @dataclass(frozen=True)
+    @dataclass(frozen=True, slots=True, kw_only=True)
     class NamesrvConfig:
         listen_port: int = setting(9876)
         order_message_enable: bool = setting(False, live=True)
 
-A field's key in the file is its name in camel case unless `java` says otherwise. Keys of the original
-that have no effect here are listed in the class attribute `IGNORED`: they are accepted. Counterpart of
-java.util.Properties, MixAll.properties2Object and Configuration.
+Every field is one key, spelled in camel case as the original does; its default is what the original
+has. Fields may be int, float, bool, str, `str | None` and tuple[str, ...] (joined by ";"). Keys that
+the original knows and that change nothing here are no typing errors: fields with `effect=False`, and
+names in a class attribute IGNORED. Counterpart of java.util.Properties, MixAll.properties2Object and
+common.Configuration; unlike the original, a value that does not parse is an error.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-T = TypeVar("T")
+from txrocketmq.remoting.header import camel_case
 
+C = TypeVar("C")
+
+LIST_SEPARATOR = ";"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_KEY = re.compile(r"((?:\\.|[^\\\s=:])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.DOTALL)
+_BLANKS = " \t\f"
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the text names key, value, and what is valid."""
+    """A configuration that cannot be used; the text names the key, the value and what is valid."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key nobody knows; `nearest` is the known one it may have been meant to be."""
+    """A key that nobody knows, and the known one that resembles it most."""
 
     key: str
     nearest: str | None
@@ -43,123 +45,278 @@ class UnknownKey:
         return f"unknown key {self.key}{hint}"
 
 
-def setting(default: Any, *, live: bool = False, java: str | None = None) -> Any:
-    """A field of a configuration; `live` ones may be changed while the server runs."""
-    return dataclasses.field(default=default, metadata={"live": live, "java": java})
+# ------------------------------------------------------------------------------- properties text
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Keys and values of .properties text (java.util.Properties.load); the last of a key counts."""
+    """Keys and values of a text in the syntax of java.util.Properties; the last of a key counts.
+
+    Raises ConfigError for a broken unicode escape.
+    """
     values: dict[str, str] = {}
-    lines = iter(text.splitlines())
-    for raw in lines:
-        line = raw.lstrip(" \t\f")
-        if not line or line[0] in "#!":
-            continue
-        while _continues(line):
-            line = line[:-1] + next(lines, "").lstrip(" \t\f")
-        match = _KEY.match(line)
-        if match and match.group(1):
-            values[_unescaped(match.group(1))] = _unescaped(match.group(2)).rstrip()
+    for line in _logical_lines(text):
+        end = _key_end(line)
+        rest = line[end:].lstrip(_BLANKS)
+        if rest[:1] in ("=", ":"):
+            rest = rest[1:].lstrip(_BLANKS)
+        if end:
+            values[_unescaped(line[:end])] = _unescaped(rest)
     return values
 
 
 def write_properties(values: Mapping[str, str]) -> str:
-    """Lines of `key=value` as the original's tools read them (MixAll.properties2String)."""
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+    """The same as text, one "key=value" a line in the order given, escaped only where it must be."""
+    lines = []
+    for key, value in values.items():
+        escaped_key = "".join("\\" + c if c in " \t\f=:#!" else c for c in _escaped(key))
+        escaped = _escaped(value)
+        if escaped[:1] in tuple(_BLANKS):
+            escaped = "\\" + escaped
+        lines.append(f"{escaped_key}={escaped}\n")
+    return "".join(lines)
 
 
-def load(cls: type[T], values: Mapping[str, str]) -> tuple[T, list[UnknownKey]]:
-    """An instance with the values that are given, defaults else; and the keys it does not know.
+def read_file(path: str | Path) -> dict[str, str]:
+    """Keys and values of a file in UTF-8. Raises ConfigError that says what is wrong with it."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start})") from error
+    try:
+        return read_properties(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
-    Raises ConfigError for a value that does not fit.
+
+def _logical_lines(text: str) -> Iterable[str]:
+    """Lines without blanks before them, without comments, joined where a backslash continues them."""
+    pending: str | None = None
+    for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = natural.lstrip(_BLANKS)
+        if pending is None and (not line or line[0] in "#!"):
+            continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            pending = (pending or "") + line[:-1]
+            continue
+        yield (pending or "") + line
+        pending = None
+    if pending:
+        yield pending
+
+
+def _key_end(line: str) -> int:
+    index = 0
+    while index < len(line) and line[index] not in "=: \t\f":
+        index += 2 if line[index] == "\\" else 1
+    return min(index, len(line))
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    parts = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        index += 1
+        if char == "\\":
+            char = text[index : index + 1]
+            index += 1
+            if char == "u":
+                digits = text[index : index + 4]
+                if len(digits) < 4 or not all(d in "0123456789abcdefABCDEF" for d in digits):
+                    raise ConfigError(f'"\\u{digits}" is no character: \\u wants 4 hex digits')
+                char = chr(int(digits, 16))
+                index += 4
+            else:
+                char = _ESCAPES.get(char, char)
+        parts.append(char)
+    # \u escapes are UTF-16: two of them may be one character
+    return "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\")
+    for letter, char in _ESCAPES.items():
+        if char in text and char != "\t":  # a tab within a value needs no escape
+            text = text.replace(char, "\\" + letter)
+    if text.isascii():
+        return text
+    # Java reads these texts as Latin-1, and only escapes come through that
+    return "".join(
+        c
+        if c.isascii()
+        else "".join(
+            f"\\u{int.from_bytes(unit, 'big'):04x}"
+            for unit in _pairs(c.encode("utf-16-be", "surrogatepass"))
+        )
+        for c in text
+    )
+
+
+def _pairs(data: bytes) -> Iterable[bytes]:
+    return (data[i : i + 2] for i in range(0, len(data), 2))
+
+
+# ------------------------------------------------------------------------------------ dataclasses
+
+
+def setting(
+    default: Any, *, live: bool = False, java: str | None = None, effect: bool = True
+) -> Any:
+    """A field that is one key of the configuration file.
+
+    `default` may be a function without arguments. `java` is the key where it is not the camel case
+    of the field's name. `live`: may be changed while running. `effect=False`: read and shown, as
+    administrators' tools expect it, but it changes nothing here.
     """
-    fields = _fields(cls)
-    known: dict[str, Any] = {}
-    unknown: list[UnknownKey] = []
-    ignored: frozenset[str] = getattr(cls, "IGNORED", frozenset())
-    for key, text in values.items():
-        if key in fields:
-            name, kind, _ = fields[key]
-            known[name] = _parsed(key, text, kind)
-        elif key not in ignored:
-            near = difflib.get_close_matches(key, [*fields, *ignored], n=1, cutoff=0.7)
-            unknown.append(UnknownKey(key, near[0] if near else None))
-    return cls(**known), unknown
+    metadata = {"java": java, "live": live, "effect": effect}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def load(cls: type[C], values: Mapping[str, str]) -> tuple[C, list[UnknownKey]]:
+    """An instance with its settings from `values`, and the keys nobody knows.
+
+    Raises ConfigError when a value cannot be what its setting needs.
+    """
+    (instance,), unknown = load_all((cls,), values)
+    return instance, unknown
+
+
+def load_all(
+    classes: Sequence[type], values: Mapping[str, str]
+) -> tuple[list[Any], list[UnknownKey]]:
+    """As `load`, for several classes whose keys stand in one file."""
+    instances = [cls(**_typed(cls, values)) for cls in classes]
+    known = {key for cls in classes for key in known_keys(cls)}
+    return instances, [UnknownKey(k, _nearest(k, known)) for k in values if k not in known]
+
+
+def known_keys(cls: type) -> set[str]:
+    """All keys that the original knows for this class, with effect here or without."""
+    return set(_fields(cls)) | set(getattr(cls, "IGNORED", ()))
 
 
 def ignored_keys(cls: type, values: Mapping[str, str]) -> list[str]:
-    """Keys that are the original's but have no effect here."""
-    ignored: frozenset[str] = getattr(cls, "IGNORED", frozenset())
-    return sorted(key for key in values if key in ignored)
+    """The keys of `values` that are the original's and change nothing here, in their order."""
+    idle = {k for k, spec in _fields(cls).items() if not spec.metadata.get("effect", True)}
+    idle.update(getattr(cls, "IGNORED", ()))
+    return [key for key in values if key in idle]
 
 
-def as_properties(config: Any) -> dict[str, str]:
-    """All settings of an instance by key, as text."""
-    return {
-        key: _text(getattr(config, name)) for key, (name, _, _) in _fields(type(config)).items()
-    }
+def as_properties(instance: object) -> dict[str, str]:
+    """All settings as text, by key; those that are None are left out."""
+    result = {}
+    for key, spec in _fields(type(instance)).items():
+        value = getattr(instance, spec.name)
+        if value is not None:
+            result[key] = _text(value)
+    return result
 
 
-def updated(config: T, values: Mapping[str, str]) -> T:
-    """A copy with those of `values` that may change while running; others are left as they are.
+def updated(instance: C, values: Mapping[str, str]) -> C:
+    """A copy with the settings that `values` has and that may change while running.
 
-    Raises ConfigError for a value that does not fit.
+    All values are looked at, also those of settings that stay: raises ConfigError.
     """
-    fields = _fields(type(config))
-    changes = {
-        fields[key][0]: _parsed(key, text, fields[key][1])
-        for key, text in values.items()
-        if key in fields and fields[key][2]
+    fields = _fields(type(instance))
+    typed = _typed(type(instance), values)
+    live = {f.name for f in fields.values() if f.metadata.get("live")}
+    changes = {name: value for name, value in typed.items() if name in live}
+    return dataclasses.replace(instance, **changes)  # type: ignore[type-var]
+
+
+class Configuration:
+    """Everything a server is configured with: typed parts, and all of it as properties.
+
+    Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
+    change to a setting that is not live is shown and written, and counts after a restart. Java
+    class: common.Configuration.
+    """
+
+    def __init__(self, parts: Iterable[object], given: Mapping[str, str]) -> None:
+        self._parts: dict[type, Any] = {type(part): part for part in parts}
+        self._properties = dict(given)
+        for part in self._parts.values():
+            self._properties |= as_properties(part)
+
+    def get(self, cls: type[C]) -> C:
+        """The part of this class as it is now."""
+        part: C = self._parts[cls]
+        return part
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All keys and values, as they are or will be after a restart."""
+        return dict(self._properties)
+
+    def update(self, values: Mapping[str, str]) -> list[str]:
+        """Takes the values whose keys are known, all or none; returns these keys.
+
+        Raises ConfigError when one of them cannot be.
+        """
+        known = set(self._properties).union(*(_fields(cls) for cls in self._parts))
+        taken = {key: value for key, value in values.items() if key in known}
+        parts = {cls: updated(part, taken) for cls, part in self._parts.items()}
+        self._parts = parts
+        self._properties |= taken
+        return list(taken)
+
+
+def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
+    return {
+        spec.metadata.get("java") or camel_case(spec.name): spec
+        for spec in dataclasses.fields(cls)
+        if spec.init
     }
-    return dataclasses.replace(config, **changes)  # type: ignore[type-var]
 
 
-def java_key(name: str) -> str:
-    """The original's spelling of a snake_case name."""
-    head, *rest = name.split("_")
-    return head + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _fields(cls: type) -> dict[str, tuple[str, type, bool]]:
+def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
+    """Field names to typed values, for the keys of this class that are in `values`."""
     hints = get_type_hints(cls)
     return {
-        each.metadata.get("java") or java_key(each.name): (
-            each.name,
-            hints[each.name],
-            bool(each.metadata.get("live")),
-        )
-        for each in dataclasses.fields(cls)
+        spec.name: _parsed(key, values[key], hints[spec.name])
+        for key, spec in _fields(cls).items()
+        if key in values
     }
 
 
-def _parsed(key: str, text: str, kind: type) -> Any:
+def _parsed(key: str, text: str, annotation: Any) -> Any:
+    text = text.strip()
+    if get_origin(annotation) is tuple:
+        return tuple(part for each in text.split(LIST_SEPARATOR) if (part := each.strip()))
+    options = [a for a in get_args(annotation) if a is not type(None)] or [annotation]
+    kind = options[0]
+    if kind is str:
+        return text
     if kind is bool:
-        if text.lower() not in {"true", "false"}:
-            raise ConfigError(f"{key} is true or false, not {text!r}")
-        return text.lower() == "true"
-    if kind in {int, float}:
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        raise ConfigError(f"{key} is true or false, not {text!r}")
+    if kind is int or kind is float:
         try:
-            return kind(text.strip())
+            return kind(text)
         except ValueError:
             what = "a whole number" if kind is int else "a number"
             raise ConfigError(f"{key} is {what}, not {text!r}") from None
-    return text
+    raise TypeError(f"{key}: a setting cannot be {annotation}")
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return LIST_SEPARATOR.join(value)
     return str(value)
 
 
-def _continues(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+def _nearest(key: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # here: only a misspelt key needs it
 
-
-def _unescaped(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        code = match.group(1)
-        return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)  # noqa: PLR2004
-
-    return _ESCAPED.sub(one, text)
+    by_lower = {each.lower(): each for each in sorted(known)}
+    found = get_close_matches(key.lower(), list(by_lower), n=1, cutoff=0.7)
+    return by_lower[found[0]] if found else None

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
-
+from hypothesis import given
+from hypothesis import strategies as st
 from txrocketmq.remoting.config_file import (
     ConfigError,
+    Configuration,
     as_properties,
     ignored_keys,
     load,
+    load_all,
+    read_file,
     read_properties,
     setting,
     updated,
@@ -28,6 +33,15 @@ class Config:
     order_message_enable: bool = setting(False, live=True)
     ratio: float = setting(0.5, live=True)
     broker_ip1: str = setting("", java="brokerIP1")
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    threads: int = setting(8, effect=False)
+    name: str | None = setting(None)
+    home: str = setting(lambda: "/home/me")
+    black_list: tuple[str, ...] = setting((), live=True)
+    derived: int = field(default=0, init=False)
 
 
 def test_reads_what_java_reads() -> None:
@@ -76,3 +90,90 @@ def test_as_properties_uses_the_original_keys() -> None:
     assert as_properties(Config()) == {
         "listenPort": "9876", "orderMessageEnable": "false", "ratio": "0.5", "brokerIP1": "",
     }  # fmt: skip
+
+
+def test_continued_lines_comments_and_line_ends() -> None:
+    text = "a = 1\\\r\n  # no comment here\r\n# c \\\r\nb=2\rc=\\\\\nd=3\\"
+    assert read_properties(text) == {"a": "1# no comment here", "b": "2", "c": "\\", "d": "3"}
+
+
+def test_escapes_in_keys_and_values() -> None:
+    assert read_properties(r"a\ b\=c : \ x\q\ud83d\ude00\n") == {"a b=c": " xq\U0001f600\n"}
+    assert read_properties("k=a=b:c d") == {"k": "a=b:c d"}
+
+
+def test_a_broken_unicode_escape_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="4 hex digits"):
+        read_properties("a=\\u12")
+
+
+def test_written_text_is_latin_1_for_java() -> None:
+    assert write_properties({"k": "\u00fc \U0001f600"}) == "k=\\u00fc \\ud83d\\ude00\n"
+
+
+texts = st.text(st.characters(exclude_categories=("Cs",)))
+
+
+@given(st.dictionaries(texts.filter(bool), texts))
+def test_any_properties_are_read_back(values: dict[str, str]) -> None:
+    assert read_properties(write_properties(values)) == values
+
+
+@given(texts)
+def test_any_text_is_read_or_refused_clearly(text: str) -> None:
+    try:
+        read_properties(text)
+    except ConfigError as error:
+        assert "hex digits" in str(error)
+
+
+def test_read_file_says_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    with pytest.raises(ConfigError, match="cannot read .*a.conf: No such file"):
+        read_file(path)
+    path.write_bytes(b"a=\xff")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        read_file(path)
+    path.write_bytes(b"a=\\uxyz")
+    with pytest.raises(ConfigError, match="a.conf: .*hex digits"):
+        read_file(path)
+    path.write_text("a = \u00fc\n", "utf-8")
+    assert read_file(path) == {"a": "\u00fc"}
+
+
+def test_load_all_fills_several_classes_from_one_file() -> None:
+    values = {"listenPort": "1", "threads": " 2 ", "blackList": "a; b;", "name": " x "}
+    (config, other), unknown = load_all((Config, Other), values)
+    assert (config, other) == (
+        Config(listen_port=1), Other(threads=2, name="x", black_list=("a", "b")),
+    )  # fmt: skip
+    assert unknown == []
+    assert ignored_keys(Other, values) == ["threads"]
+
+
+def test_unset_settings_are_no_properties() -> None:
+    assert as_properties(Other(black_list=("a", "b"))) == {
+        "threads": "8", "home": "/home/me", "blackList": "a;b",
+    }  # fmt: skip
+
+
+def test_nothing_resembles_a_strange_key() -> None:
+    assert [str(key) for key in load(Config, {"qqqqqq": "1"})[1]] == ["unknown key qqqqqq"]
+
+
+def test_a_configuration_changes_live_parts_and_shows_the_rest() -> None:
+    configuration = Configuration([Config(), Other()], {"unknownKey": "7", "listenPort": "9876"})
+    taken = configuration.update({"ratio": "1", "listenPort": "5", "unknownKey": "8", "new": "9"})
+    assert taken == ["ratio", "listenPort", "unknownKey"]
+    assert configuration.get(Config) == Config(ratio=1.0)
+    shown = configuration.properties
+    assert (shown["listenPort"], shown["ratio"], shown["unknownKey"]) == ("5", "1", "8")
+    assert "new" not in shown
+
+
+def test_a_configuration_changes_all_or_nothing() -> None:
+    configuration = Configuration([Config()], {})
+    with pytest.raises(ConfigError, match="listenPort is a whole number"):
+        configuration.update({"ratio": "1", "listenPort": "x"})
+    assert configuration.get(Config) == Config()
+    assert configuration.properties["ratio"] == "0.5"

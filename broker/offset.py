@@ -37,12 +37,14 @@ class ConsumerOffsets:
         if content.get("dataVersion"):
             self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def save(self) -> None:
-        """Writes consumerOffset.json when something changed since."""
-        if self._dirty:
-            self._dirty = False
-            self.data_version = self.data_version.next(self._now_ms())
-            self._file.save({"dataVersion": self.data_version.to_json(), **self.table()})
+    def changes(self) -> Callable[[], None] | None:
+        """What writes consumerOffset.json, in any thread; None when nothing changed since."""
+        if not self._dirty:
+            return None
+        self._dirty = False
+        self.data_version = self.data_version.next(self._now_ms())
+        content = {"dataVersion": self.data_version.to_json(), **self.table()}
+        return lambda: self._file.save(content)
 
     def table(self) -> dict[str, dict[str, dict[int, int]]]:
         """The table as GET_ALL_CONSUMER_OFFSET sends it."""

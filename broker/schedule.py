@@ -10,7 +10,7 @@ is delivered again, as by the original. Counterpart of ScheduleMessageService.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, TIMER_PROPERTIES, InnerMessage
 from txrocketmq.broker.json_file import JsonFile
@@ -63,7 +63,9 @@ class DelayLevels:
 class Schedule:
     """Delivers due messages; `tick` wants to be called every 100 ms."""
 
-    def __init__(self, levels: DelayLevels, store: MessageStore, file: JsonFile, now_ms: int) -> None:
+    def __init__(
+        self, levels: DelayLevels, store: MessageStore, file: JsonFile, now_ms: int
+    ) -> None:
         self.levels = levels
         self._store = store
         self._file = file
@@ -81,12 +83,14 @@ class Schedule:
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def save(self, now_ms: int) -> None:
-        """Writes delayOffset.json when something changed since."""
-        if self._dirty:
-            self._dirty = False
-            self.data_version = self.data_version.next(now_ms)
-            self._file.save({"dataVersion": self.data_version.to_json(), **self.table()})
+    def changes(self, now_ms: int) -> Callable[[], None] | None:
+        """What writes delayOffset.json, in any thread; None when nothing changed since."""
+        if not self._dirty:
+            return None
+        self._dirty = False
+        self.data_version = self.data_version.next(now_ms)
+        content = {"dataVersion": self.data_version.to_json(), **self.table()}
+        return lambda: self._file.save(content)
 
     def table(self) -> dict[str, dict[int, int]]:
         """The table as GET_ALL_DELAY_OFFSET sends it."""

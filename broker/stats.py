@@ -82,9 +82,7 @@ class StatsItem:
 class BrokerStats:
     """All counters of a broker; `cluster` is the key of those of the broker as a whole."""
 
-    def __init__(
-        self, cluster: str, is_system: Callable[[str], bool], now_ms: int
-    ) -> None:
+    def __init__(self, cluster: str, is_system: Callable[[str], bool], now_ms: int) -> None:
         self._cluster = cluster
         self._is_system = is_system
         self.boot_ms = now_ms

@@ -51,6 +51,7 @@ _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _MAX_TOPIC_LENGTH = 127
 _MAX_RETRY_TOPIC_LENGTH = 255
 _MAX_GROUP_LENGTH = 120
+_READ_WRITE = PermName.READ | PermName.WRITE
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
@@ -76,9 +77,7 @@ def validate_topic(name: str) -> str | None:
                 f" max length: {_MAX_RETRY_TOPIC_LENGTH}"
             )
     elif len(name) > _MAX_TOPIC_LENGTH:
-        return (
-            f"The specified topic: {name}, is longer than topic max length: {_MAX_TOPIC_LENGTH}"
-        )
+        return f"The specified topic: {name}, is longer than topic max length: {_MAX_TOPIC_LENGTH}"
     return None
 
 
@@ -141,6 +140,15 @@ class Topics:
     def all(self) -> dict[str, TopicConfig]:
         """Every topic, as a copy of the table."""
         return dict(self._topics)
+
+    def for_registration(self) -> dict[str, TopicConfig]:
+        """Every topic as name servers are told it: with no more than the broker's permission."""
+        allowed = self._config.broker_permission
+        if allowed & _READ_WRITE == _READ_WRITE:
+            return dict(self._topics)
+        return {
+            name: replace(topic, perm=topic.perm & allowed) for name, topic in self._topics.items()
+        }
 
     def system_topics(self) -> set[str]:
         """Names that are the broker's own."""
@@ -273,14 +281,13 @@ def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 
 def _topic(name: str, queues: int, perm: int = PermName.READ | PermName.WRITE) -> TopicConfig:
-    return TopicConfig(
-        topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm
-    )
+    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
 
 
 _CHANGEABLE: dict[str, Callable[[str], bool]] = {
-    "message.type": lambda v: v
-    in {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"},
+    "message.type": lambda v: (
+        v in {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"}
+    ),
     "reserve.time": lambda v: re.fullmatch(r"-?\d{1,18}", v) is not None and int(v) >= -1,
 }
 _FIXED: dict[str, Callable[[str], bool]] = {

@@ -128,6 +128,11 @@ class Dispatcher:
         self._log_failure = log_failure
         self._serialize_type = serialize_type
 
+    def use(self, registry: Registry) -> None:
+        """Serves another registry from now on: the port of a server may be known before its parts."""
+        self._bindings = registry.bindings
+        self._many = registry.many
+
     def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
         """Serves what came in one read; answers that are ready leave in one write."""
         out: list[Buffer] = []

@@ -72,9 +72,9 @@ class OffsetProcessor:
             high = self._store.max_offset(header.topic, header.queue_id)
             # An empty queue: 4.9.7 answers 0, 5.4 not found; each client gets what it knows.
             old_client = request.command.version < MQVersion.V5_0_0
-            if low <= 0 and (old_client if high <= 0 else self._store.is_recent(
-                header.topic, header.queue_id, 0
-            )):
+            if low <= 0 and (
+                old_client if high <= 0 else self._store.is_recent(header.topic, header.queue_id, 0)
+            ):
                 return 0
         raise ResponseError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first"

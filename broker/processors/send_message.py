@@ -25,7 +25,14 @@ from txrocketmq.broker.schedule import DelayLevels
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import Appended, MessageStore, PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import DLQ_PREFIX, FORBIDDEN_TO_SEND, RETRY_PREFIX, TopicConfig, Topics, validate_topic
+from txrocketmq.broker.topic import (
+    DLQ_PREFIX,
+    FORBIDDEN_TO_SEND,
+    RETRY_PREFIX,
+    TopicConfig,
+    Topics,
+    validate_topic,
+)
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves

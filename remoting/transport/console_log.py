@@ -41,7 +41,9 @@ def _is_noise(event: LogEvent) -> bool:
     """Twisted's own remarks on ports and its main loop; its warnings are none."""
     space = str(event.get("log_namespace", ""))
     quiet = space.startswith(("twisted.", "log_legacy"))
-    return quiet and event.get("log_level", LogLevel.info) < LogLevel.warn and not event.get("isError")
+    return (
+        quiet and event.get("log_level", LogLevel.info) < LogLevel.warn and not event.get("isError")
+    )
 
 
 def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info) -> None:

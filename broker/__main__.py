@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `mqbroker`: flags and configuration file as the original's."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.remoting.config_file import (
+    ConfigError,
+    Configuration,
+    as_properties,
+    ignored_keys,
+    load_all,
+    read_file,
+)
+
+IMPORTANT = (
+    "namesrvAddr",
+    "brokerIP1",
+    "listenPort",
+    "brokerName",
+    "brokerClusterName",
+    "brokerId",
+    "autoCreateTopicEnable",
+    "autoCreateSubscriptionGroup",
+    "storePathRootDir",
+    "flushDiskType",
+    "fileReservedTime",
+    "deleteWhen",
+    "maxMessageSize",
+)
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of mqbroker."""
+    parser = argparse.ArgumentParser(
+        prog="mqbroker", description="RocketMQ broker: takes, keeps and hands out messages."
+    )
+    parser.add_argument(
+        "-c", "--configFile", metavar="FILE", help="broker configuration, a .properties file"
+    )
+    parser.add_argument(
+        "-n",
+        "--namesrvAddr",
+        metavar="ADDR",
+        help="name servers, host:port separated by semicolons; else of the file, else $NAMESRV_ADDR",
+    )
+    parser.add_argument(
+        "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
+    )
+    parser.add_argument(
+        "-m",
+        "--printImportantConfig",
+        action="store_true",
+        help="print the important settings and exit",
+    )
+    return parser.parse_args(arguments)
+
+
+def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dict[str, str]]:
+    """Broker and store settings of a file, and what the file gives; raises ConfigError.
+
+    What has no effect is said on standard error.
+    """
+    given = read_file(path) if path is not None else {}
+    (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
+    for key in unknown:
+        print(f"mqbroker: {path}: {key}", file=sys.stderr)
+    ignored = [key for cls in (BrokerConfig, StoreConfig) for key in ignored_keys(cls, given)]
+    if ignored:
+        print(f"mqbroker: {path}: without effect here: {', '.join(ignored)}", file=sys.stderr)
+    changes: dict[str, Any] = {"broker_config_path": path or ""}
+    addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
+    if addresses:
+        changes["namesrv_addr"] = addresses
+    return dataclasses.replace(config, **changes), store_config, given
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code."""
+    options = parse_arguments(arguments)
+    try:
+        config, store_config, given = configure(options.configFile, options.namesrvAddr)
+    except ConfigError as error:
+        print(f"mqbroker: {error}", file=sys.stderr)
+        return 1
+    if options.printConfigItem or options.printImportantConfig:
+        for key, value in {**as_properties(config), **as_properties(store_config)}.items():
+            if options.printConfigItem or key in IMPORTANT:
+                print(f"{key}={value}")
+        return 0
+    from txrocketmq.broker.service import Broker  # noqa: PLC0415 - --help need not wait for it
+    from txrocketmq.remoting.transport.run import run_service  # noqa: PLC0415
+
+    configuration = Configuration((config, store_config), given)
+    return run_service("mqbroker", Broker(config, store_config, configuration=configuration))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which address of this machine clients are told, unless brokerIP1 says.
+
+The one that faces the name server: loopback for a name server on this machine, that of the network
+for one elsewhere. The original takes its first address that is not loopback, which clients on a
+laptop often cannot reach.
+"""
+
+from __future__ import annotations
+
+import socket
+
+LOOPBACK = "127.0.0.1"
+
+
+def address_facing(namesrv_addr: str) -> str:
+    """Our address on the way to the first name server; loopback without one. Sends nothing."""
+    first = namesrv_addr.split(";")[0].strip()
+    host, _, port = first.rpartition(":")
+    if not host or not port.isdigit():
+        return LOOPBACK
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return LOOPBACK

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
+
+A heartbeat makes the groups it names, where that is allowed, and their retry topics. Its answer says
+that heartbeats without subscriptions are understood (v2), and whether the subscriptions are wanted
+again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92 expressions
+are refused (1) as with enablePropertyFilter=false. Java: ClientManageProcessor,
+ConsumerManageProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.broker.clients import CLUSTERING, CONSUME_PASSIVELY, Client, Consumers, Producers
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import RETRY_PREFIX, Topics
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.flags import TopicSysFlag
+from txrocketmq.remoting.message.tags import TAG
+from txrocketmq.remoting.protocol import heartbeat as calls
+from txrocketmq.remoting.protocol.body.heartbeat import (
+    CheckClientRequestBody,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+)
+from txrocketmq.remoting.protocol.heartbeat import (
+    GetConsumerListByGroupRequestHeader,
+    HeartbeatRequestHeader,
+    UnregisterClientRequestHeader,
+)
+
+IS_SUPPORT_HEART_BEAT_V2 = "IS_SUPPORT_HEART_BEAT_V2"
+IS_SUB_CHANGE = "IS_SUB_CHANGE"
+
+
+class HeartbeatProcessor:
+    """Keeps the tables of clients."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        groups: SubscriptionGroups,
+        consumers: Consumers,
+        producers: Producers,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._consumers = consumers
+        self._producers = producers
+        self._fingerprints: dict[str, int] = {}
+
+    @serves(calls.HEART_BEAT)
+    def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader]:
+        """A client lives, with all its producers and consumers."""
+        data = HeartbeatData.decode(request.body)
+        command = request.command
+        client = Client(
+            request.peer,
+            data.client_id,
+            command.language or "OTHER",
+            command.version,
+            request.now_ms,
+        )
+        fingerprint = data.heartbeat_fingerprint
+        changed = fingerprint == 0
+        for consumer in data.consumer_data_set:
+            known = self._fingerprints.get(consumer.group_name)
+            if fingerprint and known is not None and known != fingerprint:
+                changed = True
+            self._fingerprints[consumer.group_name] = fingerprint
+            self._register(
+                client, consumer, without_subscriptions=bool(fingerprint) and data.without_sub
+            )
+        for producer in data.producer_data_set:
+            self._producers.register(producer.group_name, client)
+        return Reply(
+            ext_fields={
+                IS_SUPPORT_HEART_BEAT_V2: "true",
+                IS_SUB_CHANGE: "true" if changed else "false",
+            }
+        )
+
+    def _register(
+        self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
+    ) -> None:
+        group = self._groups.find(consumer.group_name)
+        if group is None:
+            return
+        self._topics.create_in_send_back(
+            RETRY_PREFIX + consumer.group_name,
+            group.retry_queue_nums,
+            sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,
+        )
+        self._consumers.register(
+            client,
+            consumer.group_name,
+            consumer.consume_type or CONSUME_PASSIVELY,
+            consumer.message_model or CLUSTERING,
+            consumer.consume_from_where or "CONSUME_FROM_LAST_OFFSET",
+            None if without_subscriptions else consumer.subscription_data_set,
+        )
+
+    @serves(calls.UNREGISTER_CLIENT)
+    def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
+        """A client leaves a group."""
+        header = request.header
+        if header.producer_group:
+            self._producers.unregister(header.producer_group, request.peer)
+        if header.consumer_group:
+            self._consumers.unregister(header.consumer_group, header.client_id, request.peer)
+        return Reply()
+
+    @serves(calls.GET_CONSUMER_LIST_BY_GROUP)
+    def members(self, request: Request[GetConsumerListByGroupRequestHeader]) -> Reply[NoHeader]:
+        """Ids of the consumers of a group."""
+        name = request.header.consumer_group
+        group = self._consumers.group(name)
+        if group is None or not group.members:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
+        return Reply(
+            body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode()
+        )
+
+    @serves(calls.CHECK_CLIENT_CONFIG)
+    def check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """Whether an expression can be served."""
+        if request.body:
+            wanted = CheckClientRequestBody.decode(request.body).subscription_data
+            if wanted is not None and wanted.expression_type not in (TAG, ""):
+                raise ResponseError(
+                    ResponseCode.SYSTEM_ERROR,
+                    "The broker does not support consumer to filter message by"
+                    f" {wanted.expression_type}",
+                )
+        return Reply()

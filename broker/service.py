@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker: builds its parts, joins them, starts and stops them.
+
+Counterpart of BrokerController, without its logic: each part gets the two or three things it uses.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.logger import Logger
+
+from txrocketmq.broker.address import address_facing
+from txrocketmq.broker.clients import ConsumerGroup, Consumers, Producers
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.long_polling import LongPolling
+from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.outer_api import Identity, NameServers
+from txrocketmq.broker.all_processors import all_processors
+from txrocketmq.broker.queue_locks import QueueLocks
+from txrocketmq.broker.schedule import DelayLevels, Schedule
+from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.flush import FlushJob
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.config_file import Configuration
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.message.ids import UniqueKeys
+from txrocketmq.remoting.protocol import heartbeat as calls
+from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
+from txrocketmq.remoting.transport.client import Connections
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
+from txrocketmq.remoting.transport.server import RemotingServer, log_failure
+
+SCHEDULE_MS = 100
+SECOND_MS = 1_000
+EXPIRE_MS = 10_000
+_VIP_OFFSET = 2
+_HA_OFFSET = 1
+_MIN_REGISTER_MS = 10_000
+_MAX_REGISTER_MS = 60_000
+
+log = Logger()
+
+
+class Broker:
+    """One broker. `start` opens the store, listens and registers; `port` is then the real one."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store_config: StoreConfig,
+        clock: Clock | None = None,
+        configuration: Configuration | None = None,
+    ) -> None:
+        self.clock = clock or Clock()
+        self.config = config
+        self.configuration = configuration or Configuration((config, store_config), {})
+        self.port = config.listen_port
+        self.store = MessageStore(store_config)
+        folder = Path(store_config.store_path_root_dir).expanduser() / "config"
+        now_ms = self.clock.now_ms
+        self.topics = Topics(config, JsonFile(folder / "topics.json"), now_ms)
+        self.groups = SubscriptionGroups(
+            config, JsonFile(folder / "subscriptionGroup.json"), now_ms
+        )
+        self.offsets = ConsumerOffsets(JsonFile(folder / "consumerOffset.json"), now_ms)
+        self.delay_levels = DelayLevels(store_config.message_delay_level)
+        self.schedule = Schedule(
+            self.delay_levels, self.store, JsonFile(folder / "delayOffset.json"), now_ms()
+        )
+        self.consumers = Consumers(self._group_changed, config.channel_expired_timeout)
+        self.producers = Producers(config.channel_expired_timeout)
+        self.locks = QueueLocks()
+        self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, now_ms())
+        self.polling = LongPolling(self.store.max_offset, self._has_tag, self._wake_soon)
+        self._server = RemotingServer(self.clock, self._disconnected)
+        self._connections = Connections(self.clock)
+        self.name_servers: NameServers | None = None
+        self.address = ""
+        self.store_host = b""
+        self.unique_keys = UniqueKeys(bytes(4), os.getpid(), id(self))
+        self._flushing = False
+        self._saving: set[str] = set()
+
+    # ------------------------------------------------------- start and stop
+
+    def start(self) -> None:
+        """Raises StoreError, JsonFileError, CannotListenError: the text says what to do."""
+        config = self.config
+        for part in (self.topics, self.groups, self.offsets, self.schedule):
+            part.load()
+        recovered = self.store.load(self.clock.now_ms())
+        log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
+        for warning in recovered.warnings:
+            log.warn("store: {warning}", warning=warning)
+        dispatcher = Dispatcher(Registry(), self.clock.now_ms, log_failure)
+        vip = Dispatcher(Registry(), self.clock.now_ms, log_failure)
+        self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
+        vip_port = self.port - _VIP_OFFSET
+        self._server.listen(vip_port, vip, config.bind_address)
+        ip = config.broker_ip1 or address_facing(config.namesrv_addr)
+        self.address = f"{ip}:{self.port}"
+        self.store_host = host_bytes(ip, self.port)
+        self.unique_keys = UniqueKeys(self.store_host[:-4], os.getpid(), id(self))
+        registry = Registry(*all_processors(self))
+        dispatcher.use(registry)
+        vip.use(registry.vip())
+        self._join()
+        log.info(
+            "broker {name} of {cluster} listens on {port} (VIP {vip}), is known as {address}",
+            name=config.broker_name,
+            cluster=config.broker_cluster_name,
+            port=self.port,
+            vip=vip_port,
+            address=self.address,
+        )
+        ha_address = f"{config.broker_ip2 or ip}:{self.port + _HA_OFFSET}"
+        self.name_servers = NameServers(
+            self._connections,
+            Identity(
+                config.broker_cluster_name,
+                config.broker_name,
+                config.broker_id,
+                self.address,
+                ha_address,
+            ),
+            config.register_broker_timeout_mills,
+            self.topics.set_order_topics,
+        )
+        self.name_servers.set_addresses(config.namesrv_addr)
+        self.register(force=True)
+
+    def _join(self) -> None:
+        """Events and clocks of the parts."""
+        store, every, config = self.store, self.clock.every, self.config
+        store.on_arrival = self.polling.arrived
+        store.flush.on_demand = self._flush
+        self.topics.on_change = lambda _: self.register(force=True)
+        every(SCHEDULE_MS, lambda: self.schedule.tick(self.clock.now_ms()), first_ms=SECOND_MS)
+        every(SECOND_MS, self._each_second)
+        every(store.config.flush_interval_commit_log, self._flush)
+        every(EXPIRE_MS, self._expire)
+        every(
+            config.flush_consumer_offset_interval,
+            lambda: self._save("consumerOffset.json", self.offsets.changes),
+        )
+        every(
+            store.config.flush_delay_offset_interval,
+            lambda: self._save(
+                "delayOffset.json", lambda: self.schedule.changes(self.clock.now_ms())
+            ),
+        )
+        period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
+        every(period_ms, lambda: self.register(force=config.force_register))
+
+    def stop(self) -> Deferred[None]:
+        """Unregisters, lets no one in, writes everything, closes the store; in this order."""
+        done: Deferred[None] = Deferred()
+        if self.name_servers is None:
+            self._close(done)
+        else:
+            self.name_servers.unregister(lambda: self._close(done))
+        return done
+
+    def _close(self, done: Deferred[None]) -> None:
+        self.clock.stop()
+        self._connections.close()
+
+        def closed(_: Any) -> None:
+            for changes in (self.offsets.changes(), self.schedule.changes(self.clock.now_ms())):
+                if changes is not None:
+                    changes()
+            self.topics.save()
+            self.groups.save()
+            self.store.stop(self.clock.now_ms())
+            log.info("broker {name} has stopped", name=self.config.broker_name)
+            done.callback(None)
+
+        self._server.stop().addBoth(closed)
+
+    # ---------------------------------------------------------------- events
+
+    def register(self, *, force: bool) -> None:
+        """Tells the name servers the topics, with the broker's permission applied."""
+        if self.name_servers is not None:
+            self.name_servers.register(
+                self.topics.for_registration(), self.topics.data_version, force=force
+            )
+
+    def _group_changed(self, group: ConsumerGroup) -> None:
+        configured = self.groups.get(group.name)
+        if not self.config.notify_consumer_ids_changed_enable or (
+            configured is not None and not configured.notify_consumer_ids_changed_enable
+        ):
+            return
+        header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
+        for peer in list(group.members):
+            peer.invoke_oneway(calls.NOTIFY_CONSUMER_IDS_CHANGED, header)
+
+    def _disconnected(self, peer: TcpPeer, now_ms: int) -> None:
+        self.polling.disconnected(peer, now_ms)
+        self.consumers.disconnected(peer, now_ms)
+        self.producers.disconnected(peer, now_ms)
+
+    def _wake_soon(self) -> None:
+        self.clock.later(0, self.polling.run_woken)
+
+    def _has_tag(
+        self, topic: str, queue_id: int, start: int, end: int, wanted: frozenset[int]
+    ) -> bool:
+        units = self.store.queue_units(topic, queue_id, start, end - start)
+        return any(code in wanted for _, _, code in units)
+
+    def _each_second(self) -> None:
+        now_ms = self.clock.now_ms()
+        self.store.tick(now_ms)
+        self.polling.tick(now_ms)
+        self.stats.tick(now_ms, datetime.date.today().toordinal())  # noqa: DTZ011 - local days
+
+    def _expire(self) -> None:
+        now_ms = self.clock.now_ms()
+        for peer in {*self.consumers.expire(now_ms), *self.producers.expire(now_ms)}:
+            peer.close()
+
+    # ------------------------------------------------------ work in threads
+
+    def _flush(self) -> None:
+        """Syncs the log in a thread; again at once while somebody waits for it."""
+        job = self.store.flush.begin()
+        if job is not None:
+            self.clock.in_thread(job.run).addBoth(lambda _: self._flushed(job))
+
+    def _flushed(self, job: FlushJob) -> None:
+        self.store.flush.finish(job)
+        if job.error is not None:
+            log.error("syncing the store failed: {error}; no more is taken", error=job.error)
+        elif self.store.flush.is_wanted:
+            self._flush()
+
+    def _save(self, name: str, changes: Callable[[], Callable[[], None] | None]) -> None:
+        """Writes a configuration file in a thread, one write of each at a time."""
+        if name in self._saving:
+            return
+        write = changes()
+        if write is None:
+            return
+        self._saving.add(name)
+        saved = maybeDeferred(self.clock.in_thread, write)
+        saved.addErrback(lambda why: log.failure("writing {name} failed", failure=why, name=name))
+        saved.addBoth(lambda _: self._saving.discard(name))

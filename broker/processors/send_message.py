@@ -58,7 +58,8 @@ _REFUSED = {
     PutStatus.SERVICE_NOT_AVAILABLE: (
         ResponseCode.SERVICE_NOT_AVAILABLE,
         "service not available now. It may be caused by one of the following reasons: the broker's"
-        " disk is full, messages are put to the slave, message store has been shut down, etc.",
+        " disk is full, messages are put to the slave, message store has been shut down, etc."
+        " Here: {why}",
     ),
     PutStatus.CREATE_MAPPED_FILE_FAILED: (
         ResponseCode.SYSTEM_ERROR,
@@ -342,7 +343,8 @@ class SendMessageProcessor:
 
     def _refusal_of(self, status: PutStatus) -> ResponseError:
         code, remark = _REFUSED.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"))
-        return self._refusal(code, remark.format(limit=self.store.config.max_message_size))
+        limit, why = self.store.config.max_message_size, self.store.why_not_writeable()
+        return self._refusal(code, remark.format(limit=limit, why=why))
 
 
 _OFFSET = struct.Struct(">q")

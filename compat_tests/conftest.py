@@ -156,7 +156,16 @@ def strict_broker(origin: Origin, work_folder: Path) -> Broker:
 @pytest.fixture(params=RELEASES)
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
     """The JVM with the official clients, of each release in turn."""
-    release: str = request.param
+    return _jvm(request.param, engine, work_folder)
+
+
+@pytest.fixture(scope="session")
+def first_jvm(engine: Engine, work_folder: Path) -> ClientJvm:
+    """The JVM of the first release, for what is done once for both."""
+    return _jvm(RELEASES[0], engine, work_folder)
+
+
+def _jvm(release: str, engine: Engine, work_folder: Path) -> ClientJvm:
     if release not in _JVMS:
         _JVMS[release] = ClientJvm(release, engine, work_folder / f"java-{release}")
     return _JVMS[release]

@@ -23,11 +23,13 @@ final class Clients<C extends ClientConfig> {
         clients.put(arguments.getString("name"), client);
     }
 
-    /** Takes namesrv, and instance (by default the name: a client instance of its own). */
+    /** Takes namesrv, heartbeat_ms; the name makes each client an instance of its own. */
     static void configure(ClientConfig client, JSONObject arguments) {
-        String instance = arguments.getString("instance");
         client.setNamesrvAddr(arguments.getString("namesrv"));
-        client.setInstanceName(instance == null ? arguments.getString("name") : instance);
+        client.setInstanceName(arguments.getString("name"));
         client.setClientIP("127.0.0.1");
+        if (arguments.containsKey("heartbeat_ms")) {
+            client.setHeartbeatBrokerInterval(arguments.getIntValue("heartbeat_ms"));
+        }
     }
 }

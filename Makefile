@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target sets up what it needs in .venv by itself; `make help` lists them.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+STORE ?= var/standalone
+BASE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test unit compat bench check docs dist clean run-environment environment
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
+	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
+
+test: ## the unit tests, then the compat tests
+	@$(MAKE) --no-print-directory --keep-going unit compat
+
+unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
+	@echo "unit: tests of each module, no peers"
+	@$(BIN)/pytest $(ARGS)
+
+compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
+	@echo "compat: official clients (the first time, their jars and an image are fetched)"
+	@$(BIN)/pytest compat_tests $(ARGS)
+
+bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
+	@echo "bench: table here, JSON and plot in var/bench; about ten minutes, a minute with ARGS=--quick"
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+check: environment ## format, lint, types, import layers, tidy tests
+	@echo "check: format";  $(BIN)/ruff format --check --quiet .
+	@echo "check: lint";    $(BIN)/ruff check --quiet .
+	@echo "check: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
+	@echo "check: layers";  $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
+	@echo "check: tidy";    $(BIN)/pytest tests/tidy
+
+docs: environment ## writes the generated pages and tables anew
+	@for script in docs/generate_*.py; do echo "docs: $$script"; $(BIN)/python $$script || exit; done
+
+dist: environment ## source archive and wheel, in dist/
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+clean: ## removes .venv and everything built; keeps var/ (stores, results)
+	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+run-environment:
+	@scripts/environment
+
+environment:
+	@scripts/environment dev

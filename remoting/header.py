@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -24,8 +25,10 @@ from typing import (
     NewType,
     Self,
     TypeVar,
+    Union,
     dataclass_transform,
     get_args,
+    get_origin,
     get_type_hints,
 )
 
@@ -67,17 +70,18 @@ class Header:
     __slots__ = ()
     java_class: ClassVar[str] = ""
     fields: ClassVar[tuple[HeaderField, ...]] = ()
+    _letters: ClassVar[str] = ""
     _encode: ClassVar[Callable[[Any], dict[str, str]]]
     _encode_letters: ClassVar[Callable[[Any], dict[str, str]]]
     _decode: ClassVar[Callable[[Mapping[str, str]], Any]]
 
     def encode(self) -> dict[str, str]:
         """Extension fields, wire names to text; None is left out."""
-        return type(self)._encode(self)  # noqa: SLF001 - a class's own function, not a method
+        return type(self)._encode(self)
 
     def encode_letters(self) -> dict[str, str]:
         """As `encode`, with the one-letter names where the header declares them."""
-        return type(self)._encode_letters(self)  # noqa: SLF001 - likewise
+        return type(self)._encode_letters(self)
 
     @classmethod
     def decode(cls, ext_fields: Mapping[str, str] | None) -> Self:
@@ -91,24 +95,62 @@ class Header:
         except (ValueError, TypeError, AttributeError):  # something is wrong: say what
             return cls(**{f.name: v for f in cls.fields if (v := _decoded(f, ext)) is not _ABSENT})
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.encode() == other.encode()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.encode().items()))
+
+    def __repr__(self) -> str:
+        values = (f"{f.name}={getattr(self, f.name)!r}" for f in self.fields)
+        return f"{type(self).__name__}({', '.join(values)})"
+
 
 _ABSENT: Any = object()
 H = TypeVar("H", bound=Header)
 
 
+class Lazy:
+    """A class attribute that is made when it is first asked for, and is plain afterwards.
+
+    There are some 150 headers and a process uses twenty: making the codecs of all of them would be
+    half of a server's start.
+    """
+
+    def __init__(self, name: str, make: Callable[[type[Any]], Any]) -> None:
+        self._name = name
+        self._make = make
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        value = self._make(owner)
+        plain = staticmethod(value) if callable(value) else value
+        setattr(owner, self._name, plain)
+        return value
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
-    """Makes a frozen keyword dataclass of a Header subclass and compiles its text codec.
+    """Makes a frozen keyword dataclass of a Header subclass; its text codec is compiled when used.
 
     `java_class` is the full name of the class it follows; `letters` the one-letter names of its
     first fields, in order.
     """
 
     def make(cls: type[H]) -> type[H]:
-        made: type[H] = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        made: type[H] = dataclasses.dataclass(
+            frozen=True, slots=True, kw_only=True, repr=False, eq=False
+        )(cls)
         made.java_class = java_class
-        made.fields = _fields_of(made, letters)
-        _compile(made)
+        made._letters = letters
+        lazy: Any = made
+        lazy.fields = Lazy("fields", lambda its: _fields_of(its, its._letters))
+        lazy._encode = Lazy("_encode", lambda its: _compile_encode(its.fields, use_letters=False))
+        lazy._encode_letters = Lazy(
+            "_encode_letters", lambda its: _compile_encode(its.fields, use_letters=True)
+        )
+        lazy._decode = Lazy("_decode", _compile_decode)
         return made
 
     return make
@@ -153,11 +195,14 @@ def _in_binary_order(cls: type) -> list[dataclasses.Field[Any]]:
 
 
 def _kind(annotation: Any) -> str:
-    options = [a for a in get_args(annotation) if a is not type(None)] or [annotation]
+    options = [annotation]
+    if get_origin(annotation) in (Union, UnionType):
+        options = [each for each in get_args(annotation) if each is not NoneType]
     kinds = {str: "str", int: "int", Long: "long", bool: "bool", float: "double"}
     try:
-        return kinds[options[0]]
-    except KeyError:
+        (option,) = options
+        return kinds[option]
+    except (KeyError, ValueError):
         raise TypeError(
             f"a header field cannot be {annotation}: use str, Int, Long, bool, float"
         ) from None

@@ -35,7 +35,7 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError, RemotingError
-from txrocketmq.remoting.header import camel_case
+from txrocketmq.remoting.header import Lazy, camel_case
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.serialize.json import decode_body, encode_body
 
@@ -83,6 +83,18 @@ class Body:
             for each in self.members
             if (value := getattr(self, each.name)) is not None
         }
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, m.name) == getattr(other, m.name) for m in self.members)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(getattr(self, m.name) for m in self.members)))
+
+    def __repr__(self) -> str:
+        values = (f"{m.name}={getattr(self, m.name)!r}" for m in self.members)
+        return f"{type(self).__name__}({', '.join(values)})"
 
     @classmethod
     def from_json(cls, value: Any) -> Self:
@@ -144,14 +156,20 @@ def body(java_class: str) -> Callable[[type[B]], type[B]]:
     """Makes a frozen keyword dataclass of a Body subclass and derives its codec."""
 
     def make(cls: type[B]) -> type[B]:
-        made: type[B] = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        made: type[B] = dataclasses.dataclass(
+            frozen=True, slots=True, kw_only=True, repr=False, eq=False
+        )(cls)
         made.java_class = java_class
-        hints = get_type_hints(made)
-        members = (_member(each, hints[each.name]) for each in dataclasses.fields(made))  # type: ignore[arg-type]
-        made.members = tuple(sorted(members, key=lambda each: each.wire))
+        made.members = Lazy("members", _members)  # type: ignore[assignment]
         return made
 
     return make
+
+
+def _members(cls: type[Any]) -> tuple[_Member, ...]:
+    hints = get_type_hints(cls)
+    members = (_member(each, hints[each.name]) for each in dataclasses.fields(cls))
+    return tuple(sorted(members, key=lambda each: each.wire))
 
 
 def _member(declared: dataclasses.Field[Any], hint: Any) -> _Member:

@@ -87,7 +87,7 @@ class PullMessageProcessor:
         """Messages, or why there are none; may wait for suspendTimeoutMillis."""
         header = request.header
         reply = self._run(request)
-        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and self._config.store_offset_enable:
+        if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 SUCCESS: Final = 0
 RESPONSE: Final = 1
+FLAG_COMMIT_OFFSET: Final = 1
+FLAG_SUSPEND: Final = 2
 
 _LENGTHS = struct.Struct(">II")
 _KEY = "FD000000000000000000000000000002%04X30946E09%012X"
@@ -28,8 +30,8 @@ _BATCH_HEADER = (
 )
 _BATCH_ENTRY = struct.Struct(">IIIII")
 _PULL_HEADER = (
-    '{"code":11,"extFields":{"queueId":"%d","maxMsgNums":"32","sysFlag":"2",'
-    '"suspendTimeoutMillis":"15000","commitOffset":"0","bname":"broker-a","topic":"%s",'
+    '{"code":11,"extFields":{"queueId":"%d","maxMsgNums":"32","sysFlag":"%d",'
+    '"suspendTimeoutMillis":"15000","commitOffset":"%d","bname":"broker-a","topic":"%s",'
     '"queueOffset":"%d","expressionType":"TAG","subVersion":"%d","consumerGroup":"%s"},'
     '"flag":0,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":407}'
 )
@@ -72,9 +74,12 @@ def pull_message(
 ) -> bytes:
     """A push consumer's pull: at most 32 messages, willing to be suspended for 15 s.
 
-    `version` is that of the subscription in the group's heartbeat; a later one is refused.
+    It commits the offset it has come to. `version` is that of the subscription in the group's
+    heartbeat; a later one is refused.
     """
-    header = _PULL_HEADER % (queue_id, topic, queue_offset, version, group, opaque)
+    flags = FLAG_SUSPEND | (FLAG_COMMIT_OFFSET if queue_offset else 0)
+    where = (queue_id, flags, queue_offset, topic, queue_offset)
+    header = _PULL_HEADER % (*where, version, group, opaque)
     return frame(header, b"")
 
 

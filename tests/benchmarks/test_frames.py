@@ -40,6 +40,8 @@ def test_pull_asks_with_the_version_of_the_heartbeat() -> None:
     beat = frames.consumer_heartbeat("me", "g", "t", opaque=8, version=5)
     [(pull_header, _), (beat_header, beat_body)], _ = frames.split(pull + beat)
     assert pull_header["extFields"]["queueOffset"] == "64"
+    assert pull_header["extFields"]["commitOffset"] == "64"
+    assert pull_header["extFields"]["sysFlag"] == "3"
     assert pull_header["extFields"]["subVersion"] == "5"
     assert beat_header["code"] == 34
     assert beat_body.count(b'"subVersion":5') == 2

@@ -27,6 +27,7 @@ _CONFIGURATION = """<configuration>
   <logger name="RocketmqWaterMark" level="WARN"/>
   <logger name="RocketmqNamesrvWaterMark" level="WARN"/>
   <logger name="io.netty" level="WARN"/>
+  <logger name="org.apache.rocketmq" level="WARN"/>
   <root level="INFO"><appender-ref ref="console"/></root>
 </configuration>
 """

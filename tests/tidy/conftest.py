@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tidy tests look at: the repository's own files, not what is made beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PARTS = ("remoting", "namesrv", "broker", "client", "spark", "cli", "testing")
+_MADE = {"var", "build", "dist", "typings", "__pycache__"}
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.name in _MADE or path.name.endswith(".egg-info"):
+            continue
+        if path.name.startswith(".") and path.name not in {".ci", ".gitignore"}:
+            continue
+        if path.is_dir():
+            yield from _walk(path)
+        else:
+            yield path
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def repository_files() -> list[Path]:
+    """All files that belong to the repository."""
+    return list(_walk(ROOT))
+
+
+@pytest.fixture(scope="session")
+def python_files(repository_files: list[Path]) -> list[Path]:
+    """All Python files of the repository, tests included."""
+    return [path for path in repository_files if path.suffix == ".py"]
+
+
+@pytest.fixture(scope="session")
+def modules(python_files: list[Path]) -> list[Path]:
+    """The modules of the packages, as paths inside the repository."""
+    inside = [path.relative_to(ROOT) for path in python_files]
+    return [path for path in inside if path.parts[0] in PARTS]
+
+
+@pytest.fixture(scope="session")
+def listed() -> Callable[[list[str]], str]:
+    """Findings, one a line, for the text of a failure."""
+    return lambda findings: "\n  ".join(["", *findings])

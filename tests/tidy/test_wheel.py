@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The archives are complete: what is built from them runs where nothing else is installed.
+
+No package index is asked: the environment gets the wheel, and of what is installed here no more
+than what the wheel says it depends on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections.abc import Sequence
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+_NOT_IN_A_CHECKOUT = shutil.ignore_patterns(
+    ".*", "var", "build", "dist", "*.egg-info", "__pycache__", "golden"
+)
+
+
+def _run(command: Sequence[str | Path], folder: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def archives(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source archive, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("archives")
+    checkout = folder / "checkout"
+    shutil.copytree(root, checkout, symlinks=True, ignore=_NOT_IN_A_CHECKOUT)
+    _run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout], folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(archives: Path) -> Path:
+    """The wheel."""
+    (found,) = archives.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty virtual environment with the wheel and its dependencies."""
+    folder = tmp_path_factory.mktemp("elsewhere") / "environment"
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    install = ["install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    _run([sys.executable, "-m", "pip", "--python", python, *install], folder.parent)
+    (packages,) = (folder / "lib").glob("python*/site-packages")
+    for name, found in _dependencies(_requirements(wheel)).items():
+        _link(found, packages, name)
+    return folder
+
+
+def _requirements(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+    return re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+
+
+def _dependencies(requirements: list[str]) -> dict[str, Distribution]:
+    """All that these need, directly or not, as it is installed here."""
+    found: dict[str, Distribution] = {}
+    pending = [Requirement(text) for text in requirements]
+    while pending:
+        requirement = pending.pop()
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if requirement.name in found:
+            continue
+        try:
+            installed = distribution(requirement.name)
+        except PackageNotFoundError:
+            pytest.fail(f"{requirement.name} is a dependency and is not installed")
+        found[requirement.name] = installed
+        pending += [Requirement(text) for text in installed.requires or ()]
+    return found
+
+
+def _link(installed: Distribution, packages: Path, name: str) -> None:
+    assert installed.files, f"{name} does not say which files it has"
+    tops = {file.parts[0] for file in installed.files} - {"..", "__pycache__"}
+    for top in tops:
+        target = packages / top
+        if not target.exists():
+            target.symlink_to(Path(str(installed.locate_file(top))))
+
+
+@pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
+def test_the_commands_run_from_the_wheel(command: str, environment: Path) -> None:
+    shown = _run([environment / "bin" / command, "--help"], environment.parent)
+    assert shown.startswith(f"usage: {command}")
+
+
+def test_the_broker_shows_its_configuration_from_the_wheel(environment: Path) -> None:
+    """More than --help: the modules of settings and store are there and import."""
+    shown = _run([environment / "bin" / "mqbroker", "-p"], environment.parent)
+    assert "storePathRootDir=" in shown
+
+
+def test_the_code_comes_from_the_wheel_not_from_the_checkout(environment: Path) -> None:
+    program = "import txrocketmq.remoting.codes as codes; print(codes.__file__)"
+    shown = _run([environment / "bin" / "python", "-c", program], environment.parent)
+    assert Path(shown.strip()).is_relative_to(environment)
+
+
+def test_every_module_imports_from_the_wheel(environment: Path, modules: list[Path]) -> None:
+    """With no more than the wheel depends on; Spark and pytest belong to extras."""
+    names = [
+        "txrocketmq." + ".".join(module.with_suffix("").parts)
+        for module in modules
+        if module.parts[0] not in {"spark", "testing"} and not module.name.startswith("__")
+    ]
+    program = f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
+    _run([environment / "bin" / "python", "-c", program], environment.parent)
+
+
+def test_the_wheel_is_complete(wheel: Path, modules: list[Path]) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    expected = {f"txrocketmq/{module}" for module in modules}
+    expected |= {f"txrocketmq/{part}/py.typed" for part in {module.parts[0] for module in modules}}
+    assert expected <= names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    strangers = {name for name in names if name.split("/")[0] != "txrocketmq"}
+    assert all(".dist-info/" in name for name in strangers), strangers
+
+
+def test_the_source_archive_carries_licence_and_readme(archives: Path) -> None:
+    (found,) = archives.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "pyproject.toml", "setup.py"} <= names

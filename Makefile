@@ -28,7 +28,7 @@ compat: environment ## the official Java and Go clients against our servers; ARG
 
 bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
 	@echo "bench: table here, JSON and plot in var/bench; about ten minutes, a minute with ARGS=--quick"
-	@$(BIN)/python benchmarks/run.py $(ARGS)
+	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 check: environment ## format, lint, types, import layers, tidy tests
 	@echo "check: format";  $(BIN)/ruff format --check --quiet .

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from matplotlib.figure import Figure
 
 from benchmarks.loads import LOADS, Sample
+
+Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Row:
 
     metric: str
     unit: str
-    higher_is_better: bool
+    better: Better
     ours: float | None
     original: float | None
     goal: Goal | None
@@ -86,22 +90,19 @@ MEBIBYTE: Final = 1 << 20
 
 def rows(rounds: Sequence[Round]) -> list[Row]:
     """All metrics that at least one side has a value for, each the median over its rounds."""
-    table = []
-    for load in LOADS:
-        if load.mode != "latency":
-            table.append(_load_row(rounds, load.name, load.title, "msg/s", "rate"))
+    throughput = [load for load in LOADS if load.mode != "latency"]
+    table = [_load_row(rounds, load.name, load.title, "msg/s", "rate") for load in throughput]
     for percentile in ("p50_ms", "p99_ms"):
         title = f"send to consume at 100 msg/s, {percentile.removesuffix('_ms')}"
         table.append(_load_row(rounds, "latency", title, "ms", percentile))
-    for load in LOADS:
-        if load.mode != "latency":
-            title = f"broker CPU a message, {load.title}"
-            table.append(_load_row(rounds, load.name, title, "us", "broker_cpu_us"))
+    for load in throughput:
+        title = f"broker CPU a message, {load.title}"
+        table.append(_load_row(rounds, load.name, title, "us", "broker_cpu_us"))
     table.append(
         _row(
             "start to first accepted send",
             "s",
-            False,
+            "lower",
             START_GOAL,
             _medians(rounds, lambda turn: [turn.start_seconds]),
         )
@@ -110,14 +111,18 @@ def rows(rounds: Sequence[Round]) -> list[Row]:
         _row(
             "anonymous memory, idle",
             "MiB",
-            False,
+            "lower",
             IDLE_MEMORY_GOAL,
             _medians(rounds, lambda turn: [turn.idle_bytes / MEBIBYTE]),
         )
     )
     table.append(
         _row(
-            "anonymous memory, under load", "MiB", False, None, _medians(rounds, _loaded_mebibytes)
+            "anonymous memory, under load",
+            "MiB",
+            "lower",
+            None,
+            _medians(rounds, _loaded_mebibytes),
         )
     )
     return [row for row in table if row.ours is not None or row.original is not None]
@@ -130,17 +135,23 @@ def _load_row(rounds: Sequence[Round], load: str, title: str, unit: str, field: 
         of_load = (sample for sample in turn.samples if sample.load == load)
         return [getattr(sample, field) for sample in of_load]
 
-    return _row(title, unit, field == "rate", goals.get(load), _medians(rounds, values))
+    return _row(
+        title,
+        unit,
+        "higher" if field == "rate" else "lower",
+        goals.get(load),
+        _medians(rounds, values),
+    )
 
 
 def _row(
     metric: str,
     unit: str,
-    higher_is_better: bool,
+    better: Better,
     goal: Goal | None,
     medians: dict[str, float | None],
 ) -> Row:
-    return Row(metric, unit, higher_is_better, medians["ours"], medians["original"], goal)
+    return Row(metric, unit, better, medians["ours"], medians["original"], goal)
 
 
 def _loaded_mebibytes(turn: Round) -> list[float]:
@@ -218,8 +229,6 @@ def plot(of_rows: Sequence[Row], file: Path) -> bool:
 
     Answers whether there was a ratio to draw; where there is none an earlier file is removed.
     """
-    from matplotlib.figure import Figure
-
     drawn = [row for row in reversed(of_rows) if row.ratio is not None]
     if not drawn:
         file.unlink(missing_ok=True)
@@ -250,4 +259,4 @@ def plot(of_rows: Sequence[Row], file: Path) -> bool:
 
 def _times_better(row: Row, ratio: float | None) -> float:
     ratio = ratio or 1.0
-    return ratio if row.higher_is_better else 1 / ratio
+    return ratio if row.better == "higher" else 1 / ratio

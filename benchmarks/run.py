@@ -5,9 +5,9 @@ The sides take turns (ours, original, ours, original ...), each with a fresh sto
 settings (ASYNC_FLUSH); what counts are the ratios of the medians. Leaves a table here, and
 results.json and ratios.png in var/bench.
 
-    python benchmarks/run.py --rounds 2
-    python benchmarks/run.py --quick --only sync64,drain
-    python benchmarks/run.py --sides ours --only sync64 --profile var/bench/broker.prof
+    python -m benchmarks.run --rounds 2
+    python -m benchmarks.run --quick --only sync64,drain
+    python -m benchmarks.run --sides ours --only sync64 --profile var/bench/broker.prof
 """
 
 import argparse
@@ -21,12 +21,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import loads, official, proc, report, servers  # after the path is set
+from benchmarks import loads, official, proc, report, servers
 from compat_tests.jars import JarsUnavailable
 
+ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "var" / "bench"
 SETTLE_S: Final = 3.0
 FULL: Final = loads.Windows(warm_up_ms=5000, window_ms=8000, drain_messages=2_000_000)
@@ -75,7 +73,7 @@ def _machine() -> dict[str, Any]:
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
     names = [load.name for load in loads.LOADS]
-    parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=2, help="turns of each side")
     parser.add_argument("--only", type=lambda text: text.split(","), default=names, metavar="LOADS")
     parser.add_argument("--sides", type=lambda text: text.split(","), default=["ours", "original"])
@@ -99,7 +97,7 @@ def main(argv: list[str]) -> int:
     """Takes turns, prints the table, writes the files. 0: done (goals may be missed); 1: not."""
     options = _arguments(argv)
     if reason := _missing():
-        print(f"run.py: {reason}", file=sys.stderr)
+        print(f"benchmarks.run: {reason}", file=sys.stderr)
         return 1
     chosen = [load for load in loads.LOADS if load.name in options.only]
     windows = QUICK if options.quick else FULL
@@ -116,7 +114,7 @@ def main(argv: list[str]) -> int:
         official.LoadNotCompiled,
         JarsUnavailable,
     ) as error:
-        print(f"run.py: {error}", file=sys.stderr)
+        print(f"benchmarks.run: {error}", file=sys.stderr)
         return 1
     if profile:
         pstats.Stats(str(profile)).sort_stats("tottime").print_stats(25)

@@ -5,10 +5,10 @@ Replays frames encoded beforehand, as the Java client writes them: one connectio
 of sends in flight, one write a frame (the client's threads write one by one too); then pulls
 everything back. Prints messages a second and broker CPU a message.
 
-    python benchmarks/wire.py                       our broker, all loads
-    python benchmarks/wire.py --side original
-    python benchmarks/wire.py --port 10911 --pid N  a broker that already runs
-    python benchmarks/wire.py --only send --profile var/bench/broker.prof
+    python -m benchmarks.wire                       our broker, all loads
+    python -m benchmarks.wire --side original
+    python -m benchmarks.wire --port 10911 --pid N  a broker that already runs
+    python -m benchmarks.wire --only send --profile var/bench/broker.prof
 """
 
 import argparse
@@ -22,12 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import frames, proc, servers  # after the path is set
+from benchmarks import frames, proc, servers
 from compat_tests.jars import JarsUnavailable
 
+ROOT: Final = Path(__file__).resolve().parent.parent
 QUEUES: Final = 8
 BATCH: Final = 32
 BATCH_BODY_BYTES: Final = 128
@@ -203,7 +201,7 @@ def _measure(target: Target) -> None:
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="wire.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.wire", description=__doc__.splitlines()[0])
     parser.add_argument("--side", choices=("ours", "original"), default="ours")
     parser.add_argument("--port", type=int, help="a running broker instead (with --pid)")
     parser.add_argument("--pid", type=int, help="its process, to read CPU time from")
@@ -237,7 +235,7 @@ def main(argv: list[str]) -> int:
             print(f"{options.side}: {running}", flush=True)
             _measure(Target(running.broker_port, running.broker_pid, options))
     except (WireError, servers.ServerError, JarsUnavailable, OSError) as error:
-        print(f"wire.py: {error}", file=sys.stderr)
+        print(f"benchmarks.wire: {error}", file=sys.stderr)
         return 1
     if profile:
         pstats.Stats(str(profile)).sort_stats("tottime").print_stats(25)

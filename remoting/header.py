@@ -70,18 +70,17 @@ class Header:
     __slots__ = ()
     java_class: ClassVar[str] = ""
     fields: ClassVar[tuple[HeaderField, ...]] = ()
-    _letters: ClassVar[str] = ""
     _encode: ClassVar[Callable[[Any], dict[str, str]]]
     _encode_letters: ClassVar[Callable[[Any], dict[str, str]]]
     _decode: ClassVar[Callable[[Mapping[str, str]], Any]]
 
     def encode(self) -> dict[str, str]:
         """Extension fields, wire names to text; None is left out."""
-        return type(self)._encode(self)
+        return type(self)._encode(self)  # noqa: SLF001 - a function of the class
 
     def encode_letters(self) -> dict[str, str]:
         """As `encode`, with the one-letter names where the header declares them."""
-        return type(self)._encode_letters(self)
+        return type(self)._encode_letters(self)  # noqa: SLF001 - likewise
 
     @classmethod
     def decode(cls, ext_fields: Mapping[str, str] | None) -> Self:
@@ -143,14 +142,13 @@ def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
             frozen=True, slots=True, kw_only=True, repr=False, eq=False
         )(cls)
         made.java_class = java_class
-        made._letters = letters
-        lazy: Any = made
-        lazy.fields = Lazy("fields", lambda its: _fields_of(its, its._letters))
-        lazy._encode = Lazy("_encode", lambda its: _compile_encode(its.fields, use_letters=False))
-        lazy._encode_letters = Lazy(
-            "_encode_letters", lambda its: _compile_encode(its.fields, use_letters=True)
-        )
-        lazy._decode = Lazy("_decode", _compile_decode)
+        for name, compiled in {
+            "fields": lambda its: _fields_of(its, letters),
+            "_encode": lambda its: _compile_encode(its.fields, use_letters=False),
+            "_encode_letters": lambda its: _compile_encode(its.fields, use_letters=True),
+            "_decode": _compile_decode,
+        }.items():
+            setattr(made, name, Lazy(name, compiled))
         return made
 
     return make
@@ -160,12 +158,6 @@ def camel_case(name: str) -> str:
     """Java's spelling of a snake_case name."""
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
-
-
-def _compile(cls: type[Header]) -> None:
-    cls._encode = _compile_encode(cls.fields, use_letters=False)
-    cls._encode_letters = _compile_encode(cls.fields, use_letters=True)
-    cls._decode = _compile_decode(cls)
 
 
 def _fields_of(cls: type, letters: str) -> tuple[HeaderField, ...]:

@@ -219,7 +219,7 @@ def test_a_field_of_another_type_is_refused() -> None:
         items: list[str]
 
     with pytest.raises(TypeError, match="a header field cannot be"):
-        Wrong.decode({})
+        _ = Wrong.fields
 
 
 @pytest.mark.parametrize(

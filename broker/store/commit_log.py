@@ -153,9 +153,8 @@ class CommitLog:
     ) -> None:
         # The path of every message: no call in it that could be left out.
         results, touched, entries = batch.results, batch.queues, batch.entries
-        table = queues.table
-        max_body_bytes = self.config.max_message_size
-        indexed = self.config.message_index_enable
+        config, table = self.config, queues.table
+        max_body_bytes, indexed = config.max_message_size, config.message_index_enable
         file, rolled = self._first_file()
         offset = file.end_offset
         last_end = file.from_offset + file.size_bytes - _BLANK.size
@@ -166,11 +165,15 @@ class CommitLog:
                 uniq_key, keys, tags, flag, sys_flag, reconsume_times, prepared_offset,
             ) = message  # fmt: skip
             layout = _PLAIN
-            queue = table[topic].get(queue_id) if topic in table else None
+            body_bytes, properties_bytes = len(body), len(properties)
+            try:
+                queue = table[topic][queue_id]
+            except KeyError:
+                queue = None
             if (
                 queue is None
-                or len(body) > max_body_bytes
-                or len(properties) > MAX_PROPERTIES_BYTES
+                or body_bytes > max_body_bytes
+                or properties_bytes > MAX_PROPERTIES_BYTES
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
                 or sys_flag & _IPV6_FLAGS
             ):
@@ -180,7 +183,7 @@ class CommitLog:
                     continue
                 queue, layout, sys_flag = checked
             record_topic = queue.record_topic
-            size = layout.size + len(body) + len(record_topic) + _LENGTH_BYTES + len(properties)
+            size = layout.size + body_bytes + len(record_topic) + _LENGTH_BYTES + properties_bytes
             if offset + size > last_end:
                 if size + _BLANK.size > self.files.file_bytes:
                     batch.refuse(PutStatus.MESSAGE_ILLEGAL, now_ms)
@@ -196,12 +199,12 @@ class CommitLog:
                 head = layout.pack(
                     size, queue.magic, crc32(body) & 0x7FFFFFFF, queue_id, flag, queue_offset,
                     offset, sys_flag, born_ms, born_host, now_ms, store_host, reconsume_times,
-                    prepared_offset, len(body),
+                    prepared_offset, body_bytes,
                 )  # fmt: skip
             except struct.error:
                 batch.refuse(PutStatus.MESSAGE_ILLEGAL, now_ms)
                 continue
-            parts += (head, body, record_topic, _pack_length(len(properties)), properties)
+            parts += (head, body, record_topic, _pack_length(properties_bytes), properties)
             if not sys_flag & _NOT_IN_QUEUE:
                 queue.next_offset = queue_offset + 1
                 if not queue.pending:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
+from operator import add
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.commit_log import CommitLog
@@ -136,38 +137,42 @@ def _elsewhere(
 def _recent_run(
     log: CommitLog, queue: ConsumeQueue, request: Request, config: StoreConfig, recent: int
 ) -> GetResult | None:
-    """The common case in a few steps: all is wanted, and lies in memory side by side. None else."""
+    """The common case in a few steps: all is wanted, recent, and in one file of the log; None else.
+
+    Other queues' messages may lie between these, so they come one by one or all in one slice.
+    """
     count = min(request.max_count, config.max_transfer_count_on_message_in_memory)
     units = queue.read(request.offset, max(count, 1))
     if units is None:
         return None
     count = len(units) // UNIT_BYTES
     fields = units_struct(count).unpack(units)
-    start = fields[0]
-    if log.max_offset - start > recent:
-        return None
     sizes = fields[1::_FIELDS]
     total = sum(sizes)
     most = min(_max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
     if total > most:
         ends = list(accumulate(sizes))
         count = max(bisect_right(ends, most), 1)
-        total = ends[count - 1]
-    last = _FIELDS * (count - 1)
-    if fields[last] + fields[last + 1] - start != total:
+        total, sizes = ends[count - 1], sizes[:count]
+    starts = fields[: _FIELDS * count : _FIELDS]
+    first, end = min(starts), max(map(add, starts, sizes))
+    file = log.files.find(first)
+    if file is None or end > file.end_offset or min(sizes) <= 0 or log.max_offset - first > recent:
         return None
-    data = log.select(start, total)
-    if data is None or not total:
-        return None
+    base = file.from_offset
+    if end - first == total:
+        buffers = [file.view[first - base : end - base]]
+    else:
+        view = file.view
+        buffers = [
+            view[start - base : start - base + size]
+            for start, size in zip(starts, sizes, strict=True)
+        ]
+    next_offset = request.offset + count
     return GetResult(
-        GetMessageStatus.FOUND,
-        request.offset + count,
-        queue.min_offset,
-        queue.max_offset,
-        (data,),
-        count,
-        total,
-    )
+        GetMessageStatus.FOUND, next_offset, queue.min_offset, queue.max_offset,
+        buffers, count, total,
+    )  # fmt: skip
 
 
 def _max_bytes(request: Request) -> int:
@@ -190,13 +195,9 @@ class _Search:
         self._request = request
         self._config = config
         self._recent = recent
-        self._log_end = log.max_offset
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
         self._next = request.offset
-        self._lost_before = -1
-        """Messages before this physical offset are in a log file that is gone."""
         self._buffers: list[memoryview] = []
-        self._run_start = self._run_end = 0
         self._count = 0
         self._size_bytes = 0
         self._last_physical_offset = 0
@@ -211,15 +212,10 @@ class _Search:
                 break
             units = queue.read(self._next, end - self._next)
             if units is None:
-                return self._found_null()
-            for physical_offset, size, stored_code in UNIT.iter_unpack(units):
-                if self._is_full(physical_offset, size):
-                    break
-                self._last_physical_offset = physical_offset
-                self._next += 1
-                if size != PRE_BLANK_SIZE and self._wants(stored_code):
-                    self._take(physical_offset, size)
-        self._end_run()
+                status = GetMessageStatus.OFFSET_FOUND_NULL
+                next_offset = queue.next_file_offset(self._next)
+                return _elsewhere(status, next_offset, request, queue, self._config)
+            self._look_through(units)
         return GetResult(
             self._status,
             self._next,
@@ -228,66 +224,114 @@ class _Search:
             self._buffers,
             self._count,
             self._size_bytes,
-            self._log_end - self._last_physical_offset > self._recent,
+            self._log.max_offset - self._last_physical_offset > self._recent,
         )
 
-    def _found_null(self) -> GetResult:
-        return _elsewhere(
-            GetMessageStatus.OFFSET_FOUND_NULL,
-            self._queue.next_file_offset(self._next),
-            self._request,
-            self._queue,
-            self._config,
-        )
-
-    def _is_full(self, physical_offset: int, size: int) -> bool:
-        if not self._count:
-            return False
-        config = self._config
-        if self._log_end - physical_offset <= self._recent:
-            most_bytes = config.max_transfer_bytes_on_message_in_memory
-            most = config.max_transfer_count_on_message_in_memory
-        else:
-            most_bytes = config.max_transfer_bytes_on_message_in_disk
-            most = config.max_transfer_count_on_message_in_disk
-        return self._count >= min(self._request.max_count, most) or (
-            self._size_bytes + size > min(_max_bytes(self._request), most_bytes)
-        )
-
-    def _wants(self, stored_code: int) -> bool:
-        """Whether the tag is one that is asked for; a code that is lost is taken for it."""
-        wanted = self._request.tag_codes
-        if wanted is None:
-            return True
-        code = self._queue.tags_code(stored_code)
-        return code is None or code in wanted or ((code + _INT) & _UINT) - _INT in wanted
-
-    def _take(self, physical_offset: int, size: int) -> None:
-        if physical_offset < self._lost_before:
-            return
-        data = self._log.select(physical_offset, size) if size > 0 else None
-        if data is None:
-            if not self._count:
+    def _look_through(self, units: memoryview) -> None:
+        wanted, filter_message = self._request.tag_codes, self._request.filter_message
+        recent_from = self._log.max_offset - self._recent
+        recent_most, older_most = self._limits()
+        slices = _Slices(self._log)
+        count = total = 0
+        lost_before = -1
+        for physical_offset, size, code in UNIT.iter_unpack(units):
+            if count:
+                most_count, most = recent_most if physical_offset >= recent_from else older_most
+                if count >= most_count or total + size > most:
+                    break
+            self._last_physical_offset = physical_offset
+            self._next += 1
+            if size == PRE_BLANK_SIZE or physical_offset < lost_before:
+                continue
+            if wanted is not None and code not in wanted and not self._wants(code, wanted):
+                continue
+            if not slices.find(physical_offset, size):
+                # The log has lost it, or the unit is damaged.
+                lost_before = self._log.next_file_offset(physical_offset)
                 self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
-            self._lost_before = self._log.next_file_offset(physical_offset)
-            return
-        filter_message = self._request.filter_message
-        if filter_message is not None and not filter_message(data):
-            if not self._count:
+                continue
+            if filter_message is not None and not filter_message(slices.found()):
                 self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-            return
-        if physical_offset != self._run_end:
+                continue
+            slices.take()
+            count += 1
+            total += size
+            lost_before = -1
+        if count:
+            self._status = GetMessageStatus.FOUND
+            self._buffers = slices.end()
+        self._count, self._size_bytes = count, total
+
+    def _limits(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The most messages and bytes: as long as they are recent, and once they are not."""
+        config, request = self._config, self._request
+        most = _max_bytes(request)
+        return (
+            (
+                min(request.max_count, config.max_transfer_count_on_message_in_memory),
+                min(most, config.max_transfer_bytes_on_message_in_memory),
+            ),
+            (
+                min(request.max_count, config.max_transfer_count_on_message_in_disk),
+                min(most, config.max_transfer_bytes_on_message_in_disk),
+            ),
+        )
+
+    def _wants(self, stored_code: int, wanted: frozenset[int]) -> bool:
+        """Whether a code that is not itself wanted stands for one; one that is lost is taken."""
+        if -_INT <= stored_code < _INT:
+            return False
+        code = self._queue.tags_code(stored_code)
+        return code is None or ((code + _INT) & _UINT) - _INT in wanted
+
+
+class _Slices:
+    """Slices of the log, growing as long as one message follows on the other."""
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._slices: list[memoryview] = []
+        self._view = memoryview(b"")
+        self._file_start = self._file_end = 0
+        self._run_start = self._run_end = 0
+        self._start = self._end = 0
+
+    def find(self, physical_offset: int, size: int) -> bool:
+        """Goes to a message; False when the log does not have it all."""
+        end = physical_offset + size
+        if not self._file_start <= physical_offset < end <= self._file_end:
+            file = self._log.files.find(physical_offset)
+            if file is None or size <= 0 or end > file.end_offset:
+                return False
             self._end_run()
-            self._run_start = physical_offset
-        self._run_end = physical_offset + size
-        self._count += 1
-        self._size_bytes += size
-        self._status = GetMessageStatus.FOUND
-        self._lost_before = -1
+            self._view, self._file_start, self._file_end = (
+                file.view,
+                file.from_offset,
+                file.end_offset,
+            )
+        self._start, self._end = physical_offset, end
+        return True
+
+    def found(self) -> memoryview:
+        """The message gone to."""
+        return self._view[self._start - self._file_start : self._end - self._file_start]
+
+    def take(self) -> None:
+        """Adds it."""
+        if self._start != self._run_end:
+            self._end_run()
+            self._run_start = self._start
+        self._run_end = self._end
+
+    def end(self) -> list[memoryview]:
+        """All that was added."""
+        self._end_run()
+        return self._slices
 
     def _end_run(self) -> None:
         if self._run_end > self._run_start:
-            data = self._log.select(self._run_start, self._run_end - self._run_start)
-            assert data is not None, "each message of the run was there"
-            self._buffers.append(data)
-            self._run_start = self._run_end = 0
+            file_start = self._file_start
+            self._slices.append(
+                self._view[self._run_start - file_start : self._run_end - file_start]
+            )
+        self._run_start = self._run_end = -1

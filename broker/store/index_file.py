@@ -19,9 +19,10 @@ Java: index.IndexFile, IndexHeader, IndexService.
 from __future__ import annotations
 
 import os
+import struct
 import time
+from collections.abc import Sequence
 from functools import lru_cache
-from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from txrocketmq.broker.store import formats
@@ -34,6 +35,10 @@ from txrocketmq.remoting.packing import fixed
 _HEADER: Final = fixed(formats.INDEX_HEADER).struct
 _SLOT: Final = fixed(formats.INDEX_SLOT).struct
 _ITEM: Final = fixed(formats.INDEX_ITEM).struct
+_ITEM_FIELDS: Final = len(fixed(formats.INDEX_ITEM).names)
+_FIRST_SLOT: Final = _HEADER.size // _SLOT.size
+_TAIL: Final = 4
+"""How many characters of unique keys change from one to the next."""
 _MAX_WRITTEN: Final = 1024
 """The most items that are written at once, and so may lack their slots after a crash."""
 _MAX_SECONDS: Final = (1 << 31) - 1
@@ -60,6 +65,14 @@ class Found(NamedTuple):
     last_update_offset: int
 
 
+class Rows(NamedTuple):
+    """Items to be: for each, the hash of its key, its message's place, when that was stored."""
+
+    hashes: list[int]
+    offsets: list[int]
+    times_ms: list[int]
+
+
 class IndexFile:
     """One file of so many slots and items."""
 
@@ -83,6 +96,8 @@ class IndexFile:
         self._used_slots: int = used_slots
         self._next_item: int = max(count, 1)
         self._reserved = False
+        self._ints = memoryview(file.map()).cast("i")
+        """The file as integers, for its slots: of native byte order, see _swapped."""
 
     @property
     def path(self) -> str:
@@ -101,55 +116,72 @@ class IndexFile:
         self.begin_physical_offset = self.end_physical_offset = before.end_physical_offset
         self.begin_timestamp_ms = self.end_timestamp_ms = before.end_timestamp_ms
 
-    def put(self, rows: list[tuple[int, int, int]]) -> int:
-        """Writes items of (hash, physical offset, store time in ms); how many it had room for.
+    def put(self, rows: Rows, start: int) -> int:
+        """Writes items of rows from the start-th on; how many it had room for.
 
         OSError, and nothing is written, when the disk has no room.
         """
-        rows = rows[: min(self._items - self._next_item, _MAX_WRITTEN)]
-        if not rows:
+        first = self._next_item
+        count = min(self._items - first, len(rows.hashes) - start, _MAX_WRITTEN)
+        if count <= 0:
             return 0
+        self._reserve(count)
+        hashes = rows.hashes[start : start + count]
+        offsets = rows.offsets[start : start + count]
+        times_ms = rows.times_ms[start : start + count]
+        slots = [_FIRST_SLOT + key_hash % self._slots for key_hash in hashes]
+        previous = self._previous(slots)
+        fields = [0] * (_ITEM_FIELDS * count)
+        fields[0::_ITEM_FIELDS] = hashes
+        fields[1::_ITEM_FIELDS] = offsets
+        fields[2::_ITEM_FIELDS] = self._seconds(times_ms)
+        fields[3::_ITEM_FIELDS] = previous
         mapped = self._file.map()
-        self._reserve(len(rows))
-        unpack_slot = _SLOT.unpack_from
-        newest: dict[int, int] = {}
-        fields: list[int] = []
-        number = first = self._next_item
-        begin_ms = self.begin_timestamp_ms
-        for key_hash, physical_offset, stored_ms in rows:
-            slot_at = _HEADER.size + key_hash % self._slots * _SLOT.size
-            previous = newest.get(slot_at)
-            if previous is None:
-                (previous,) = unpack_slot(mapped, slot_at)
-                if not 0 < previous < first:
-                    previous = 0
-                    self._used_slots += 1
-            seconds = 0
-            if begin_ms > 0:
-                seconds = min(max((stored_ms - begin_ms) // 1000, 0), _MAX_SECONDS)
-            if number <= 1:
-                self.begin_physical_offset = physical_offset
-                self.begin_timestamp_ms = begin_ms = stored_ms
-            fields += (key_hash, physical_offset, seconds, previous)
-            newest[slot_at] = number
-            number += 1
-        self._next_item = number
-        self.end_physical_offset, self.end_timestamp_ms = rows[-1][1:]
         at = self._items_at + first * _ITEM.size
-        mapped[at : at + len(rows) * _ITEM.size] = _items_struct(len(rows)).pack(*fields)
+        mapped[at : at + count * _ITEM.size] = _items_struct(count).pack(*fields)
+        if first == 1:
+            self.begin_physical_offset = offsets[0]
+            self.begin_timestamp_ms = times_ms[0]
+        self.end_physical_offset, self.end_timestamp_ms = offsets[-1], times_ms[-1]
+        self._used_slots += previous.count(0)
+        self._next_item = first + count
         self._write_header()
-        for slot_at, number in newest.items():
-            _SLOT.pack_into(mapped, slot_at, number)
-        return len(rows)
+        ints = self._ints
+        for slot, number in zip(slots, _swapped(range(first, first + count)), strict=True):
+            ints[slot] = number
+        return count
+
+    def _previous(self, slots: list[int]) -> list[int]:
+        """For each of the new items the number of the one before it in its slot; 0 for none."""
+        ints = self._ints
+        previous = list(_swapped([ints[slot] for slot in slots]))
+        first = self._next_item
+        if max(previous) >= first or min(previous) < 0:
+            previous = [number if 0 < number < first else 0 for number in previous]
+        if len(set(slots)) < len(slots):
+            newest: dict[int, int] = {}
+            for at, slot in enumerate(slots):
+                previous[at] = newest.get(slot, previous[at])
+                newest[slot] = first + at
+        return previous
+
+    def _seconds(self, times_ms: list[int]) -> list[int]:
+        """For each of the new items its time since the first of the file."""
+        begin_ms = self.begin_timestamp_ms
+        if begin_ms <= 0:
+            begin_ms = times_ms[0]
+        if times_ms.count(times_ms[0]) == len(times_ms):
+            return [min(max((times_ms[0] - begin_ms) // 1000, 0), _MAX_SECONDS)] * len(times_ms)
+        return [min(max((each - begin_ms) // 1000, 0), _MAX_SECONDS) for each in times_ms]
 
     def redo(self) -> None:
         """Sets the slots of the last items, which a killed process may have left behind."""
         mapped = self._file.map()
         for number in range(max(self._next_item - _MAX_WRITTEN, 1), self._next_item):
             key_hash = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)[0]
-            slot_at = _HEADER.size + key_hash % self._slots * _SLOT.size
-            if _SLOT.unpack_from(mapped, slot_at)[0] < number:
-                _SLOT.pack_into(mapped, slot_at, number)
+            slot = _FIRST_SLOT + key_hash % self._slots
+            if _swapped([self._ints[slot]])[0] < number:
+                self._ints[slot] = _swapped([number])[0]
 
     def covers(self, begin_ms: int, end_ms: int) -> bool:
         """Whether items of this span of time may be in the file (isTimeMatched)."""
@@ -165,7 +197,7 @@ class IndexFile:
     ) -> None:
         """Adds to `found`, up to `max_count` in all, items of the hash stored in that time."""
         mapped = self._file.map()
-        (number,) = _SLOT.unpack_from(mapped, _HEADER.size + key_hash % self._slots * _SLOT.size)
+        (number,) = _swapped([self._ints[_FIRST_SLOT + key_hash % self._slots]])
         while 0 < number < self._next_item and len(found) < max_count:
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(
                 mapped, self._items_at + number * _ITEM.size
@@ -205,9 +237,15 @@ class IndexFile:
         )
 
 
+def _swapped(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Integers of 32 bits from this machine's byte order to the file's, and back."""
+    count = len(numbers)
+    return struct.unpack(f">{count}i", struct.pack(f"={count}i", *numbers))
+
+
 @lru_cache(maxsize=_MAX_WRITTEN)
-def _items_struct(count: int) -> Struct:
-    return Struct(">" + _ITEM.format[1:] * count)
+def _items_struct(count: int) -> struct.Struct:
+    return struct.Struct(">" + _ITEM.format[1:] * count)
 
 
 class Index:
@@ -270,8 +308,8 @@ class Index:
             entries = self.pending[:_MAX_WRITTEN]
             rows = _rows(entries)
             written = 0
-            while written < len(rows):
-                written += self._last_file(now_ms).put(rows[written:])
+            while written < len(rows.hashes):
+                written += self._last_file(now_ms).put(rows, written)
             del self.pending[: len(entries)]
 
     def find(
@@ -332,56 +370,57 @@ def index_file_name(now_ms: int) -> str:
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
 
 
-def _rows(entries: list[IndexEntry]) -> list[tuple[int, int, int]]:
-    """Hash, physical offset and store time of each key of each entry, in the original's order."""
-    rows: list[tuple[int, int, int]] = []
+def _rows(entries: Sequence[IndexEntry]) -> Rows:
+    """What is to be written of the entries, in the original's order: unique key, keys, tag."""
+    hashes: list[int] = []
+    offsets: list[int] = []
+    times_ms: list[int] = []
+    tails: list[str] = []
+    tail_rows: list[int] = []
     words: list[str] = []
     word_rows: list[int] = []
+    last_topic = last_head = None
+    head_hash = 0
     for topic, uniq_key, keys, tags, physical_offset, stored_ms in entries:
+        first = len(hashes)
         if uniq_key is not None:
-            rows.append((_uniq_key_hash(topic, uniq_key), physical_offset, stored_ms))
+            if len(uniq_key) >= _TAIL and uniq_key.isascii():
+                head = uniq_key[:-_TAIL]
+                if head != last_head or topic != last_topic:
+                    last_topic, last_head = topic, head
+                    head_hash = java_string_hash(f"{topic}#{head}") * 31**_TAIL
+                tails.append(uniq_key[-_TAIL:])
+                tail_rows.append(first)
+                hashes.append(head_hash)
+            else:
+                hashes.append(_text_hash(f"{topic}#{uniq_key}"))
         if keys:
             for word in keys.split(" "):
                 if word:
                     words.append(f"{topic}#{word}")
-                    word_rows.append(len(rows))
-                    rows.append((0, physical_offset, stored_ms))
+                    word_rows.append(len(hashes))
+                    hashes.append(0)
         if tags:
-            rows.append((_tag_hash(topic, tags), physical_offset, stored_ms))
-    for at, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
-        rows[at] = (_positive(word_hash), *rows[at][1:])
-    return rows
+            hashes.append(_text_hash(f"{topic}#{TAG_INDEX}#{tags}"))
+        count = len(hashes) - first
+        offsets += (physical_offset,) * count
+        times_ms += (stored_ms,) * count
+    ascii_tails = "".join(tails).encode()
+    for row, (a, b, c, d) in zip(tail_rows, struct.iter_unpack("4B", ascii_tails), strict=True):
+        hashes[row] += 29791 * a + 961 * b + 31 * c + d
+    for row, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
+        hashes[row] = word_hash
+    positive = [
+        low if (low := each & _MASK) < _SIGN else -low & ~_SIGN & _MASK for each in hashes
+    ]  # _positive(each), which would cost as much again to call
+    return Rows(positive, offsets, times_ms)
 
 
 def _positive(java_hash: int) -> int:
-    """Math.abs, and 0 for the one integer that has no positive counterpart."""
-    return abs(java_hash) if java_hash != -_SIGN else 0
+    """Math.abs of the low 32 bits, and 0 for the one integer that has no positive counterpart."""
+    low = java_hash & _MASK
+    return low if low < _SIGN else -low & ~_SIGN & _MASK
 
 
-@lru_cache(maxsize=1024)
-def _tag_hash(topic: str, tags: str) -> int:
-    return _positive(java_string_hash(f"{topic}#{TAG_INDEX}#{tags}"))
-
-
-_HEX_PAIRS: Final = {
-    first + second: 31 * ord(first) + ord(second)
-    for first in "0123456789ABCDEF"
-    for second in "0123456789ABCDEF"
-}
-
-
-@lru_cache(maxsize=2048)
-def _prefix_hash(topic: str, prefix: str) -> int:
-    """The share that topic#prefix has in the hash of a text with four characters more."""
-    return java_string_hash(f"{topic}#{prefix}") * 31**4 & _MASK
-
-
-def _uniq_key_hash(topic: str, uniq_key: str) -> int:
-    tail = uniq_key[-4:]
-    high, low = _HEX_PAIRS.get(tail[:2]), _HEX_PAIRS.get(tail[2:])
-    if high is None or low is None:
-        return _positive(java_string_hash(f"{topic}#{uniq_key}"))
-    value = (_prefix_hash(topic, uniq_key[:-4]) + high * 961 + low) & _MASK
-    if value < _SIGN:
-        return value
-    return (_MASK + 1 - value) & ~_SIGN
+_text_hash: Final = lru_cache(maxsize=1024)(java_string_hash)
+"""For texts that come again: tags."""

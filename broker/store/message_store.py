@@ -226,7 +226,7 @@ class MessageStore:
         return self.config.flush_disk_type == SYNC_FLUSH
 
     def when_durable(self, offset: int, now_ms: int, listener: Callable[[bool], None]) -> None:
-        """Calls the listener: True when the log is durable up to there, False if it takes too long."""
+        """Calls the listener: True when the log is durable so far, False if it takes too long."""
         self.flush.wait(offset, now_ms + self.config.sync_flush_timeout).then(listener)
 
     def _refuse(
@@ -268,7 +268,7 @@ class MessageStore:
     ) -> GetResult:
         """Messages of a queue from an offset on; see get_message.py for what comes when."""
         started_ns = perf_counter_ns()
-        queue = self._queues.find(topic, queue_id)
+        queue = self._queues.find(topic, queue_id) if self._is_open else None
         request = Request(offset, max_count, max_bytes, tag_codes, filter_message)
         result = get_message(self._log, queue, request, self.config, self._recent_bytes)
         stats = self.stats

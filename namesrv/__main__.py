@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `mqnamesrv`: flags and configuration file as the original's."""
+"""The command `mqnamesrv`: flags and configuration file as the original's (NamesrvStartup)."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.remoting.config_file import (
     ConfigError,
-    as_properties,
+    Configuration,
     ignored_keys,
     load,
-    read_properties,
+    read_file,
 )
 
 
@@ -39,39 +39,43 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def configure(path: str | None) -> NamesrvConfig:
+def configure(path: str | None) -> Configuration:
     """Settings of a file; what has no effect is said on standard error. Raises ConfigError."""
     if path is None:
-        return NamesrvConfig()
+        return Configuration((NamesrvConfig(),), {})
+    given = read_file(path)
     try:
-        values = read_properties(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the configuration file {path}: {error}") from None
-    config, unknown = load(NamesrvConfig, values)
+        config, unknown = load(NamesrvConfig, given)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     for key in unknown:
         print(f"mqnamesrv: {path}: {key}", file=sys.stderr)
-    ignored = ignored_keys(NamesrvConfig, values)
+    ignored = ignored_keys(NamesrvConfig, given)
     if ignored:
-        print(f"mqnamesrv: {path}: without effect here: {', '.join(ignored)}", file=sys.stderr)
-    return config
+        print(
+            f"mqnamesrv: {path}: accepted, without effect here: {', '.join(ignored)}",
+            file=sys.stderr,
+        )
+    return Configuration((dataclasses.replace(config, config_store_path=path),), given)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT; the exit code."""
     options = parse_arguments(arguments)
     try:
-        config = configure(options.configFile)
+        configuration = configure(options.configFile)
     except ConfigError as error:
         print(f"mqnamesrv: {error}", file=sys.stderr)
         return 1
     if options.printConfigItem:
-        for key, value in as_properties(config).items():
+        for key, value in sorted(configuration.properties.items()):
             print(f"{key}={value}")
         return 0
-    from txrocketmq.namesrv.service import NameServer  # noqa: PLC0415 - --help need not wait for it
-    from txrocketmq.remoting.transport.run import run_service  # noqa: PLC0415
+    from txrocketmq.namesrv.service import NameServer
+    from txrocketmq.remoting.transport.run import run_service
 
-    return run_service("mqnamesrv", NameServer(config))
+    config = configuration.get(NamesrvConfig)
+    return run_service("mqnamesrv", NameServer(config, configuration=configuration))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The name server's key-values by namespace, and their file.
 
-Counterpart of KVConfigManager. The file is kvConfig.json, {"configTable": {namespace: {key: value}}},
-written at every change.
+The file is kvConfig.json, {"configTable": {namespace: {key: value}}}, written at every change
+before the change counts; the one before stays as .bak. Counterpart of KVConfigManager.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
+from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Namespace of the topics whose queues keep their order: topic to "broker:queues;..."."""
 
 
 class KvConfigError(ValueError):
-    """A file that cannot be read; the text says which and why."""
+    """A file that cannot be read or written; the text says which and why."""
 
 
 class KvConfig:
     """Values by namespace and key."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
         """Takes what the file holds, if there is one. Raises KvConfigError."""
         try:
-            data = self._path.read_bytes()
+            data = self.path.read_bytes()
         except FileNotFoundError:
             return
         except OSError as error:
-            raise KvConfigError(f"cannot read {self._path}: {error.strerror}") from None
+            raise KvConfigError(f"cannot read {self.path}: {error.strerror}") from None
         if not data.strip():
             return
         try:
@@ -45,7 +45,10 @@ class KvConfig:
                 for namespace, values in table.items()
             }
         except (JsonError, KeyError, TypeError, AttributeError) as error:
-            raise KvConfigError(f"{self._path} is no kvConfig.json: {error}") from None
+            reason = error if isinstance(error, JsonError) else "it has no table configTable"
+            raise KvConfigError(
+                f"{self.path} is no kvConfig.json: {reason}. Repair or remove it"
+            ) from None
 
     def get(self, namespace: str, key: str) -> str | None:
         """A value, None without."""
@@ -56,20 +59,37 @@ class KvConfig:
         return self._table.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Sets a value and writes the file. Raises OSError."""
-        self._table.setdefault(namespace, {})[key] = value
-        self._save()
+        """Sets a value and writes the file. Raises KvConfigError; then nothing has changed."""
+        self._replace(namespace, {**self._table.get(namespace, {}), key: value})
 
     def delete(self, namespace: str, key: str) -> None:
-        """Removes a value, if it is there, and writes the file. Raises OSError."""
-        if self._table.get(namespace, {}).pop(key, None) is not None:
-            self._save()
+        """Removes a value, if it is there, and writes the file. Raises KvConfigError likewise."""
+        values = self._table.get(namespace, {})
+        if key in values:
+            self._replace(namespace, {k: v for k, v in values.items() if k != key})
 
-    def _save(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(self._path.name + ".tmp")
-        with temporary.open("wb") as file:
-            file.write(encode_pretty({"configTable": self._table}))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+    def _replace(self, namespace: str, values: dict[str, str]) -> None:
+        table = {**self._table, namespace: values}
+        try:
+            write_replacing(self.path, encode_body({"configTable": table}))
+        except OSError as error:
+            raise KvConfigError(f"cannot write {self.path}: {error.strerror}") from None
+        self._table = table
+
+
+def write_replacing(path: Path, data: bytes) -> None:
+    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
+
+    Raises OSError; the file is then as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        backup = path.with_name(path.name + ".bak")
+        backup.unlink(missing_ok=True)
+        os.link(path, backup)
+    temporary.replace(path)

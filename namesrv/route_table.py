@@ -1,65 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brokers, clusters, the queues of topics, and who is alive.
 
-Pure: `now_ms` and an opaque `channel` are arguments, nothing is written and nobody is told. Routes
-come out as the plain objects of the wire's JSON. Counterpart of RouteInfoManager.
+Pure: `now_ms` and an opaque `channel` are arguments, nothing is written and nobody is told. What
+happens to brokers is noted as events; whoever owns the table takes them. Invariants: a broker name
+has at least one address, an address one id; a cluster has at least one broker name, a topic at
+least one queue data. Counterpart of RouteInfoManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.route_events import (
+    BrokerJoined,
+    BrokerLeft,
+    Event,
+    MinIdChanged,
+    RegistrationIgnored,
+)
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.flags import PermName
-from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+from txrocketmq.remoting.protocol.body.route import (
+    BrokerData,
+    BrokerMemberGroup,
+    ClusterInfo,
+    DataVersion,
+    QueueData,
+    TopicConfig,
+    TopicRouteData,
+)
+from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
+from txrocketmq.remoting.protocol.body.topic import TopicList
 
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000
-"""Silence after which a broker is gone, unless it said otherwise (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""
+"""Silence after which a broker is gone, unless it registered with another limit."""
 SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Topics whose routes are never bent: slaves look for their true master with them."""
 
 
 @dataclass(slots=True)
-class QueueData:
-    """Queues that a broker has of a topic."""
-
-    broker_name: str
-    read_queue_nums: int
-    write_queue_nums: int
-    perm: int
-    topic_sys_flag: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The object of the wire."""
-        return {
-            "brokerName": self.broker_name,
-            "perm": self.perm,
-            "readQueueNums": self.read_queue_nums,
-            "topicSysFlag": self.topic_sys_flag,
-            "writeQueueNums": self.write_queue_nums,
-        }
-
-
-@dataclass(slots=True)
-class BrokerData:
+class Broker:
     """A broker name: addresses of its master (0) and slaves."""
 
     cluster: str
     name: str
     addresses: dict[int, str] = field(default_factory=dict)
     zone: str | None = None
-    enable_acting_master: bool = False
+    acting_master: bool = False
 
-    def to_json(self, addresses: Mapping[int, str] | None = None) -> dict[str, Any]:
-        """The object of the wire, with other addresses if such are given."""
-        return {
-            "brokerAddrs": dict(self.addresses if addresses is None else addresses),
-            "brokerName": self.name,
-            "cluster": self.cluster,
-            "enableActingMaster": self.enable_acting_master,
-            "zoneName": self.zone,
-        }
+    def data(self, addresses: Mapping[int, str] | None = None) -> BrokerData:
+        """As the wire has it, with other addresses if such are given."""
+        return BrokerData(
+            cluster=self.cluster,
+            broker_name=self.name,
+            broker_addrs=dict(self.addresses if addresses is None else addresses),
+            zone_name=self.zone,
+            enable_acting_master=self.acting_master,
+        )
 
 
 @dataclass(slots=True)
@@ -67,9 +68,10 @@ class LiveBroker:
     """A broker process that registered, and when it was heard of last."""
 
     cluster: str
+    broker_name: str
     address: str
     last_seen_ms: int
-    expired_ms: int
+    timeout_ms: int
     data_version: DataVersion
     channel: object
     ha_address: str
@@ -77,7 +79,10 @@ class LiveBroker:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says of itself; `enable_acting_master` None: it is a 4.x."""
+    """What a broker says of itself; `enable_acting_master` None: it is a 4.x.
+
+    `filter_servers` None: it says nothing of them.
+    """
 
     cluster: str
     broker_name: str
@@ -86,8 +91,8 @@ class Registration:
     ha_address: str
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
-    filter_servers: Sequence[str] = ()
-    queue_mappings: Mapping[str, Any] = field(default_factory=dict)
+    filter_servers: Sequence[str] | None = None
+    queue_mappings: Mapping[str, TopicQueueMappingInfo] = field(default_factory=dict)
     heartbeat_timeout_ms: int | None = None
     enable_acting_master: bool | None = None
     zone: str | None = None
@@ -101,78 +106,84 @@ class Registered:
     ha_address: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MinIdChange:
-    """Brokers to be told that the smallest id of their name has changed."""
-
-    broker_name: str
-    min_id: int
-    min_address: str
-    offline_address: str | None
-    ha_address: str | None
-    addresses: tuple[str, ...]
-
-
 class RouteTable:
-    """All that a name server knows of brokers."""
+    """All that a name server knows of brokers. `events`: what happened since they were taken."""
 
-    def __init__(
-        self, *, delete_topic_with_registration: bool = False, support_acting_master: bool = False
-    ) -> None:
-        self._delete_topic_with_registration = delete_topic_with_registration
-        self._support_acting_master = support_acting_master
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
         self._queues: dict[str, dict[str, QueueData]] = {}
-        self._brokers: dict[str, BrokerData] = {}
+        self._brokers: dict[str, Broker] = {}
         self._clusters: dict[str, set[str]] = {}
         self._live: dict[tuple[str, str], LiveBroker] = {}
         self._filter_servers: dict[tuple[str, str], list[str]] = {}
-        self._mappings: dict[str, dict[str, Any]] = {}
-        self.min_id_changes: list[MinIdChange] = []
-        """Changes since the caller last emptied this."""
+        self._mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
+        self._events: list[Event] = []
+
+    def take_events(self) -> list[Event]:
+        """What happened to brokers since the last call."""
+        events, self._events = self._events, []
+        return events
 
     # --------------------------------------------------------- registrations
 
     def register(self, it: Registration, channel: object, now_ms: int) -> Registered | None:
         """A broker registers; None: refused ("register broker failed")."""
         key = (it.cluster, it.address)
-        known = it.broker_name in self._brokers
+        broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
+        others = {
+            broker_id: address
+            for broker_id, address in broker.addresses.items()
+            if address != it.address or broker_id == it.broker_id
+        }  # without the id it had before: a slave has become master, or the reverse
+        old_address = others.get(it.broker_id)
+        if self._is_older(it, old_address):
+            self._live.pop(key, None)
+            self._events.append(RegistrationIgnored(it.broker_name, it.address, str(old_address)))
+            return Registered()
+        if old_address is None and len(it.topics) == 1:
+            return None  # the incremental registration of a broker that is not known in full
+        live = self._live.get(key)
+        if live is not None and live.broker_name != it.broker_name:
+            self._leave(live, f"it is {it.broker_name} now")
+        min_id_changed = it.broker_id < min(broker.addresses, default=0)
+        self._brokers[it.broker_name] = broker
         self._clusters.setdefault(it.cluster, set()).add(it.broker_name)
-        broker = self._brokers.setdefault(it.broker_name, BrokerData(it.cluster, it.broker_name))
-        broker.enable_acting_master = bool(it.enable_acting_master)
+        broker.acting_master = bool(it.enable_acting_master)
         broker.zone = it.zone
-        addresses = broker.addresses
-        min_id_changed = it.broker_id < min(addresses, default=0)
-        for other_id, address in list(addresses.items()):
-            if address == it.address and other_id != it.broker_id:
-                del addresses[other_id]  # a slave has become master, or the reverse
-        old_address = addresses.get(it.broker_id)
-        if old_address is not None and old_address != it.address:
-            other = self._live.get((it.cluster, old_address))
-            if other and other.data_version.state_version > it.data_version.state_version:
-                self._live.pop(key, None)
-                return Registered()
-        if it.broker_id not in addresses and len(it.topics) == 1:
-            return None  # an incremental registration, of a broker not known in full
-        addresses[it.broker_id] = it.address
-        self._register_topics(it, broker, first=not known or not old_address)
+        broker.addresses = {**others, it.broker_id: it.address}
+        self._register_topics(it, broker, first=not old_address)
+        if key not in self._live:
+            self._events.append(
+                BrokerJoined(it.cluster, it.broker_name, it.broker_id, it.address, len(it.topics))
+            )
         self._live[key] = LiveBroker(
-            it.cluster,
-            it.address,
-            now_ms,
-            it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
-            it.data_version,
-            channel,
-            it.ha_address,
+            cluster=it.cluster,
+            broker_name=it.broker_name,
+            address=it.address,
+            last_seen_ms=now_ms,
+            timeout_ms=it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
+            data_version=it.data_version,
+            channel=channel,
+            ha_address=it.ha_address,
         )
         if it.filter_servers:
             self._filter_servers[key] = list(it.filter_servers)
-        else:
+        elif it.filter_servers is not None:
             self._filter_servers.pop(key, None)
         if min_id_changed:
             self._min_id_changed(broker, None, it.ha_address)
         return self._master_of(broker) if it.broker_id != MASTER_ID else Registered()
 
-    def _register_topics(self, it: Registration, broker: BrokerData, *, first: bool) -> None:
+    def _is_older(self, it: Registration, old_address: str | None) -> bool:
+        """Whether a broker with a later term holds the id already (5.x, controller mode)."""
+        if old_address is None or old_address == it.address:
+            return False
+        other = self._live.get((it.cluster, old_address))
+        return (
+            other is not None and other.data_version.state_version > it.data_version.state_version
+        )
+
+    def _register_topics(self, it: Registration, broker: Broker, *, first: bool) -> None:
         is_master = it.broker_id == MASTER_ID
         is_prime_slave = (
             it.enable_acting_master is not None
@@ -183,69 +194,48 @@ class RouteTable:
             return
         live = self._live.get((it.cluster, it.address))
         changed = first or live is None or live.data_version != it.data_version
-        if self._delete_topic_with_registration and not it.queue_mappings:
-            for topic in [t for t, its in self._queues.items() if it.broker_name in its]:
-                if topic not in it.topics:
-                    self._remove_queue(topic, it.broker_name)
-        for topic in it.topics.values():
-            queues = self._queues.setdefault(topic.topic_name, {})
-            if changed or it.broker_name not in queues:
-                perm = topic.perm
-                if is_prime_slave and broker.enable_acting_master:
-                    perm &= ~PermName.WRITE
-                queues[it.broker_name] = QueueData(
-                    it.broker_name,
-                    topic.read_queue_nums,
-                    topic.write_queue_nums,
-                    perm,
-                    topic.topic_sys_flag,
+        if self._config.delete_topic_with_broker_registration and not it.queue_mappings:
+            for name in [name for name, its in self._queues.items() if broker.name in its]:
+                if name not in it.topics:
+                    self._remove_queues(name, broker.name)
+        read_only = is_prime_slave and broker.acting_master
+        for name, topic in it.topics.items():
+            queues = self._queues.setdefault(topic.topic_name or name, {})
+            if changed or broker.name not in queues:
+                queues[broker.name] = QueueData(
+                    broker_name=broker.name,
+                    read_queue_nums=topic.read_queue_nums,
+                    write_queue_nums=topic.write_queue_nums,
+                    perm=topic.perm & ~PermName.WRITE if read_only else topic.perm,
+                    topic_sys_flag=topic.topic_sys_flag,
                 )
         if changed:
-            for topic_name, mapping in it.queue_mappings.items():
-                bname = mapping.get("bname") or it.broker_name
-                self._mappings.setdefault(topic_name, {})[bname] = mapping
+            for name, mapping in it.queue_mappings.items():
+                self._mappings.setdefault(name, {})[mapping.bname or broker.name] = mapping
 
-    def _master_of(self, broker: BrokerData) -> Registered:
+    def _master_of(self, broker: Broker) -> Registered:
         master = broker.addresses.get(MASTER_ID)
         live = self._live.get((broker.cluster, master)) if master else None
         return Registered(master, live.ha_address) if live else Registered()
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> None:
-        """A broker process is gone: its address, and with the last one its topics."""
-        self._live.pop((cluster, address), None)
-        self._filter_servers.pop((cluster, address), None)
-        broker = self._brokers.get(broker_name)
-        if broker is None:
-            return
-        smallest = min(broker.addresses, default=None)
-        gone = [i for i, its in broker.addresses.items() if its == address]
-        for broker_id in gone:
-            del broker.addresses[broker_id]
-        if not broker.addresses:
-            del self._brokers[broker_name]
-            names = self._clusters.get(cluster, set())
-            names.discard(broker_name)
-            if not names:
-                self._clusters.pop(cluster, None)
-            for topic in list(self._queues):
-                self._remove_queue(topic, broker_name)
-            return
-        if broker.enable_acting_master and MASTER_ID not in broker.addresses:
-            for queues in self._queues.values():
-                if broker_name in queues:
-                    queues[broker_name].perm &= ~PermName.WRITE
-        if smallest in gone and broker.enable_acting_master:
-            self._min_id_changed(broker, address, None)
+        """A broker process says that it stops."""
+        live = self._live.get((cluster, address))
+        if live is not None:
+            self._leave(live, "it unregistered")
+        self._remove_address(broker_name, address)
 
-    def channel_closed(self, channel: object) -> list[LiveBroker]:
+    def channel_closed(self, channel: object) -> None:
         """A connection ended: the brokers that registered over it are gone."""
-        return self._drop([live for live in self._live.values() if live.channel is channel])
+        for live in [live for live in self._live.values() if live.channel is channel]:
+            self._leave(live, "its connection ended")
 
     def expire(self, now_ms: int) -> list[LiveBroker]:
-        """Drops the brokers that were silent for too long."""
-        return self._drop(
-            [b for b in self._live.values() if b.last_seen_ms + b.expired_ms < now_ms]
-        )
+        """Drops the brokers that were silent for too long, and gives them."""
+        silent = [b for b in self._live.values() if b.last_seen_ms + b.timeout_ms < now_ms]
+        for live in silent:
+            self._leave(live, f"it was silent for {live.timeout_ms} ms")
+        return silent
 
     def seen(self, cluster: str, address: str, now_ms: int) -> None:
         """A broker gave a sign of life."""
@@ -258,32 +248,50 @@ class RouteTable:
         live = self._live.get((cluster, address))
         return live.data_version if live is not None else None
 
-    def _drop(self, gone: list[LiveBroker]) -> list[LiveBroker]:
-        for live in gone:
-            for broker in list(self._brokers.values()):
-                if broker.cluster == live.cluster and live.address in broker.addresses.values():
-                    self.unregister(live.cluster, broker.name, live.address)
-                    break
-            else:
-                self._live.pop((live.cluster, live.address), None)
-        return gone
+    def _leave(self, live: LiveBroker, reason: str) -> None:
+        """A broker process is gone."""
+        key = (live.cluster, live.address)
+        del self._live[key]
+        self._filter_servers.pop(key, None)
+        self._events.append(BrokerLeft(live.cluster, live.broker_name, live.address, reason))
+        self._remove_address(live.broker_name, live.address)
 
-    def _min_id_changed(self, broker: BrokerData, offline: str | None, ha: str | None) -> None:
+    def _remove_address(self, broker_name: str, address: str) -> None:
+        """Takes an address from a broker name; with the last one go the name and its topics."""
+        broker = self._brokers.get(broker_name)
+        if broker is None or address not in broker.addresses.values():
+            return
+        smallest = min(broker.addresses)
+        broker.addresses = {i: its for i, its in broker.addresses.items() if its != address}
+        if not broker.addresses:
+            self._remove_broker(broker_name)
+            return
+        if broker.acting_master and MASTER_ID not in broker.addresses:
+            self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE)
+        if smallest not in broker.addresses and broker.acting_master:
+            self._min_id_changed(broker, address, None)
+
+    def _remove_broker(self, broker_name: str) -> None:
+        del self._brokers[broker_name]
+        for cluster, names in list(self._clusters.items()):
+            names.discard(broker_name)
+            if not names:
+                del self._clusters[cluster]
+        for topic in list(self._queues):
+            self._remove_queues(topic, broker_name)
+
+    def _min_id_changed(self, broker: Broker, offline: str | None, ha: str | None) -> None:
         smallest = min(broker.addresses)
         told = [
             address
             for broker_id, address in broker.addresses.items()
             if offline is not None or len(broker.addresses) == 1 or broker_id != smallest
         ]
-        self.min_id_changes.append(
-            MinIdChange(broker.name, smallest, broker.addresses[smallest], offline, ha, tuple(told))
+        self._events.append(
+            MinIdChanged(
+                broker.name, smallest, broker.addresses[smallest], offline, ha, tuple(told)
+            )
         )
-
-    def _remove_queue(self, topic: str, broker_name: str) -> None:
-        queues = self._queues.get(topic, {})
-        queues.pop(broker_name, None)
-        if not queues:
-            self._queues.pop(topic, None)
 
     # ---------------------------------------------------------------- topics
 
@@ -299,7 +307,7 @@ class RouteTable:
             self._queues.pop(topic, None)
             return
         for broker_name in self._clusters.get(cluster, ()):
-            self._remove_queue(topic, broker_name)
+            self._remove_queues(topic, broker_name)
 
     def wipe_write_perm(self, broker_name: str) -> int:
         """Takes the write permission of all topics of a broker; how many those are."""
@@ -309,107 +317,123 @@ class RouteTable:
         """Lets all topics of a broker be read and written; how many those are."""
         return self._set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
-    def _set_perm(self, broker_name: str, change: Any) -> int:
-        queues = [its[broker_name] for its in self._queues.values() if broker_name in its]
-        for queue in queues:
-            queue.perm = change(queue.perm)
-        return len(queues)
+    def _set_perm(self, broker_name: str, change: Callable[[int], int]) -> int:
+        count = 0
+        for queues in self._queues.values():
+            queue = queues.get(broker_name)
+            if queue is not None:
+                queues[broker_name] = dataclasses.replace(queue, perm=change(queue.perm))
+                count += 1
+        return count
 
-    def topics(self) -> list[str]:
+    def _remove_queues(self, topic: str, broker_name: str) -> None:
+        queues = self._queues.get(topic, {})
+        queues.pop(broker_name, None)
+        if not queues:
+            self._queues.pop(topic, None)
+
+    def topics(self) -> TopicList:
         """All topics."""
-        return list(self._queues)
+        return TopicList(topic_list=tuple(self._queues))
 
-    def topics_of_cluster(self, cluster: str) -> list[str]:
+    def topics_of_cluster(self, cluster: str) -> TopicList:
         """Topics with queues on a broker of the cluster."""
         names = self._clusters.get(cluster, set())
-        return [topic for topic, queues in self._queues.items() if names & queues.keys()]
+        found = (topic for topic, queues in self._queues.items() if names & queues.keys())
+        return TopicList(topic_list=tuple(found))
 
-    def topics_with(self, wanted: Any) -> list[str]:
+    def topics_with(self, wanted: Callable[[int], bool]) -> TopicList:
         """Topics whose first queue data has a sys flag that `wanted` accepts."""
-        return [
-            topic
-            for topic, queues in self._queues.items()
-            if queues and wanted(next(iter(queues.values())).topic_sys_flag)
-        ]
-
-    def system_topics(self) -> tuple[list[str], str | None]:
-        """Names of clusters and brokers, and the address of some broker that knows the others."""
-        names: list[str] = []
-        for cluster, brokers in self._clusters.items():
-            names.append(cluster)
-            names += sorted(brokers)
-        address = next(
-            (next(iter(b.addresses.values())) for b in self._brokers.values() if b.addresses), None
+        return TopicList(
+            topic_list=tuple(
+                topic
+                for topic, queues in self._queues.items()
+                if wanted(next(iter(queues.values())).topic_sys_flag)
+            )
         )
-        return names, address
+
+    def system_topics(self) -> TopicList:
+        """Names of clusters and brokers, which are topics too, and some broker to ask for more."""
+        names = [
+            name for cluster, its in self._clusters.items() for name in (cluster, *sorted(its))
+        ]
+        first = next(iter(self._brokers.values()), None)
+        return TopicList(
+            topic_list=tuple(names),
+            broker_addr=next(iter(first.addresses.values())) if first is not None else None,
+        )
 
     # ---------------------------------------------------------------- routes
 
-    def route(self, topic: str) -> dict[str, Any] | None:
-        """TopicRouteData without its order configuration; None: nobody has the topic."""
-        queues = self._queues.get(topic)
-        if not queues:
-            return None
+    def route(self, topic: str) -> TopicRouteData | None:
+        """Where a topic is, without its order configuration; None: nobody has it."""
+        queues = self._queues.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
         if not brokers:
             return None
-        return {
-            "brokerDatas": [b.to_json(self._addresses(topic, b, queues)) for b in brokers],
-            "filterServerTable": {
+        return TopicRouteData(
+            queue_datas=tuple(queues.values()),
+            broker_datas=tuple(
+                broker.data(self._addresses(topic, broker, queues)) for broker in brokers
+            ),
+            filter_server_table={
                 address: self._filter_servers[broker.cluster, address]
                 for broker in brokers
                 for address in broker.addresses.values()
                 if (broker.cluster, address) in self._filter_servers
             },
-            "queueDatas": [queue.to_json() for queue in queues.values()],
-            "topicQueueMappingByBroker": self._mappings.get(topic),
-        }
+            topic_queue_mapping_by_broker=self._mappings.get(topic),
+        )
 
     def _addresses(
-        self, topic: str, broker: BrokerData, queues: Mapping[str, QueueData]
-    ) -> dict[int, str]:
+        self, topic: str, broker: Broker, queues: Mapping[str, QueueData]
+    ) -> Mapping[int, str]:
         """Addresses as clients see them: a slave may stand in for its master (5.x)."""
-        addresses = dict(broker.addresses)
         if (
-            self._support_acting_master
-            and addresses
-            and MASTER_ID not in addresses
-            and broker.enable_acting_master
-            and not topic.startswith(SYNC_MEMBER_PREFIX)
-            and not queues[broker.name].perm & PermName.WRITE
+            MASTER_ID in broker.addresses
+            or not broker.acting_master
+            or not self._config.support_acting_master
+            or topic.startswith(SYNC_MEMBER_PREFIX)
+            or queues[broker.name].perm & PermName.WRITE
         ):
-            addresses[MASTER_ID] = addresses.pop(min(addresses))
+            return broker.addresses
+        addresses = dict(broker.addresses)
+        addresses[MASTER_ID] = addresses.pop(min(addresses))
         return addresses
 
-    def cluster_info(self) -> dict[str, Any]:
-        """ClusterInfo."""
-        return {
-            "brokerAddrTable": {name: b.to_json() for name, b in self._brokers.items()},
-            "clusterAddrTable": {name: sorted(its) for name, its in self._clusters.items()},
-        }
+    def cluster_info(self) -> ClusterInfo:
+        """All brokers and clusters."""
+        return ClusterInfo(
+            broker_addr_table={name: broker.data() for name, broker in self._brokers.items()},
+            cluster_addr_table={name: sorted(its) for name, its in self._clusters.items()},
+        )
 
-    def member_group(self, cluster: str, broker_name: str) -> dict[str, Any]:
-        """BrokerMemberGroup."""
+    def member_group(self, cluster: str, broker_name: str) -> BrokerMemberGroup:
+        """Master and slaves of a broker name; nobody when it is unknown."""
         broker = self._brokers.get(broker_name)
-        return {
-            "brokerAddrs": dict(broker.addresses) if broker else {},
-            "brokerName": broker_name,
-            "cluster": cluster,
-        }
+        return BrokerMemberGroup(
+            cluster=cluster,
+            broker_name=broker_name,
+            broker_addrs=dict(broker.addresses) if broker is not None else {},
+        )
+
+    @property
+    def _config(self) -> NamesrvConfig:
+        return self._configuration.get(NamesrvConfig)
 
 
-def without_other_zones(route: dict[str, Any], zone: str) -> dict[str, Any]:
+def without_other_zones(route: TopicRouteData, zone: str) -> TopicRouteData:
     """The route without brokers of other zones that have a master (ZoneRouteRPCHook)."""
-    brokers = [
-        broker
-        for broker in route["brokerDatas"]
-        if broker["zoneName"] == zone or MASTER_ID not in broker["brokerAddrs"]
-    ]
-    names = {broker["brokerName"] for broker in brokers}
-    kept = {address for broker in brokers for address in broker["brokerAddrs"].values()}
-    return {
-        **route,
-        "brokerDatas": brokers,
-        "filterServerTable": {a: s for a, s in route["filterServerTable"].items() if a in kept},
-        "queueDatas": [queue for queue in route["queueDatas"] if queue["brokerName"] in names],
-    }
+    kept: list[BrokerData] = []
+    removed: list[BrokerData] = []
+    for broker in route.broker_datas:
+        same = (broker.zone_name or "").lower() == zone.lower()
+        (kept if same or MASTER_ID not in broker.broker_addrs else removed).append(broker)
+    names = {broker.broker_name for broker in removed}
+    gone = {address for broker in removed for address in broker.broker_addrs.values()}
+    return dataclasses.replace(
+        route,
+        broker_datas=tuple(kept),
+        queue_datas=tuple(queue for queue in route.queue_datas if queue.broker_name not in names),
+        filter_server_table={a: s for a, s in route.filter_server_table.items() if a not in gone},
+    )

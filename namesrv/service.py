@@ -14,12 +14,13 @@ from twisted.logger import Logger
 
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import KvConfig
-from txrocketmq.namesrv.live_config import LiveConfig
 from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
+from txrocketmq.namesrv.route_events import MinIdChanged
 from txrocketmq.namesrv.route_table import RouteTable
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.protocol import ha
 from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
@@ -28,93 +29,103 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import RemotingServer, log_failure
 
+FIRST_SCAN_MS = 5_000
+
 log = Logger()
 
 
 class NameServer:
     """One name server. `start` listens; `port` is then the real one."""
 
-    def __init__(self, config: NamesrvConfig, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: NamesrvConfig,
+        clock: Clock | None = None,
+        *,
+        configuration: Configuration | None = None,
+    ) -> None:
         self.clock = clock or Clock()
-        self.live = LiveConfig(config)
+        self.configuration = configuration or Configuration((config,), {})
         self.port = config.listen_port
-        self.kv = KvConfig(Path(config.kv_config_path).expanduser())
-        self.table = RouteTable(
-            delete_topic_with_registration=config.delete_topic_with_broker_registration,
-            support_acting_master=config.support_acting_master,
+        self.kv = KvConfig(Path(config.kv_config_path))
+        self.table = RouteTable(self.configuration)
+        self._server = RemotingServer(
+            self.clock,
+            self._disconnected,
+            max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         )
-        self._server = RemotingServer(self.clock, self._disconnected)
         self._connections: Connections | None = None
 
     def start(self) -> None:
         """Reads the key-values and listens. Raises KvConfigError, CannotListenError."""
+        config = self.configuration.get(NamesrvConfig)
         self.kv.load()
-        registry = registry_of(self)
-        config = self.live.config
         self.port = self._server.listen(
             config.listen_port,
-            Dispatcher(registry, self.clock.now_ms, log_failure),
+            Dispatcher(self._registry(), self.clock.now_ms, log_failure),
             config.bind_address,
         )
-        self.clock.every(config.scan_not_active_broker_interval, self._expire)
+        self.clock.every(
+            config.scan_not_active_broker_interval, self._expire, first_ms=FIRST_SCAN_MS
+        )
         log.info(
             "name server listens on {host}:{port}, key-values in {path}",
             host=config.bind_address,
             port=self.port,
-            path=config.kv_config_path,
+            path=self.kv.path,
         )
 
     def stop(self) -> Deferred[Any]:
         """Ends all connections and stops listening."""
+        log.info("name server stops")
         if self._connections is not None:
             self._connections.close()
         stopped = self._server.stop()
         self.clock.stop()
         return stopped
 
-    def table_changed(self) -> None:
-        """Tells brokers of changed smallest ids, where that is wanted (5.x)."""
-        changes, self.table.min_id_changes = self.table.min_id_changes, []
-        if not self.live.config.notify_min_broker_id_changed:
-            return
-        for change in changes:
-            if self._connections is None:
-                self._connections = Connections(self.clock)
-            header = NotifyMinBrokerIdChangeRequestHeader(
-                min_broker_id=change.min_id,
-                broker_name=change.broker_name,
-                min_broker_addr=change.min_address,
-                offline_broker_addr=change.offline_address,
-                ha_broker_addr=change.ha_address,
-            )
-            for address in change.addresses:
-                self._connections.invoke_oneway(address, ha.NOTIFY_MIN_BROKER_ID_CHANGE, header)
+    def _registry(self) -> Registry:
+        """Everything a name server serves."""
+        started_ms = self.clock.now_ms()
+        return Registry(
+            RegisterProcessor(self.table, self.kv, self.configuration, self._tell),
+            RouteProcessor(self.table, self.kv, self.configuration, started_ms),
+            TopicProcessor(self.table, self.configuration, _note),
+            ConfigProcessor(self.kv, self.configuration, _note),
+        )
 
     def _disconnected(self, peer: TcpPeer, now_ms: int) -> None:
-        for live in self.table.channel_closed(peer):
-            log.info(
-                "broker {address} of {cluster} is gone", address=live.address, cluster=live.cluster
-            )
-        self.table_changed()
+        self.table.channel_closed(peer)
+        self._tell()
 
     def _expire(self) -> None:
         for live in self.table.expire(self.clock.now_ms()):
-            log.warn(
-                "broker {address} of {cluster} was silent for {s} s and is dropped",
-                address=live.address,
-                cluster=live.cluster,
-                s=live.expired_ms // 1000,
-            )
             if isinstance(live.channel, TcpPeer):
                 live.channel.close()
-        self.table_changed()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Logs what happened to brokers, and tells brokers what concerns them."""
+        for event in self.table.take_events():
+            log.info("{event}", event=event)
+            if isinstance(event, MinIdChanged):
+                self._tell_brokers(event)
+
+    def _tell_brokers(self, event: MinIdChanged) -> None:
+        if not self.configuration.get(NamesrvConfig).notify_min_broker_id_changed:
+            return
+        if self._connections is None:
+            self._connections = Connections(self.clock)
+        header = NotifyMinBrokerIdChangeRequestHeader(
+            min_broker_id=event.min_id,
+            broker_name=event.broker_name,
+            min_broker_addr=event.min_address,
+            offline_broker_addr=event.offline_address,
+            ha_broker_addr=event.ha_address,
+        )
+        for address in event.told:
+            self._connections.invoke_oneway(address, ha.NOTIFY_MIN_BROKER_ID_CHANGE, header)
 
 
-def registry_of(server: NameServer) -> Registry:
-    """Everything a name server serves."""
-    return Registry(
-        RegisterProcessor(server.table, server.kv, server.table_changed),
-        RouteProcessor(server.live, server.table, server.kv, server.clock.now_ms()),
-        TopicProcessor(server.live, server.table),
-        ConfigProcessor(server.live, server.kv),
-    )
+def _note(text: str) -> None:
+    log.info("{text}", text=text)

@@ -278,6 +278,7 @@ class MQVersion(IntEnum):
     """Ordinals of the versions whose number changes an answer (MQVersion)."""
 
     V3_0_7_SNAPSHOT = 28
+    V3_0_11 = 39
     V3_1_8_SNAPSHOT = 62
     V3_4_9 = 121
     V4_1_0_SNAPSHOT = 232

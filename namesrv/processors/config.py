@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Key-values (100, 101, 102, 219) and the name server's settings (318, 319).
 
-A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION (16).
-Changed settings are written to configStorePath. Java: DefaultRequestProcessor, Configuration.
+A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION
+(16), a value that cannot be, or a file that cannot be written, SYSTEM_ERROR (1); the original
+answers success to the last two. Changed settings are written to configStorePath. Keys that nobody
+knows are passed over. Java: DefaultRequestProcessor, Configuration.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from txrocketmq.namesrv.kv_config import KvConfig
-from txrocketmq.namesrv.live_config import LiveConfig
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError, write_replacing
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import (
     ConfigError,
-    as_properties,
+    Configuration,
     read_properties,
-    updated,
     write_properties,
 )
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.route import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -31,21 +34,29 @@ from txrocketmq.remoting.protocol.route import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
-from txrocketmq.remoting.serialize.json import encode_body
+
+ALWAYS_REFUSED = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
 
 class ConfigProcessor:
-    """What administrators set."""
+    """What administrators set; `note` gets a line for each thing done."""
 
-    def __init__(self, live: LiveConfig, kv: KvConfig) -> None:
-        self._live = live
+    def __init__(
+        self, kv: KvConfig, configuration: Configuration, note: Callable[[str], None]
+    ) -> None:
         self._kv = kv
+        self._configuration = configuration
+        self._note = note
 
     @serves(route.PUT_KV_CONFIG)
     def put(self, request: Request[PutKVConfigRequestHeader]) -> Reply[NoHeader]:
         """Sets a value."""
         header = request.header
-        self._kv.put(header.namespace, header.key, header.value)
+        try:
+            self._kv.put(header.namespace, header.key, header.value)
+        except KvConfigError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        self._note(f"{request.peer.remote_address} set {header.key} of {header.namespace}")
         return Reply()
 
     @serves(route.GET_KV_CONFIG)
@@ -63,7 +74,12 @@ class ConfigProcessor:
     @serves(route.DELETE_KV_CONFIG)
     def delete(self, request: Request[DeleteKVConfigRequestHeader]) -> Reply[NoHeader]:
         """Removes a value."""
-        self._kv.delete(request.header.namespace, request.header.key)
+        header = request.header
+        try:
+            self._kv.delete(header.namespace, header.key)
+        except KvConfigError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        self._note(f"{request.peer.remote_address} deleted {header.key} of {header.namespace}")
         return Reply()
 
     @serves(route.GET_KVLIST_BY_NAMESPACE)
@@ -75,25 +91,36 @@ class ConfigProcessor:
                 ResponseCode.QUERY_NOT_FOUND,
                 f"No config item, Namespace: {request.header.namespace}",
             )
-        return Reply(body=encode_body({"table": dict(table)}))
+        return Reply(body=KVTable(table=table).encode())
 
     @serves(admin.GET_NAMESRV_CONFIG)
     def get_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """All settings as properties."""
-        return Reply(body=write_properties(as_properties(self._live.config)).encode())
+        return Reply(body=self._properties())
 
     @serves(admin.UPDATE_NAMESRV_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Changes settings that may change while running; others are left as they are."""
-        values = read_properties(request.body.decode(errors="replace"))
-        refused = set(self._live.config.config_black_list.split(";")) & values.keys()
-        if refused:
-            raise ResponseError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        """Changes settings; those that cannot change while running count after a restart."""
+        config = self._configuration.get(NamesrvConfig)
+        refused = ALWAYS_REFUSED | set(config.config_black_list.split(";"))
         try:
-            self._live.config = updated(self._live.config, values)
+            values = read_properties(request.body.decode("utf-8", "replace"))
+            if refused & values.keys():
+                raise ResponseError(
+                    ResponseCode.NO_PERMISSION, "Can not update config in black list."
+                )
+            taken = self._configuration.update(values)
+            write_replacing(Path(config.config_store_path), self._properties())
         except ConfigError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        path = Path(self._live.config.config_store_path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write_properties(as_properties(self._live.config)))
+        except OSError as error:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"changed until the next start: cannot write {config.config_store_path}:"
+                f" {error.strerror}",
+            ) from None
+        self._note(f"{request.peer.remote_address} changed {', '.join(taken) or 'no setting'}")
         return Reply()
+
+    def _properties(self) -> bytes:
+        return write_properties(dict(sorted(self._configuration.properties.items()))).encode()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""REGISTER_BROKER, UNREGISTER_BROKER, BROKER_HEARTBEAT, QUERY_DATA_VERSION, GET_BROKER_MEMBER_GROUP.
+"""What brokers say: 103, 104, 322, 901, 904.
 
-A registration is refused (1) when its CRC is wrong or when it is the incremental one of a broker not
+REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, GET_BROKER_MEMBER_GROUP, BROKER_HEARTBEAT. A
+registration is refused (1) when its CRC is wrong or when it is the incremental one of a broker not
 known in full. Its answer carries the order configuration of topics, and for a slave its master's
 addresses. Unregistering is done at once; the original queues it. Java: DefaultRequestProcessor.
 """
@@ -10,16 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from txrocketmq.namesrv.route_table import Registration, RouteTable
 from txrocketmq.remoting.call import Reply, Request
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import ha, route
 from txrocketmq.remoting.message.message import body_crc
-from txrocketmq.remoting.protocol.body.route import DataVersion, RegisterBrokerBody
+from txrocketmq.remoting.protocol import ha, route
+from txrocketmq.remoting.protocol.body.route import (
+    DataVersion,
+    GetBrokerMemberGroupResponseBody,
+    KVTable,
+    RegisterBrokerBody,
+    TopicConfigAndMappingSerializeWrapper,
+)
 from txrocketmq.remoting.protocol.ha import GetBrokerMemberGroupRequestHeader
 from txrocketmq.remoting.protocol.route import (
     BrokerHeartbeatRequestHeader,
@@ -29,17 +38,23 @@ from txrocketmq.remoting.protocol.route import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
-from txrocketmq.remoting.serialize.json import encode_body
 
 ZONE_NAME = "__ZONE_NAME"
 
 
 class RegisterProcessor:
-    """Takes what brokers say; `changed` is called after each change of the table."""
+    """Takes what brokers say; `changed` is called when the table may have events."""
 
-    def __init__(self, table: RouteTable, kv: KvConfig, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        table: RouteTable,
+        kv: KvConfig,
+        configuration: Configuration,
+        changed: Callable[[], None],
+    ) -> None:
         self._table = table
         self._kv = kv
+        self._configuration = configuration
         self._changed = changed
 
     @serves(route.REGISTER_BROKER)
@@ -47,40 +62,16 @@ class RegisterProcessor:
         self, request: Request[RegisterBrokerRequestHeader]
     ) -> Reply[RegisterBrokerResponseHeader]:
         """A broker with its topics."""
-        header = request.header
-        body = _registration(request)
-        wrapper = body.topic_config_serialize_wrapper
-        registered = self._table.register(
-            Registration(
-                cluster=header.cluster_name,
-                broker_name=header.broker_name,
-                broker_id=header.broker_id,
-                address=header.broker_addr,
-                ha_address=header.ha_server_addr,
-                topics=wrapper.topic_config_table,
-                data_version=wrapper.data_version,
-                filter_servers=body.filter_server_list,
-                queue_mappings={
-                    name: mapping.to_json()
-                    for name, mapping in wrapper.topic_queue_mapping_info_map.items()
-                },
-                heartbeat_timeout_ms=header.heartbeat_timeout_millis,
-                enable_acting_master=header.enable_acting_master,
-                zone=(request.command.ext_fields or {}).get(ZONE_NAME),
-            ),
-            request.peer,
-            request.now_ms,
-        )
+        registered = self._table.register(_registration(request), request.peer, request.now_ms)
+        self._changed()
         if registered is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "register broker failed")
-        self._changed()
-        table = self._kv.namespace(ORDER_TOPIC_CONFIG)
-        return Reply(
-            RegisterBrokerResponseHeader(
-                ha_server_addr=registered.ha_address, master_addr=registered.master_address
-            ),
-            encode_body({"table": dict(table)}) if table is not None else b"",
+        header = RegisterBrokerResponseHeader(
+            ha_server_addr=registered.ha_address, master_addr=registered.master_address
         )
+        order = self._kv.namespace(ORDER_TOPIC_CONFIG)
+        wanted = self._configuration.get(NamesrvConfig).return_order_topic_config_to_broker
+        return Reply(header, KVTable(table=order).encode() if wanted and order is not None else b"")
 
     @serves(route.UNREGISTER_BROKER)
     def unregister(self, request: Request[UnRegisterBrokerRequestHeader]) -> Reply[NoHeader]:
@@ -101,13 +92,13 @@ class RegisterProcessor:
     def query_data_version(
         self, request: Request[QueryDataVersionRequestHeader]
     ) -> Reply[QueryDataVersionResponseHeader]:
-        """Whether a broker must register anew; a sign of life if not."""
+        """Whether a broker must register anew; a sign of life as well."""
         header = request.header
+        asked = DataVersion.decode(request.body)
         known = self._table.data_version(header.cluster_name, header.broker_addr)
-        changed = known is None or known != DataVersion.decode(request.body)
         self._table.seen(header.cluster_name, header.broker_addr, request.now_ms)
         return Reply(
-            QueryDataVersionResponseHeader(changed=changed),
+            QueryDataVersionResponseHeader(changed=known != asked),
             known.encode() if known is not None else b"",
         )
 
@@ -115,15 +106,39 @@ class RegisterProcessor:
     def member_group(self, request: Request[GetBrokerMemberGroupRequestHeader]) -> Reply[NoHeader]:
         """Master and slaves of a broker name."""
         group = self._table.member_group(request.header.cluster_name, request.header.broker_name)
-        return Reply(body=encode_body({"brokerMemberGroup": group}))
+        return Reply(body=GetBrokerMemberGroupResponseBody(broker_member_group=group).encode())
 
 
-def _registration(request: Request[RegisterBrokerRequestHeader]) -> RegisterBrokerBody:
-    header, data = request.header, request.body
+def _registration(request: Request[RegisterBrokerRequestHeader]) -> Registration:
+    header = request.header
+    body = _body(request)
+    wrapper = body.topic_config_serialize_wrapper
+    return Registration(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_address=header.ha_server_addr,
+        topics=wrapper.topic_config_table,
+        data_version=wrapper.data_version,
+        filter_servers=body.filter_server_list,
+        queue_mappings=wrapper.topic_queue_mapping_info_map,
+        heartbeat_timeout_ms=header.heartbeat_timeout_millis,
+        enable_acting_master=header.enable_acting_master,
+        zone=(request.command.ext_fields or {}).get(ZONE_NAME),
+    )
+
+
+def _body(request: Request[RegisterBrokerRequestHeader]) -> RegisterBrokerBody:
+    header, data, version = request.header, request.body, request.command.version
     if header.body_crc32 and body_crc(data) != header.body_crc32:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     if not data:
         return RegisterBrokerBody()
+    if version < MQVersion.V3_0_11:  # it knew no filter servers: the topics are all of the body
+        return RegisterBrokerBody(
+            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper.decode(data)
+        )
     if header.compressed:
-        return RegisterBrokerBody.decode_compressed(data, request.command.version)
+        return RegisterBrokerBody.decode_compressed(data, version)
     return RegisterBrokerBody.decode(data)

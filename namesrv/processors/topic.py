@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of topics, their deletion, and the write permission of a broker.
 
-206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that the configuration withholds are answered
-SYSTEM_ERROR "disable". Java: DefaultRequestProcessor.
+206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that the configuration withholds are
+answered SYSTEM_ERROR "disable". Java: DefaultRequestProcessor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
-from txrocketmq.namesrv.live_config import LiveConfig
-from txrocketmq.namesrv.route_table import QueueData, RouteTable
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
 from txrocketmq.remoting.protocol import route, topic
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.route import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -29,87 +32,68 @@ from txrocketmq.remoting.protocol.topic import (
     GetTopicsByClusterRequestHeader,
     RegisterTopicRequestHeader,
 )
-from txrocketmq.remoting.serialize.json import decode_body, encode_body
 
 
 class TopicProcessor:
-    """What administrators ask and do about topics."""
+    """What administrators ask and do about topics; `note` gets a line for each thing done."""
 
-    def __init__(self, live: LiveConfig, table: RouteTable) -> None:
-        self._live = live
+    def __init__(
+        self, table: RouteTable, configuration: Configuration, note: Callable[[str], None]
+    ) -> None:
         self._table = table
+        self._configuration = configuration
+        self._note = note
 
     @serves(topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     def all_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """All topics."""
-        self._allowed(self._live.config.enable_all_topic_list)
-        return _topic_list(self._table.topics())
+        if not self._configuration.get(NamesrvConfig).enable_all_topic_list:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, "disable")
+        return Reply(body=self._table.topics().encode())
 
     @serves(topic.GET_TOPICS_BY_CLUSTER)
     def topics_by_cluster(
         self, request: Request[GetTopicsByClusterRequestHeader]
     ) -> Reply[NoHeader]:
         """Topics with queues in a cluster."""
-        self._allowed(self._live.config.enable_topic_list)
-        return _topic_list(self._table.topics_of_cluster(request.header.cluster))
+        return self._list(lambda: self._table.topics_of_cluster(request.header.cluster))
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Names of clusters and brokers, which are topics too; and a broker to ask for more."""
-        names, address = self._table.system_topics()
-        return _topic_list(names, address)
+        return Reply(body=self._table.system_topics().encode())
 
     @serves(topic.GET_UNIT_TOPIC_LIST)
     def unit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Topics of units."""
-        self._allowed(self._live.config.enable_topic_list)
-        return _topic_list(self._table.topics_with(lambda flag: flag & TopicSysFlag.UNIT))
+        return self._list(lambda: self._table.topics_with(_is_unit))
 
     @serves(topic.GET_HAS_UNIT_SUB_TOPIC_LIST)
     def unit_sub_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Topics that units subscribe to."""
-        self._allowed(self._live.config.enable_topic_list)
-        return _topic_list(self._table.topics_with(lambda flag: flag & TopicSysFlag.UNIT_SUB))
+        return self._list(lambda: self._table.topics_with(_has_unit_sub))
 
     @serves(topic.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
     def unit_sub_ununit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Topics of no unit that units subscribe to."""
-        self._allowed(self._live.config.enable_topic_list)
-        return _topic_list(
-            self._table.topics_with(
-                lambda flag: flag & TopicSysFlag.UNIT_SUB and not flag & TopicSysFlag.UNIT
-            )
+        return self._list(
+            lambda: self._table.topics_with(lambda it: _has_unit_sub(it) and not _is_unit(it))
         )
 
     @serves(topic.DELETE_TOPIC_IN_NAMESRV)
     def delete(self, request: Request[DeleteTopicFromNamesrvRequestHeader]) -> Reply[NoHeader]:
         """Forgets a topic, everywhere or in a cluster."""
-        self._table.delete_topic(request.header.topic, request.header.cluster_name or None)
+        name, cluster = request.header.topic, request.header.cluster_name or None
+        self._table.delete_topic(name, cluster)
+        self._note(f"{request.peer.remote_address} deleted the topic {name} in {cluster or 'all'}")
         return Reply()
 
     @serves(topic.REGISTER_TOPIC_IN_NAMESRV)
     def register(self, request: Request[RegisterTopicRequestHeader]) -> Reply[NoHeader]:
         """Queues of one topic (enableSingleTopicRegister)."""
-        data = decode_body(request.body) if request.body else {}
-        queues = data.get("queueDatas") if isinstance(data, dict) else None
-        try:
-            self._table.register_topic(
-                request.header.topic,
-                [
-                    QueueData(
-                        str(queue["brokerName"]),
-                        int(queue["readQueueNums"]),
-                        int(queue["writeQueueNums"]),
-                        int(queue["perm"]),
-                        int(queue.get("topicSysFlag") or 0),
-                    )
-                    for queue in queues or ()
-                ],
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"the queue data cannot be read: {error!r}"
-            ) from None
+        if request.body:
+            data = TopicRouteData.decode(request.body)
+            self._table.register_topic(request.header.topic, data.queue_datas)
         return Reply()
 
     @serves(route.WIPE_WRITE_PERM_OF_BROKER)
@@ -117,7 +101,9 @@ class TopicProcessor:
         self, request: Request[WipeWritePermOfBrokerRequestHeader]
     ) -> Reply[WipeWritePermOfBrokerResponseHeader]:
         """Nothing is sent to a broker any more."""
-        count = self._table.wipe_write_perm(request.header.broker_name)
+        name = request.header.broker_name
+        count = self._table.wipe_write_perm(name)
+        self._note(f"{request.peer.remote_address} made {count} topics of {name} read-only")
         return Reply(WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     @serves(route.ADD_WRITE_PERM_OF_BROKER)
@@ -125,14 +111,20 @@ class TopicProcessor:
         self, request: Request[AddWritePermOfBrokerRequestHeader]
     ) -> Reply[AddWritePermOfBrokerResponseHeader]:
         """The reverse."""
-        count = self._table.add_write_perm(request.header.broker_name)
+        name = request.header.broker_name
+        count = self._table.add_write_perm(name)
+        self._note(f"{request.peer.remote_address} made {count} topics of {name} writable")
         return Reply(AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 
-    @staticmethod
-    def _allowed(enabled: bool) -> None:  # noqa: FBT001 - the one fact
-        if not enabled:
+    def _list(self, topics: Callable[[], TopicList]) -> Reply[NoHeader]:
+        if not self._configuration.get(NamesrvConfig).enable_topic_list:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "disable")
+        return Reply(body=topics().encode())
 
 
-def _topic_list(topics: Iterable[str], broker_addr: str | None = None) -> Reply[NoHeader]:
-    return Reply(body=encode_body({"brokerAddr": broker_addr, "topicList": list(topics)}))
+def _is_unit(sys_flag: int) -> bool:
+    return bool(sys_flag & TopicSysFlag.UNIT)
+
+
+def _has_unit_sub(sys_flag: int) -> bool:
+    return bool(sys_flag & TopicSysFlag.UNIT_SUB)

@@ -21,7 +21,7 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 MAX_IDLE_MS = 120_000
-"""A peer that neither sends nor takes anything for so long is closed (serverChannelMaxIdleTimeSeconds)."""
+"""A peer that sends nothing for so long is closed (serverChannelMaxIdleTimeSeconds)."""
 _SWEEP_MS = 1_000
 _BACKLOG = 1024
 
@@ -60,11 +60,16 @@ class RemotingServer:
     """
 
     def __init__(
-        self, clock: Clock, disconnected: Callable[[TcpPeer, int], None] | None = None
+        self,
+        clock: Clock,
+        disconnected: Callable[[TcpPeer, int], None] | None = None,
+        *,
+        max_idle_ms: int = MAX_IDLE_MS,
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
         self._disconnected = disconnected
+        self._max_idle_ms = max_idle_ms
         self._ports: list[IListeningPort] = []
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
@@ -102,10 +107,10 @@ class RemotingServer:
         now_ms = self.clock.now_ms()
         for peer in list(self.peers):
             peer.expire(now_ms)
-            if now_ms - peer.last_active_ms > MAX_IDLE_MS:
+            if now_ms - peer.last_active_ms > self._max_idle_ms:
                 log.info(
                     "closing {peer}: idle for {s} s",
                     peer=peer.remote_address,
-                    s=MAX_IDLE_MS // 1000,
+                    s=self._max_idle_ms // 1000,
                 )
                 peer.close()

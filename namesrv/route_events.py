@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to brokers at a name server: for its log, and for brokers that are to be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerJoined:
+    """A broker registered that was not known, or came back."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    topics: int
+
+    def __str__(self) -> str:
+        return (
+            f"broker {self.broker_name} ({self.broker_id}) of {self.cluster} at {self.address}"
+            f" joined with {self.topics} topics"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLeft:
+    """A broker is no longer known."""
+
+    cluster: str
+    broker_name: str
+    address: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_name} of {self.cluster} at {self.address} left: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationIgnored:
+    """A broker registered under an id that another one holds with a later term."""
+
+    broker_name: str
+    address: str
+    holder: str
+
+    def __str__(self) -> str:
+        return (
+            f"ignored the registration of {self.address} as {self.broker_name}:"
+            f" {self.holder} holds its id with a later term"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MinIdChanged:
+    """The smallest id of a broker name is another: `told` are the addresses it concerns.
+
+    `offline_address` is who left, or None when one with a smaller id joined, whose `ha_address`
+    is then given.
+    """
+
+    broker_name: str
+    min_id: int
+    min_address: str
+    offline_address: str | None
+    ha_address: str | None
+    told: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the smallest id of {self.broker_name} is now {self.min_id}, {self.min_address}"
+
+
+Event = BrokerJoined | BrokerLeft | RegistrationIgnored | MinIdChanged

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Apache's Go client, told by one JSON object on standard input what to do; each event is one JSON
+// line on standard output.
+//
+//	{"op": "produce", "namesrv": A, "topic": T, "count": N}  sends N messages, singly and as a batch
+//	{"op": "consume", "namesrv": A, "topic": T, "group": G, "expression": E, "count": N}
+//
+// consume ends when it has received N messages, or when standard input is closed.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/producer"
+	"github.com/apache/rocketmq-client-go/v2/rlog"
+)
+
+type command struct {
+	Op         string `json:"op"`
+	Namesrv    string `json:"namesrv"`
+	Topic      string `json:"topic"`
+	Group      string `json:"group"`
+	Expression string `json:"expression"`
+	Count      int    `json:"count"`
+}
+
+var output sync.Mutex
+
+func report(event map[string]any) {
+	output.Lock()
+	defer output.Unlock()
+	line, err := json.Marshal(event)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}
+
+func main() {
+	rlog.SetLogLevel("warn")
+	input := json.NewDecoder(os.Stdin)
+	var given command
+	err := input.Decode(&given)
+	if err == nil {
+		switch given.Op {
+		case "produce":
+			err = produce(given)
+		case "consume":
+			err = consume(given)
+		default:
+			err = fmt.Errorf("no such operation: %q", given.Op)
+		}
+	}
+	if err != nil {
+		report(map[string]any{"event": "error", "error": err.Error()})
+		os.Exit(1)
+	}
+}
+
+func produce(given command) error {
+	client, err := rocketmq.NewProducer(
+		producer.WithNameServer(primitive.NamesrvAddr{given.Namesrv}),
+		producer.WithGroupName("go-producers"),
+		producer.WithInstanceName("go-"+given.Topic),
+		producer.WithRetry(2),
+	)
+	if err != nil {
+		return err
+	}
+	if err := client.Start(); err != nil {
+		return err
+	}
+	defer client.Shutdown()
+	single := given.Count / 2
+	for n := 0; n < single; n++ {
+		if err := send(client, message(given.Topic, n)); err != nil {
+			return err
+		}
+	}
+	var batch []*primitive.Message
+	for n := single; n < given.Count; n++ {
+		batch = append(batch, message(given.Topic, n))
+	}
+	return send(client, batch...)
+}
+
+func message(topic string, number int) *primitive.Message {
+	m := primitive.NewMessage(topic, []byte(fmt.Sprintf("go-%d", number)))
+	m.WithTag("go").WithKeys([]string{fmt.Sprintf("key-%d", number)})
+	m.WithProperty("number", fmt.Sprint(number))
+	m.WithProperty("größe", "漢字")
+	return m
+}
+
+func send(client rocketmq.Producer, messages ...*primitive.Message) error {
+	result, err := client.SendSync(context.Background(), messages...)
+	if err != nil {
+		return err
+	}
+	report(map[string]any{
+		"event":         "sent",
+		"status":        int(result.Status),
+		"count":         len(messages),
+		"msg_id":        result.MsgID,
+		"offset_msg_id": result.OffsetMsgID,
+		"queue_id":      result.MessageQueue.QueueId,
+		"queue_offset":  result.QueueOffset,
+	})
+	return nil
+}
+
+func consume(given command) error {
+	client, err := rocketmq.NewPushConsumer(
+		consumer.WithNameServer(primitive.NamesrvAddr{given.Namesrv}),
+		consumer.WithGroupName(given.Group),
+		consumer.WithInstance("go-"+given.Group),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+	)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	received := 0
+	var mutex sync.Mutex
+	filter := consumer.MessageSelector{Type: consumer.TAG, Expression: given.Expression}
+	err = client.Subscribe(given.Topic, filter, func(
+		_ context.Context, messages ...*primitive.MessageExt,
+	) (consumer.ConsumeResult, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		for _, m := range messages {
+			report(map[string]any{
+				"event":        "message",
+				"body":         string(m.Body),
+				"tags":         m.GetTags(),
+				"keys":         m.GetKeys(),
+				"properties":   m.GetProperties(),
+				"msg_id":       m.MsgId,
+				"queue_id":     m.Queue.QueueId,
+				"queue_offset": m.QueueOffset,
+			})
+			if received++; received == given.Count {
+				close(done)
+			}
+		}
+		return consumer.ConsumeSuccess, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := client.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	<-done
+	return client.Shutdown()
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apache's Go client: the program in ``clients/go``, built once into the cache."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+from compat_tests.jars import cache_root
+
+_SOURCES = Path(__file__).parent / "clients" / "go"
+_BUILD_TIMEOUT_S = 300
+_RUN_TIMEOUT_S = 60
+
+
+class GoUnavailable(Exception):
+    """The Go client is neither in the cache nor to be built; the message says why."""
+
+
+def build() -> Path:
+    """The program, built anew when its sources have changed; raises GoUnavailable."""
+    sources = [_SOURCES / name for name in ("go.mod", "go.sum", "main.go")]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    program = cache_root() / f"go-client-{digest}"
+    if program.exists():
+        return program
+    go = shutil.which("go")
+    if go is None:
+        raise GoUnavailable("the Go client is not built, and Go is not installed")
+    fresh = program.with_suffix(".partial")
+    command = [go, "build", "-buildvcs=false", "-o", str(fresh), "."]
+    done = subprocess.run(
+        command, cwd=_SOURCES, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        raise GoUnavailable(f"the Go client cannot be built: {done.stderr[-1000:]}")
+    fresh.rename(program)
+    return program
+
+
+class GoClient:
+    """One run of the program, which does one operation."""
+
+    def __init__(self, program: Path, **command: Any) -> None:
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the object
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [str(program)], stdin=subprocess.PIPE, stdout=self._output, stderr=self._log, text=True
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command))
+        self._process.stdin.flush()  # and left open, for the program ends with its input
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it reported until its end; AssertionError when it fails or does not end in time."""
+        try:
+            self._process.wait(_RUN_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        output, log = _whole(self._output), _whole(self._log)
+        code = self._process.returncode
+        assert code == 0, f"the Go client ended with {code}:\n{output[-4000:]}\n{log[-4000:]}"
+        return [json.loads(line) for line in output.splitlines()]
+
+
+def _whole(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()

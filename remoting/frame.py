@@ -24,6 +24,7 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 _PREFIX = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")
 _HEADER_MASK = 0xFFFFFF
+_JSON = int(SerializeType.JSON)
 
 
 class FrameDecoder:
@@ -64,19 +65,23 @@ class FrameDecoder:
     def _cut(self, data: bytes, commands: list[RemotingCommand]) -> int:
         size = len(data)
         at = 0
-        unpack = _PREFIX.unpack_from
+        unpack, decode_json = _PREFIX.unpack_from, json.decode_header
+        longest = self._max_frame_bytes - 4
         while size - at >= 8:
             length, mark = unpack(data, at)
             end = at + 4 + length
             header_end = at + 8 + (mark & _HEADER_MASK)
-            if length < 4 or length + 4 > self._max_frame_bytes or header_end > end:
+            if length < 4 or length > longest or header_end > end:
                 self._fail(FrameError(_what_is_wrong(length, mark, self._max_frame_bytes)))
                 return size
             if end > size:
                 self._wanted_bytes = 4 + length
                 return at
             try:
-                command = decode_header(mark >> 24, data[at + 8 : header_end])
+                if mark >> 24 == _JSON:
+                    command = decode_json(data[at + 8 : header_end])
+                else:
+                    command = decode_header(mark >> 24, data[at + 8 : header_end])
             except FrameError as error:
                 self._fail(error)
                 return size

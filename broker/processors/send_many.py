@@ -10,18 +10,23 @@ Everything else it hands back, to be served by `send_message.py`; `tests` hold t
 
 from __future__ import annotations
 
+import re
+import struct
+from operator import itemgetter
+from typing import Any
+
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus
 from txrocketmq.broker.topic import FORBIDDEN_TO_SEND
 from txrocketmq.remoting.call import Buffer, Peer
-from txrocketmq.remoting.command import OWN_LANGUAGE, OWN_VERSION, RemotingCommand
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import serves_many
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.flags import MessageSysFlag, is_writable
+from txrocketmq.remoting.message.flags import is_writable
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.protocol import send
-
-import struct
+from txrocketmq.remoting.serialize.json import encode_header
 
 SPECIAL = frozenset(
     {
@@ -39,10 +44,34 @@ SPECIAL = frozenset(
     }
 )
 """Properties that the broker acts on or sets itself."""
-_INT32 = range(-(2**31), 2**31)
-_INT64 = range(-(2**63), 2**63)
-_LETTERS = "bfghjei"
-_NAMES = ("topic", "sysFlag", "bornTimestamp", "flag", "reconsumeTimes", "queueId", "properties")
+_NOT_AGAIN = frozenset((None, "", "0"))
+_OPAQUE = 1_234_567_890
+_USUAL = re.compile(
+    "(?:KEYS\x01([^\x01\x02]+)\x02)?"
+    "UNIQ_KEY\x01([0-9A-Za-z]+)\x02"
+    "WAIT\x01(?:true|false)\x02?"
+    "(?:TAGS\x01([^\x01\x02]+)\x02?)?"
+)
+"""Properties without any of the user's own, in the order in which Java's HashMap has them."""
+
+_LETTERS = itemgetter("b", "h", "e", "f", "g", "i", "a", "c", "d")
+_NAMES = itemgetter(
+    "topic",
+    "flag",
+    "queueId",
+    "sysFlag",
+    "bornTimestamp",
+    "properties",
+    "producerGroup",
+    "defaultTopic",
+    "defaultTopicQueueNums",
+)
+"""What a plain send must have: six fields that are used, three that the declaration demands."""
+
+_PREFIX = struct.Struct(">II")
+_IPV4_HOST_BYTES = 8
+
+_new = tuple.__new__
 
 
 class SendManyProcessor:
@@ -50,21 +79,26 @@ class SendManyProcessor:
 
     def __init__(self, plain: SendMessageProcessor) -> None:
         self._plain = plain
-        self._suffix = "".join(
-            f"{name}\x01{value}\x02"
-            for name, value in {
+        self._queues: dict[str, int] = {}
+        self._data_version: object = None
+        own = {**plain.ext_fields, names.CLUSTER: plain.config.broker_cluster_name}
+        self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in own.items())
+        answer = RemotingCommand(
+            ResponseCode.SUCCESS,
+            {
                 **plain.ext_fields,
-                names.CLUSTER: plain.config.broker_cluster_name,
-            }.items()
+                "msgId": plain.store_host.hex().upper() + "@0",
+                "queueId": "@1",
+                "queueOffset": "@2",
+                "transactionId": "@3",
+            },
+            flag=RESPONSE_FLAG,
+            opaque=_OPAQUE,
         )
-        ext = "".join(f'"{name}":"{value}",' for name, value in plain.ext_fields.items())
-        head = f'{{"code":0,"extFields":{{{ext}"msgId":"{plain.store_host.hex().upper()}'
-        tail = f'"serializeTypeCurrentRPC":"JSON","version":{OWN_VERSION}}}'
-        self._answer = (
-            head.replace("%", "%%")
-            + '%016X","queueId":"%d","queueOffset":"%d","transactionId":"%s"},"flag":1,'
-            + f'"language":"{OWN_LANGUAGE}","opaque":%d,{tail}'
-        )
+        text = encode_header(answer).replace(b"%", b"%%").replace(b"%d" % _OPAQUE, b"%d")
+        for mark, form in ((b"@0", b"%016X"), (b"@1", b"%d"), (b"@2", b"%d"), (b"@3", b"%b")):
+            text = text.replace(mark, form)
+        self._answer = text
 
     @serves_many(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
     def send(
@@ -72,81 +106,93 @@ class SendManyProcessor:
     ) -> tuple[list[Buffer], list[RemotingCommand]]:
         """Puts what is plain; gives the answers, and the commands that are not plain."""
         plain = self._plain
-        if plain.store.sync_flush or now_ms < plain.config.start_accept_send_request_time_stamp:
+        if (
+            plain.store.sync_flush
+            or now_ms < plain.config.start_accept_send_request_time_stamp
+            or len(peer.remote_host) + len(plain.store_host) != 2 * _IPV4_HOST_BYTES
+        ):
             return [], commands
+        if plain.topics.data_version is not self._data_version:
+            self._learn_topics()
         messages: list[PutMessage] = []
         taken: list[RemotingCommand] = []
         rest: list[RemotingCommand] = []
-        for command in commands:
-            message = self._message(command, peer)
-            if message is None:
-                rest.append(command)
-            else:
-                messages.append(message)
-                taken.append(command)
+        self._sort(commands, peer.remote_host, messages, taken, rest)
         if not messages:
             return [], rest
         return self._put(messages, taken, rest, now_ms), rest
 
-    def _message(self, command: RemotingCommand, peer: Peer) -> PutMessage | None:
-        ext = command.ext_fields
-        try:
-            if "b" in ext:
-                topic, sys_flag, born_ms = ext["b"], int(ext["f"]), int(ext["g"])
-                flag, queue_id, text = int(ext["h"]), int(ext["e"]), ext["i"]
-                reconsume_times, batch = ext.get("j"), ext.get("m")
-                ext["a"], ext["c"], ext["d"]  # the plain way asks for them
-            else:
-                topic, sys_flag, born_ms = (
-                    ext["topic"],
-                    int(ext["sysFlag"]),
-                    int(ext["bornTimestamp"]),
+    def _learn_topics(self) -> None:
+        """Number of queues of each topic that plain sends may go to."""
+        topics = self._plain.topics
+        self._data_version = topics.data_version
+        writable = is_writable(self._plain.config.broker_permission)
+        self._queues = {
+            name: max(topic.write_queue_nums, topic.read_queue_nums)
+            for name, topic in topics.all().items()
+            if writable
+            and name not in FORBIDDEN_TO_SEND
+            and not name.startswith("%")
+            and topic.topic_filter_type == "SINGLE_TAG"
+        }
+
+    def _sort(
+        self,
+        commands: list[RemotingCommand],
+        born_host: bytes,
+        messages: list[PutMessage],
+        taken: list[RemotingCommand],
+        rest: list[RemotingCommand],
+    ) -> None:
+        # The path of every message: no call in it that could be left out.
+        queues_of, suffix, store_host = self._queues, self._suffix, self._plain.store_host
+        usual, new, put = _USUAL.fullmatch, _new, PutMessage
+        for command in commands:
+            ext: Any = command.ext_fields
+            try:
+                if "b" in ext:
+                    topic, flag, queue, sys_flag, born_ms, text, _, _, _ = _LETTERS(ext)
+                    plain = ext.get("m") != "true" and ext.get("j") in _NOT_AGAIN
+                else:
+                    topic, flag, queue, sys_flag, born_ms, text, _, _, _ = _NAMES(ext)
+                    plain = ext.get("batch") != "true" and ext.get("reconsumeTimes") in _NOT_AGAIN
+                queue_id = int(queue)
+                if not plain or not 0 <= queue_id < queues_of[topic]:
+                    rest.append(command)
+                    continue
+                match = usual(text)
+                if match is not None:
+                    keys, uniq_key, tags = match.groups()
+                else:
+                    keys, uniq_key, tags = _indexed(text)
+                    if uniq_key is None:
+                        rest.append(command)
+                        continue
+                message = new(
+                    put,
+                    (
+                        topic,
+                        queue_id,
+                        command.body,
+                        (text + suffix if text[-1] == "\x02" else text + "\x02" + suffix).encode(),
+                        tags_code(tags) if tags else 0,
+                        int(born_ms),
+                        born_host,
+                        store_host,
+                        uniq_key,
+                        keys,
+                        tags,
+                        int(flag),
+                        int(sys_flag),
+                        0,
+                        0,
+                    ),
                 )
-                flag, queue_id, text = int(ext["flag"]), int(ext["queueId"]), ext["properties"]
-                reconsume_times, batch = ext.get("reconsumeTimes"), ext.get("batch")
-                ext["producerGroup"], ext["defaultTopic"], ext["defaultTopicQueueNums"]
-            if text[-1] != "\x02":
-                text += "\x02"
-            properties = dict([pair.split("\x01") for pair in text[:-1].split("\x02")])
-            uniq_key = properties["UNIQ_KEY"]
-        except (KeyError, ValueError, TypeError, IndexError):
-            return None
-        config = self._plain.topics.get(topic)
-        if (
-            config is None
-            or batch == "true"
-            or not 0 <= queue_id < max(config.write_queue_nums, config.read_queue_nums)
-            or not SPECIAL.isdisjoint(properties)
-            or "" in properties
-            or "" in properties.values()
-            or not (uniq_key.isascii() and uniq_key.isalnum())
-            or topic[0] == "%"
-            or topic in FORBIDDEN_TO_SEND
-            or config.topic_filter_type != "SINGLE_TAG"
-            or not (sys_flag in _INT32 and flag in _INT32 and born_ms in _INT64)
-            or (reconsume_times and reconsume_times != "0")
-            or not is_writable(self._plain.config.broker_permission)
-        ):
-            return None
-        host = peer.remote_host
-        if len(host) > 8:
-            sys_flag |= MessageSysFlag.BORN_HOST_V6
-        tags = properties.get("TAGS")
-        return PutMessage(
-            topic,
-            queue_id,
-            command.body,
-            (text + self._suffix).encode(),
-            tags_code(tags) if tags else 0,
-            born_ms,
-            host,
-            self._plain.store_host,
-            uniq_key,
-            properties.get("KEYS"),
-            tags,
-            flag,
-            sys_flag,
-        )
+            except (KeyError, ValueError, TypeError, IndexError):
+                rest.append(command)
+                continue
+            messages.append(message)
+            taken.append(command)
 
     def _put(
         self,
@@ -155,35 +201,47 @@ class SendManyProcessor:
         rest: list[RemotingCommand],
         now_ms: int,
     ) -> list[Buffer]:
-        out: list[Buffer] = []
-        topic_count: dict[str, list[int]] = {}
-        template = self._answer
-        pack = _PREFIX.pack
-        for command, message, done in zip(
-            commands, messages, self._plain.store.put(messages, now_ms), strict=True
-        ):
+        out: list[bytes] = []
+        counts: dict[str, list[int]] = {}
+        template, pack, ok = self._answer, _PREFIX.pack, PutStatus.PUT_OK
+        results = self._plain.store.put(messages, now_ms)
+        for command, message, done in zip(commands, messages, results, strict=True):
             status, physical_offset, size, queue_offset, _ = done
-            if status is not PutStatus.PUT_OK:
-                rest.append(command)  # refused, or not stored: the plain way says why
+            if status is not ok:
+                rest.append(command)  # not stored: the plain way says why
                 continue
-            counted = topic_count.get(message.topic)
+            counted = counts.get(message[0])
             if counted is None:
-                topic_count[message.topic] = [1, size]
+                counts[message[0]] = [1, size]
             else:
                 counted[0] += 1
                 counted[1] += size
-            if not command.flag & 2:
+            if not command.flag & ONEWAY_FLAG:
                 text = template % (
                     physical_offset,
-                    message.queue_id,
+                    message[1],
                     queue_offset,
-                    message.uniq_key,
+                    message[8].encode(),  # type: ignore[union-attr]
                     command.opaque,
                 )
-                out.append(pack(len(text) + 4, len(text)) + text.encode())
-        for topic, (count, size) in topic_count.items():
+                out.append(pack(len(text) + 4, len(text)) + text)
+        for topic, (count, size) in counts.items():
             self._plain.stats.put(topic, count, size)
         return [b"".join(out)] if out else []
 
 
-_PREFIX = struct.Struct(">II")
+def _indexed(text: str) -> tuple[str | None, str | None, str | None]:
+    """KEYS, UNIQ_KEY and TAGS of any properties; no UNIQ_KEY means: not plain."""
+    if text[-1] == "\x02":
+        text = text[:-1]
+    properties = dict([pair.split("\x01") for pair in text.split("\x02")])
+    uniq_key = properties.get("UNIQ_KEY")
+    if (
+        uniq_key is None
+        or not (uniq_key.isascii() and uniq_key.isalnum())
+        or not SPECIAL.isdisjoint(properties)
+        or "" in properties
+        or "" in properties.values()
+    ):
+        return None, None, None
+    return properties.get("KEYS"), uniq_key, properties.get("TAGS")

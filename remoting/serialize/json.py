@@ -32,6 +32,7 @@ MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
 _MAX_DIGITS: Final = 40
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
+_loads: Final = orjson.loads
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -69,30 +70,29 @@ def encode_header(command: RemotingCommand) -> bytes:
 def decode_header(header: bytes) -> RemotingCommand:
     """The command of a header, its body empty. Raises FrameError for whatever is no header."""
     try:
-        fields = orjson.loads(header)
+        fields = _loads(header)
     except orjson.JSONDecodeError:
         fields = _lenient_header(header)
     if type(fields) is not dict:
         raise FrameError(f"the JSON header is no object: {_excerpt(header)}")
     get = fields.get
     code, flag, opaque, version = get("code"), get("flag"), get("opaque"), get("version")
+    ext_fields, language = get("extFields"), get("language", "JAVA")
     if not (
         type(code) is type(flag) is type(opaque) is type(version) is int
-        and _INT_MIN <= code <= _INT_MAX
-        and _INT_MIN <= flag <= _INT_MAX
-        and _INT_MIN <= opaque <= _INT_MAX
-        and _INT_MIN <= version <= _INT_MAX
+        and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are
     ):
         code, flag = _number(fields, "code"), _number(fields, "flag")
         opaque, version = _number(fields, "opaque"), _number(fields, "version")
-    ext_fields = get("extFields")
     if ext_fields is not None:
         try:
             "".join(ext_fields.values())  # the cheapest test that all of them are texts
         except (TypeError, AttributeError):
             ext_fields = _texts(ext_fields)
+    if type(language) is str and "remark" not in fields:
+        return RemotingCommand(code, ext_fields, b"", flag, opaque, None, language, version)
     return RemotingCommand(
-        code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(get("language", "JAVA")),
+        code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(language),
         version,
     )  # fmt: skip
 

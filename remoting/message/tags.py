@@ -10,6 +10,7 @@ Java: remoting.protocol.heartbeat.SubscriptionData, remoting.protocol.filter.Fil
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,7 @@ _SEPARATOR: Final = "||"
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
 """What Java's trim() takes off; Python's strip() takes other characters too."""
 _UTF16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+_DIGITS: Final = re.compile("-?[0-9]{1,19}")
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 _MAX_POWERS_LENGTH: Final = 512
@@ -221,6 +223,8 @@ def _field(value: Mapping[str, Any], name: str, kind: type[_T], default: _T) -> 
     found = value.get(name)
     if found is None:
         return default
+    if kind is int and isinstance(found, str) and _DIGITS.fullmatch(found):
+        return kind(found)  # type: ignore[call-arg]  # the C++ client sends the version so
     if not _is(found, kind):
         raise SubscriptionError(f"{name} of a subscription must be {kind.__name__}: {found!r:.100}")
     return found

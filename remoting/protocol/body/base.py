@@ -37,7 +37,7 @@ from typing import (
 from txrocketmq.remoting.errors import HeaderError, RemotingError
 from txrocketmq.remoting.header import Lazy, camel_case
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.serialize.json import decode_body, encode_body
+from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
 
 _LONG_MAX: Final = 2**63 - 1
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
@@ -322,7 +322,10 @@ def _read_queue(value: Any) -> MessageQueue:
 def _read_queue_key(value: Any) -> MessageQueue:
     """A queue as key: the scanner knows it, but some write it as JSON in a text."""
     if isinstance(value, str):
-        value = decode_body(value.encode("utf-8", "replace"))
+        try:
+            value = decode_body(value.encode("utf-8", "replace"))
+        except JsonError as error:
+            raise BodyError(f"a message queue is expected as key: {error}") from None
     elif isinstance(value, tuple):
         value = dict(value)
     return _read_queue(value)

@@ -171,12 +171,17 @@ def test_from_json_takes_defaults_and_ignores_unknown_fields() -> None:
     assert SubscriptionData.from_json(sparse) == SubscriptionData("T")
 
 
+def test_the_version_may_be_a_text() -> None:
+    """The C++ client sends it so."""
+    assert SubscriptionData.from_json(JSON | {"subVersion": "-5"}).sub_version == -5
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
         ([], "no JSON object"),
         (JSON | {"topic": 5}, "topic of a subscription must be str: 5"),
-        (JSON | {"subVersion": "5"}, "subVersion of a subscription must be int: '5'"),
+        (JSON | {"subVersion": "5x"}, "subVersion of a subscription must be int: '5x'"),
         (JSON | {"subVersion": True}, "subVersion of a subscription must be int: True"),
         (JSON | {"classFilterMode": 0}, "classFilterMode of a subscription must be bool: 0"),
         (JSON | {"codeSet": 5}, "codeSet of a subscription must be a list of int: 5"),

@@ -25,6 +25,8 @@ KINDS = {
 }  # fmt: skip
 NOW = re.compile(r"1[78]\d{11}")
 """A time at which the samples were printed."""
+MADE_UP = re.compile(r"argument\d|100000000\d\d")
+"""Values that the samples' program gave to a constructor."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,9 +177,9 @@ def _check_nothing_is_lost(there: Any, here: Any) -> None:
 
 def _check_fresh(kind: type[Body], text: str) -> None:
     """A new object of ours is as a new one of theirs, but for times and mandatory members."""
-    if any(each.required for each in kind.members) or "argument" in text or '"next"' in text:
-        return
     there = decode_body(NOW.sub("0", text).encode())
+    if any(each.required for each in kind.members) or MADE_UP.search(text):
+        return
     here = decode_body(kind().encode())
     empty = {name: value for name, value in here.items() if name not in there}
     assert {name: value for name, value in here.items() if name in there} == there

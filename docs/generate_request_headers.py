@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/request_codes.md from the declared calls; `make docs` runs it.
+
+Who serves which code is in docs/compatibility.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from txrocketmq.remoting import protocol
+from txrocketmq.remoting.call import Call
+from txrocketmq.remoting.header import Header, HeaderField, NoHeader
+from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
+
+PAGE = Path(__file__).with_name("request_codes.md")
+BASES: tuple[type[Header], ...] = (TopicRequestHeader, RpcRequestHeader)
+"""The nearer one first: what the further one has, the nearer one has too."""
+
+INTRODUCTION = """\
+# Request codes and their headers
+
+<!-- Written by docs/generate_request_headers.py from the declared calls; see `make docs`. -->
+
+All request codes of 4.9.7 and 5.4.0, by the module of `txrocketmq.remoting.protocol` that declares
+them; what of it is served is told in [compatibility.md](compatibility.md).
+
+Fields are named as on the wire. `!` marks a mandatory one, `=` a default; a letter in brackets is
+the other name of a field, for the codes marked *letters*. int and long have 32 and 64 bits;
+everything travels as text.
+"""
+
+
+def _fields_of(kind: type[Header]) -> Iterator[str]:
+    base = next((each for each in BASES if issubclass(kind, each) and kind is not each), None)
+    shared = {field.name for field in base.fields} if base else set()
+    for field in kind.fields:
+        if field.name not in shared:
+            yield _field(kind, field)
+    if base:
+        yield f"and those of {base.__name__}"
+
+
+def _field(kind: type[Header], field: HeaderField) -> str:
+    text = f"`{field.wire}` {field.kind}{'!' if field.mandatory else ''}"
+    if field.letter:
+        text = f"`{field.wire}` [{field.letter}] {field.kind}{'!' if field.mandatory else ''}"
+    specs: dict[str, dataclasses.Field[Any]] = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    default = specs[field.name].default
+    if default is None or field.mandatory:
+        return text
+    return f"{text}={str(default).lower() if isinstance(default, bool) else repr(default)}"
+
+
+def _header(kind: type[Header]) -> str:
+    summary = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+    fields = ", ".join(_fields_of(kind)) or "no fields"
+    return f"- **{kind.__name__}**: {summary}<br>{fields}"
+
+
+def _name(kind: type[Header]) -> str:
+    return "" if kind is NoHeader else kind.__name__
+
+
+def _family(name: str, module: ModuleType) -> Iterator[str]:
+    calls = [value for value in vars(module).values() if isinstance(value, Call)]
+    summary = (module.__doc__ or "").strip().partition("\n\n")[0]
+    yield f"## {name}"
+    yield ""
+    yield " ".join(summary.split())
+    yield ""
+    yield "| code | name | request | response |"
+    yield "|---|---|---|---|"
+    for call in sorted(calls, key=lambda each: each.code):
+        letters = ", *letters*" if call.letters else ""
+        request, response = _name(call.request), _name(call.response)
+        yield f"| {call.code.value} | {call.name} | {request}{letters} | {response} |"
+    kinds = dict.fromkeys(kind for call in calls for kind in (call.request, call.response))
+    own = [kind for kind in kinds if kind is not NoHeader and kind.__module__ == module.__name__]
+    if own:
+        yield ""
+        yield from (_header(kind) for kind in own)
+    yield ""
+
+
+def _lines() -> Iterator[str]:
+    yield INTRODUCTION
+    yield "Shared by many:"
+    yield ""
+    yield from (_header(base) for base in reversed(BASES))
+    yield ""
+    for name in protocol.__all__:
+        yield from _family(name, getattr(protocol, name))
+
+
+def pages() -> dict[Path, str]:
+    """Each page's path and what it has to be."""
+    return {PAGE: "\n".join(_lines())}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")

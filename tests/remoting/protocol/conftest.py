@@ -183,4 +183,4 @@ def _check_fresh(kind: type[Body], text: str) -> None:
     here = decode_body(kind().encode())
     empty = {name: value for name, value in here.items() if name not in there}
     assert {name: value for name, value in here.items() if name in there} == there
-    assert all(value in ([], {}) for value in empty.values()), empty
+    assert all(value in ([], {}, "") for value in empty.values()), empty

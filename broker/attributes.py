@@ -74,6 +74,8 @@ def changed(
     result = dict(current or {})
     seen: set[str] = set()
     for signed, value in changes.items():
+        if current and current.get(signed) == value:
+            continue  # a configuration that was read is written back: no change
         sign, name = signed[:1], signed[1:]
         if not name or "+" in name or "-" in name:
             raise AttributeChangeError("kv string format wrong.")

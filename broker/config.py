@@ -7,16 +7,20 @@ in `store/config.py`; both are read from the same file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from txrocketmq.broker.original_keys import BROKER_KEYS
 from txrocketmq.remoting.config_file import setting
 
 
-@dataclass(frozen=True)
+@dataclass
 class BrokerConfig:
-    """One broker. Times are in milliseconds unless the name says otherwise."""
+    """One broker. Times are in milliseconds unless the name says otherwise.
+
+    All parts of a broker hold the same instance, which `become` alone changes: so a setting that
+    may change while the broker runs counts at once, everywhere.
+    """
 
     IGNORED: ClassVar[frozenset[str]] = BROKER_KEYS
 
@@ -30,7 +34,7 @@ class BrokerConfig:
     """Address that clients are told. Empty: the machine's own, or 127.0.0.1 if it has no other."""
     broker_ip2: str = setting("", java="brokerIP2")
     """Address for replication; empty: as brokerIP1."""
-    bind_address: str = setting("0.0.0.0")  # noqa: S104 - the original's default
+    bind_address: str = setting("0.0.0.0")
     """Address to listen on."""
     listen_port: int = setting(10911)
     """Main port; the VIP port is two below. 0: any free one."""
@@ -116,3 +120,8 @@ class BrokerConfig:
     """Belongs to POP."""
     enable_create_sys_group: bool = setting(True)
     """Whether the system groups are made at the start."""
+
+    def become(self, other: BrokerConfig) -> None:
+        """Takes all settings of another."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from txrocketmq.broker.store.message_store import PutMessage
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import Host
+from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import tags_code
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 """Where messages with a delay level wait (TopicValidator.RMQ_SYS_SCHEDULE_TOPIC)."""
+_IPV6_HOSTS = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 TIMER_PROPERTIES = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 
 
@@ -41,6 +44,24 @@ class InnerMessage:
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     deliver_ms: int | None = None
+
+    @classmethod
+    def of_stored(
+        cls, stored: MessageExt, topic: str, queue_id: int, store_host: bytes
+    ) -> InnerMessage:
+        """A copy of a stored message for another queue; its body as it was stored."""
+        return cls(
+            topic,
+            queue_id,
+            stored.body,
+            stored.born_timestamp,
+            packed(stored.born_host),
+            store_host,
+            dict(stored.properties),
+            stored.flag,
+            stored.sys_flag & ~_IPV6_HOSTS,
+            stored.reconsume_times,
+        )
 
     @property
     def delay_level(self) -> int:
@@ -90,3 +111,8 @@ class InnerMessage:
             reconsume_times=self.reconsume_times,
             prepared_transaction_offset=self.prepared_transaction_offset,
         )
+
+
+def packed(host: Host) -> bytes:
+    """A host as records hold it."""
+    return host.ip_bytes + host.port.to_bytes(4, "big")

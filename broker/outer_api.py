@@ -13,8 +13,9 @@ from typing import Any
 
 from twisted.logger import Logger
 
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
@@ -25,6 +26,7 @@ from txrocketmq.remoting.protocol.body.route import (
     TopicConfigAndMappingSerializeWrapper,
 )
 from txrocketmq.remoting.protocol.route import (
+    GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
     RegisterBrokerRequestHeader,
     UnRegisterBrokerRequestHeader,
@@ -102,6 +104,23 @@ class NameServers:
                 address, route.UNREGISTER_BROKER, header, timeout_ms=UNREGISTER_TIMEOUT_MS
             ).then(answered)
 
+    def ask_route(self, topic: str) -> PendingReply:
+        """The route of a topic, of the first name server that answers; or the last one's error."""
+        promise = PendingReply()
+        header = GetRouteInfoRequestHeader(topic=topic)
+        left = list(self.addresses)
+
+        def ask_next(outcome: Reply[Any] | Exception) -> None:
+            if isinstance(outcome, Exception) and left:
+                self._connections.invoke(
+                    left.pop(0), route.GET_ROUTEINFO_BY_TOPIC, header, timeout_ms=QUERY_TIMEOUT_MS
+                ).then(ask_next)
+            else:
+                promise.resolve(outcome)
+
+        ask_next(ConnectError("no name server is configured"))
+        return promise
+
     def _register_if_changed(
         self, address: str, topics: Mapping[str, TopicConfig], data_version: DataVersion
     ) -> None:
@@ -160,7 +179,7 @@ class NameServers:
             if not before:
                 log.info("registered with name server {address}", address=address)
             if outcome.body:
-                table = KVTable.decode(bytes(outcome.body)).table
+                table = KVTable.decode(outcome.body_bytes).table
                 self._on_order_topics(set(table))
             return
         self._registered[address] = False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, a queue for each level, until they are due.
 
-A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read from
-the log before its time. `tick` delivers what is due, at most MAX_BATCH a level and turn. Progress is
-the offset of each level, in delayOffset.json; after a crash what was delivered since it was written
-is delivered again, as by the original. Counterpart of ScheduleMessageService.
+A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read
+from the log before its time. `tick` delivers what is due, at most MAX_BATCH a level and turn.
+Progress is the offset of each level, in delayOffset.json; after a crash what was delivered since it
+was written is delivered again, as by the original. Counterpart of ScheduleMessageService.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, TIMER_PROPERTIES, InnerMessage
+from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, InnerMessage, packed
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
@@ -155,28 +154,12 @@ class Schedule:
 
 
 def restored(stored: MessageExt) -> InnerMessage | None:
-    """A waiting message as it was sent, but for its delay (messageTimeUp)."""
-    properties = dict(stored.properties)
-    topic = properties.pop(names.REAL_TOPIC, None)
-    queue_id = properties.pop(names.REAL_QID, None)
-    if topic is None or queue_id is None or not queue_id.isdigit():
+    """A waiting message for the queue it was sent to; None when it does not say which.
+
+    It keeps all its properties, DELAY and those of its destination too, as the original's do.
+    """
+    topic = stored.properties.get(names.REAL_TOPIC)
+    queue_id = stored.properties.get(names.REAL_QID, "")
+    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
         return None
-    for name in (names.DELAY, *TIMER_PROPERTIES):
-        properties.pop(name, None)
-    properties[names.WAIT] = "false"
-    return InnerMessage(
-        topic,
-        int(queue_id),
-        stored.body,
-        stored.born_timestamp,
-        _packed(stored.born_host),
-        _packed(stored.store_host),
-        properties,
-        stored.flag,
-        stored.sys_flag,
-        stored.reconsume_times,
-    )
-
-
-def _packed(host: Host) -> bytes:
-    return host.ip_bytes + host.port.to_bytes(4, "big")
+    return InnerMessage.of_stored(stored, topic, int(queue_id), packed(stored.store_host))

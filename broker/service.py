@@ -16,13 +16,14 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 
 from txrocketmq.broker.address import address_facing
+from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.clients import ConsumerGroup, Consumers, Producers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.long_polling import LongPolling
+from txrocketmq.broker.message_request_mode import MessageRequestModes
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.outer_api import Identity, NameServers
-from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.queue_locks import QueueLocks
 from txrocketmq.broker.schedule import DelayLevels, Schedule
 from txrocketmq.broker.stats import BrokerStats
@@ -31,8 +32,11 @@ from txrocketmq.broker.store.flush import FlushJob
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.topic_routes import TopicRoutes
+from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
@@ -44,6 +48,8 @@ from txrocketmq.remoting.transport.server import RemotingServer, log_failure
 SCHEDULE_MS = 100
 SECOND_MS = 1_000
 EXPIRE_MS = 10_000
+ROUTES_MS = 30_000
+"""How often routes of other brokers are asked for (loadBalancePollNameServerInterval)."""
 _VIP_OFFSET = 2
 _HA_OFFSET = 1
 _MIN_REGISTER_MS = 10_000
@@ -81,6 +87,8 @@ class Broker:
         self.consumers = Consumers(self._group_changed, config.channel_expired_timeout)
         self.producers = Producers(config.channel_expired_timeout)
         self.locks = QueueLocks()
+        self.modes = MessageRequestModes(JsonFile(folder / "messageRequestMode.json"))
+        self.routes = TopicRoutes(self._ask_route)
         self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, now_ms())
         self.polling = LongPolling(self.store.max_offset, self._has_tag, self._wake_soon)
         self._server = RemotingServer(self.clock, self._disconnected)
@@ -97,7 +105,7 @@ class Broker:
     def start(self) -> None:
         """Raises StoreError, JsonFileError, CannotListenError: the text says what to do."""
         config = self.config
-        for part in (self.topics, self.groups, self.offsets, self.schedule):
+        for part in (self.topics, self.groups, self.offsets, self.schedule, self.modes):
             part.load()
         recovered = self.store.load(self.clock.now_ms())
         log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
@@ -162,6 +170,7 @@ class Broker:
         )
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         every(period_ms, lambda: self.register(force=config.force_register))
+        every(ROUTES_MS, self.routes.refresh)
 
     def stop(self) -> Deferred[None]:
         """Unregisters, lets no one in, writes everything, closes the store; in this order."""
@@ -196,6 +205,13 @@ class Broker:
             self.name_servers.register(
                 self.topics.for_registration(), self.topics.data_version, force=force
             )
+
+    def _ask_route(self, topic: str) -> PendingReply:
+        if self.name_servers is not None:
+            return self.name_servers.ask_route(topic)
+        pending = PendingReply()
+        pending.resolve(ConnectError("this broker has not started"))
+        return pending
 
     def _group_changed(self, group: ConsumerGroup) -> None:
         configured = self.groups.get(group.name)

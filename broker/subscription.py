@@ -7,12 +7,14 @@ Counterpart of SubscriptionGroupManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.topic import validate_group
-from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 SYSTEM_GROUPS = (
     "TOOLS_CONSUMER",
@@ -106,9 +108,17 @@ class SubscriptionGroups:
         return group
 
     def update(self, group: SubscriptionGroupConfig) -> None:
-        """Makes or changes a group."""
-        self._groups[group.group_name] = group
-        self._changed(group.group_name)
+        """Makes or changes a group.
+
+        `attributes` of the argument are changes, "+name": value and "-name": "";
+        AttributeChangeError when one of them is not allowed.
+        """
+        name = group.group_name or ""
+        current = self._groups.get(name)
+        before = None if current is None else current.attributes
+        attributes = changed(GROUP_ATTRIBUTES, before, group.attributes)
+        self._groups[name] = replace(group, attributes=attributes)
+        self._changed(name)
 
     def delete(self, name: str) -> bool:
         """Forgets a group; False when there was none."""

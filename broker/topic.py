@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The topics of a broker: what they are allowed, how new ones come to be, topics.json.
 
-Counterpart of TopicConfigManager, TopicValidator and the attributes of TopicAttributes.
+Counterpart of TopicConfigManager and TopicValidator.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from txrocketmq.broker.attributes import TOPIC_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.message.flags import PermName, is_inherited
@@ -55,10 +56,6 @@ _READ_WRITE = PermName.READ | PermName.WRITE
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
-
-
-class TopicError(ValueError):
-    """A change of a topic that cannot be made; the text is the answer's remark."""
 
 
 def validate_topic(name: str) -> str | None:
@@ -113,8 +110,8 @@ class Topics:
         self.data_version = DataVersion(timestamp=now_ms())
         self._system = set(_SYSTEM)
         for topic in _system_topics(config):
-            self._topics[topic.topic_name] = topic
-            self._system.add(topic.topic_name)
+            self._topics[topic.topic_name or ""] = topic
+        self._system.update(self._topics)
         self.get = self._topics.get  # asked for each message
 
     def load(self) -> None:
@@ -166,7 +163,7 @@ class Topics:
     def create_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:
-        """A new topic for the first message to it, modelled on `default_topic`; None: not allowed."""
+        """A topic for the first message to it, modelled on `default_topic`; None: not allowed."""
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -177,6 +174,7 @@ class Topics:
             return None
         queues = max(0, min(queue_nums, model.write_queue_nums))
         return self._put(
+            name,
             TopicConfig(
                 topic_name=name,
                 read_queue_nums=queues,
@@ -184,7 +182,7 @@ class Topics:
                 perm=model.perm & ~PermName.INHERIT,
                 topic_filter_type=model.topic_filter_type,
                 topic_sys_flag=sys_flag,
-            )
+            ),
         )
 
     def create_in_send_back(
@@ -199,29 +197,30 @@ class Topics:
         if existing is not None:
             return existing
         return self._put(
+            name,
             TopicConfig(
                 topic_name=name,
                 read_queue_nums=queue_nums,
                 write_queue_nums=queue_nums,
                 perm=perm,
                 topic_sys_flag=sys_flag,
-            )
+            ),
         )
 
     def update(self, topic: TopicConfig) -> bool:
         """Makes or changes a topic; False when it is so already.
 
-        `attributes` of the argument are changes, "+name": value and "-name": ""; TopicError when
-        one of them is not allowed.
+        `attributes` of the argument are changes, "+name": value and "-name": "";
+        AttributeChangeError when one of them is not allowed.
         """
-        current = self._topics.get(topic.topic_name)
-        attributes = altered_attributes(
-            {} if current is None else current.attributes or {}, topic.attributes or {}
-        )
+        name = topic.topic_name or ""
+        current = self._topics.get(name)
+        before = None if current is None else current.attributes
+        attributes = changed(TOPIC_ATTRIBUTES, before, topic.attributes)
         topic = replace(topic, attributes=attributes)
         if topic == current:
             return False
-        self._put(topic)
+        self._put(name, topic)
         return True
 
     def delete(self, name: str) -> bool:
@@ -232,19 +231,23 @@ class Topics:
         return True
 
     def set_order_topics(self, names: set[str]) -> None:
-        """Marks exactly these as order topics (the name server's ORDER_TOPIC_CONFIG)."""
-        changed = False
-        for name, topic in list(self._topics.items()):
-            if topic.order != (name in names):
-                self._topics[name] = replace(topic, order=name in names)
-                changed = True
-        if changed:
+        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others stay.
+
+        4.9 takes the mark off the others, even where an administrator has set it.
+        """
+        unmarked = {
+            name: replace(topic, order=True)
+            for name in names
+            if (topic := self._topics.get(name)) is not None and not topic.order
+        }
+        if unmarked:
+            self._topics.update(unmarked)
             self.data_version = self.data_version.next(self._now_ms())
             self.save()
 
-    def _put(self, topic: TopicConfig) -> TopicConfig:
-        self._topics[topic.topic_name] = topic
-        self._changed(topic.topic_name)
+    def _put(self, name: str, topic: TopicConfig) -> TopicConfig:
+        self._topics[name] = topic
+        self._changed(name)
         return topic
 
     def _changed(self, name: str) -> None:
@@ -282,42 +285,3 @@ def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 def _topic(name: str, queues: int, perm: int = PermName.READ | PermName.WRITE) -> TopicConfig:
     return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
-
-
-_CHANGEABLE: dict[str, Callable[[str], bool]] = {
-    "message.type": lambda v: (
-        v in {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"}
-    ),
-    "reserve.time": lambda v: re.fullmatch(r"-?\d{1,18}", v) is not None and int(v) >= -1,
-}
-_FIXED: dict[str, Callable[[str], bool]] = {
-    "queue.type": lambda v: v in {"BatchCQ", "SimpleCQ"},
-    "cleanup.policy": lambda v: v in {"DELETE", "COMPACTION"},
-}
-
-
-def altered_attributes(current: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    """Attributes after changes "+name": value, "-name": ""; raises TopicError (AttributeUtil)."""
-    result = dict(current)
-    for signed, value in changes.items():
-        sign, name = signed[:1], signed[1:]
-        if sign not in {"+", "-"} or not name:
-            if current.get(signed) == value:
-                continue  # a whole configuration that was read before is written back
-            raise TopicError(f"add/alter attribute format is wrong: {signed}")
-        valid = _CHANGEABLE.get(name) or _FIXED.get(name)
-        if valid is None:
-            raise TopicError(f"unsupported key: {name}")
-        if sign == "-":
-            if name not in current:
-                raise TopicError(f"attempt to delete a nonexistent key: {name}")
-            if name in _FIXED:
-                raise TopicError(f"attempt to update an unchangeable attribute. key: {name}")
-            del result[name]
-            continue
-        if not valid(value):
-            raise TopicError(f"value is not valid: {name}={value}")
-        if name in _FIXED and current and current.get(name) != value:
-            raise TopicError(f"attempt to update an unchangeable attribute. key: {name}")
-        result[name] = value
-    return result

@@ -126,6 +126,14 @@ class Reply(Generic[R_co]):
         self.remark = remark
         self.ext_fields = ext_fields
 
+    @property
+    def body_bytes(self) -> bytes:
+        """The body in one piece."""
+        body = self.body
+        if isinstance(body, bytes):
+            return body
+        return bytes(body) if isinstance(body, (bytearray, memoryview)) else b"".join(body)
+
 
 class PendingReply:
     """An answer that comes later: resolved or failed once, by anyone; later calls are ignored.

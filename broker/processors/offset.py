@@ -15,7 +15,7 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Reply, Request
-from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
@@ -65,16 +65,11 @@ class OffsetProcessor:
         return Reply(QueryConsumerOffsetResponseHeader(offset=offset))
 
     def _first_offset(self, request: Request[QueryConsumerOffsetRequestHeader]) -> int:
-        """0 for a young queue, so that a new group misses nothing; else QUERY_NOT_FOUND."""
+        """0 for a queue that still has its first message in memory; else QUERY_NOT_FOUND (5.4)."""
         header = request.header
         if header.set_zero_if_not_found is not False:
-            low = self._store.min_offset(header.topic, header.queue_id)
-            high = self._store.max_offset(header.topic, header.queue_id)
-            # An empty queue: 4.9.7 answers 0, 5.4 not found; each client gets what it knows.
-            old_client = request.command.version < MQVersion.V5_0_0
-            if low <= 0 and (
-                old_client if high <= 0 else self._store.is_recent(header.topic, header.queue_id, 0)
-            ):
+            is_young = self._store.min_offset(header.topic, header.queue_id) <= 0
+            if is_young and self._store.is_recent(header.topic, header.queue_id, 0):
                 return 0
         raise ResponseError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first"

@@ -18,8 +18,8 @@ from txrocketmq.broker.long_polling import LongPolling, ParkedPull, TagCodes
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
-from txrocketmq.broker.subscription import SubscriptionGroupConfig, SubscriptionGroups
-from txrocketmq.broker.topic import TopicConfig, Topics
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -33,6 +33,8 @@ from txrocketmq.remoting.message.tags import (
     build_subscription_data,
 )
 from txrocketmq.remoting.protocol import pull
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."

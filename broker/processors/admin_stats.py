@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker is doing: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, and who is connected.
+
+28, 315; 203, 204, 328. A counter that was not used yet and a group of producers that is not there
+are SYSTEM_ERROR (1), a group of consumers that is not there is CONSUMER_NOT_ONLINE (206). Figures
+of thread pools and timers, which there are none of here, are shown as those of idle ones. Java:
+AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from txrocketmq.broker.clients import Client, Consumers, Producers
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.schedule import Schedule
+from txrocketmq.broker.stats import BrokerStats, Window
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.command import OWN_VERSION
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import admin
+from txrocketmq.remoting.protocol.admin import (
+    GetConsumerConnectionListRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    ViewBrokerStatsDataRequestHeader,
+)
+from txrocketmq.remoting.protocol.body.client import (
+    Connection,
+    ConsumerConnection,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+)
+from txrocketmq.remoting.protocol.body.route import KVTable
+from txrocketmq.remoting.protocol.body.stats import BrokerStatsData, BrokerStatsItem
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_IDLE = {
+    "pageCacheLockTimeMills": "0",
+    "timerReadBehind": "0",
+    "timerOffsetBehind": "0",
+    "timerCongestNum": "0",
+    "timerEnqueueTps": "0.0",
+    "timerDequeueTps": "0.0",
+    "remainTransientStoreBufferNumbs": "2147483647",
+    "sendThreadPoolQueueSize": "0",
+    "sendThreadPoolQueueCapacity": "10000",
+    "sendThreadPoolQueueHeadWaitTimeMills": "0",
+    "pullThreadPoolQueueSize": "0",
+    "pullThreadPoolQueueCapacity": "100000",
+    "pullThreadPoolQueueHeadWaitTimeMills": "0",
+    "litePullThreadPoolQueueSize": "0",
+    "litePullThreadPoolQueueCapacity": "100000",
+    "litePullThreadPoolQueueHeadWaitTimeMills": "0",
+    "queryThreadPoolQueueSize": "0",
+    "queryThreadPoolQueueCapacity": "20000",
+    "queryThreadPoolQueueHeadWaitTimeMills": "0",
+    "ackThreadPoolQueueSize": "0",
+    "ackThreadPoolQueueCapacity": "100000",
+    "ackThreadPoolQueueHeadWaitTimeMills": "0",
+    "EndTransactionQueueSize": "0",
+    "EndTransactionThreadPoolQueueCapacity": "100000",
+}
+"""What tools look for, of parts of the original that do not exist here."""
+
+
+class AdminStatsProcessor:
+    """Shows figures and connections."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        consumers: Consumers,
+        producers: Producers,
+        store: MessageStore,
+        schedule: Schedule,
+        stats: BrokerStats,
+    ) -> None:
+        self._config = config
+        self._consumers = consumers
+        self._producers = producers
+        self._store = store
+        self._schedule = schedule
+        self._stats = stats
+
+    # ---------------------------------------------------------------- figures
+
+    @serves(admin.GET_BROKER_RUNTIME_INFO)
+    def runtime_info(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """Some eighty figures, all as texts."""
+        return Reply(body=KVTable(table=self._runtime_info(request.now_ms)).encode())
+
+    def _runtime_info(self, now_ms: int) -> dict[str, str]:
+        store, stats = self._store, self._stats
+        unflushed = max(store.flush.appended_offset - store.flush.flushed_offset, 0)
+        put_now, get_now = stats.totals_now()
+        return {
+            **store.runtime_info(now_ms),
+            **{
+                f"scheduleMessageOffset_{level}": f"{offset},{top}"
+                for level, (offset, top) in self._schedule.progress().items()
+            },
+            **_IDLE,
+            "brokerActive": "true",
+            "brokerVersion": str(OWN_VERSION),
+            "brokerVersionDesc": MQVersion(OWN_VERSION).name,
+            "msgPutTotalYesterdayMorning": str(stats.put_mornings[0]),
+            "msgPutTotalTodayMorning": str(stats.put_mornings[1]),
+            "msgPutTotalTodayNow": str(put_now),
+            "msgGetTotalYesterdayMorning": str(stats.get_mornings[0]),
+            "msgGetTotalTodayMorning": str(stats.get_mornings[1]),
+            "msgGetTotalTodayNow": str(get_now),
+            "dispatchBehindBytes": str(store.dispatch_behind_bytes),
+            "earliestMessageTimeStamp": str(store.earliest_message_ms),
+            "startAcceptSendRequestTimeStamp": str(
+                self._config.start_accept_send_request_time_stamp
+            ),
+            "remainHowManyDataToFlush": readable_bytes(unflushed),
+            "commitLogDirCapacity": _capacity(store.config.store_path_root_dir),
+        }
+
+    @serves(admin.VIEW_BROKER_STATS_DATA)
+    def stats_data(self, request: Request[ViewBrokerStatsDataRequestHeader]) -> Reply[NoHeader]:
+        """One counter, over the last minute, hour and day."""
+        header = request.header
+        item = self._stats.item(header.stats_name, header.stats_key)
+        if item is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"The stats <{header.stats_name}> <{header.stats_key}> not exist",
+            )
+        return Reply(
+            body=BrokerStatsData(
+                stats_minute=_window(item.minute),
+                stats_hour=_window(item.hour),
+                stats_day=_window(item.day),
+            ).encode()
+        )
+
+    # ------------------------------------------------------------ connections
+
+    @serves(admin.GET_CONSUMER_CONNECTION_LIST)
+    def consumers(
+        self, request: Request[GetConsumerConnectionListRequestHeader]
+    ) -> Reply[NoHeader]:
+        """The members of a group of consumers, and what they want."""
+        name = request.header.consumer_group
+        group = self._consumers.group(name)
+        if group is None:
+            raise ResponseError(
+                ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online"
+            )
+        return Reply(
+            body=ConsumerConnection(
+                connection_set=_connections(group.members.values()),
+                subscription_table=dict(group.subscriptions),
+                consume_type=group.consume_type,
+                message_model=group.message_model,
+                consume_from_where=group.consume_from_where,
+            ).encode()
+        )
+
+    @serves(admin.GET_PRODUCER_CONNECTION_LIST)
+    def producers(
+        self, request: Request[GetProducerConnectionListRequestHeader]
+    ) -> Reply[NoHeader]:
+        """The members of a group of producers."""
+        name = request.header.producer_group
+        members = self._producers.members(name)
+        if not members:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
+        return Reply(body=ProducerConnection(connection_set=_connections(members)).encode())
+
+    @serves(admin.GET_ALL_PRODUCER_INFO)
+    def all_producers(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """All groups of producers."""
+        table = {
+            group: [
+                ProducerInfo(
+                    client_id=each.client_id,
+                    remote_ip=f"/{each.peer.remote_address}",  # as Java prints an address
+                    language=each.language,
+                    version=each.version,
+                    last_update_timestamp=each.last_seen_ms,
+                )
+                for each in members
+            ]
+            for group, members in self._producers.groups().items()
+        }
+        return Reply(body=ProducerTableInfo(data=table).encode())
+
+
+def _connections(members: Iterable[Client]) -> list[Connection]:
+    return [
+        Connection(
+            client_id=each.client_id,
+            client_addr=each.peer.remote_address,
+            language=each.language,
+            version=each.version,
+        )
+        for each in members
+    ]
+
+
+def _window(window: Window) -> BrokerStatsItem:
+    snapshot = window.snapshot()
+    return BrokerStatsItem(sum=snapshot.sum, tps=snapshot.tps, avgpt=snapshot.avgpt)
+
+
+def _capacity(directory: str) -> str:
+    if not Path(directory).is_dir():
+        return ""
+    disk = shutil.disk_usage(directory)
+    return f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(disk.free)}."
+
+
+def readable_bytes(count: int) -> str:
+    """A size as people read it: "0 B", "1.5 KiB" (MixAll.humanReadableByteCount)."""
+    power = min((max(count, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{count / 1024**power:.1f} {_UNITS[power]}" if power else f"{count} B"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, QUERY_CONSUME_QUEUE: messages found by key, id or queue
+offset.
+
+A key that finds nothing is QUERY_NOT_FOUND (22), an offset of the log at which no message begins
+and a queue that does not exist are SYSTEM_ERROR (1). The index knows hashes only: callers look at
+the keys themselves. Not done: `lastKey`, with which 5.4 pages through an index in RocksDB. Java:
+QueryMessageProcessor, AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.broker.clients import Consumers
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import query
+from txrocketmq.remoting.protocol.body.query import ConsumeQueueData, QueryConsumeQueueResponseBody
+from txrocketmq.remoting.protocol.query import (
+    QueryConsumeQueueRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
+    ViewMessageRequestHeader,
+)
+
+UNIQUE = "U"
+KEY = "K"
+MAX_UNITS = 10_000
+"""Queue units in one answer, whatever the caller wants."""
+
+
+class QueryMessageProcessor:
+    """Finds messages."""
+
+    def __init__(self, store: MessageStore, consumers: Consumers) -> None:
+        self._store = store
+        self._consumers = consumers
+
+    @serves(query.QUERY_MESSAGE)
+    def by_key(
+        self, request: Request[QueryMessageRequestHeader]
+    ) -> Reply[QueryMessageResponseHeader]:
+        """Messages whose key or unique key has the hash of the one asked for."""
+        header = request.header
+        max_num, index_type = header.max_num, header.index_type or KEY
+        if header.unique_key_query:
+            max_num, index_type = self._store.config.default_query_max_num, UNIQUE
+        found = self._store.query(
+            header.topic,
+            header.key,
+            max_num,
+            header.begin_timestamp,
+            header.end_timestamp,
+            index_type,
+        )
+        answer = QueryMessageResponseHeader(
+            index_last_update_timestamp=found.last_update_timestamp_ms,
+            index_last_update_phyoffset=found.last_update_offset,
+        )
+        if not found.buffers:
+            raise ResponseError(
+                ResponseCode.QUERY_NOT_FOUND,
+                "can not find message, maybe time range not correct",
+                answer,
+            )
+        return Reply(answer, found.buffers)
+
+    @serves(query.VIEW_MESSAGE_BY_ID)
+    def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader]:
+        """The message at an offset of the log, which its offset id holds."""
+        offset = request.header.offset
+        record = self._store.message_at(offset)
+        if record is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
+            )
+        return Reply(body=record)
+
+    @serves(query.QUERY_CONSUME_QUEUE)
+    def queue_units(self, request: Request[QueryConsumeQueueRequestHeader]) -> Reply[NoHeader]:
+        """Units of a queue as they lie there."""
+        header = request.header
+        topic = header.topic or ""
+        if header.queue_id not in self._store.queue_ids(topic):
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!"
+            )
+        low = self._store.min_offset(topic, header.queue_id)
+        high = self._store.max_offset(topic, header.queue_id)
+        if not low <= header.index < high:
+            return Reply(remark=f"Index {header.index} of {header.queue_id}@{topic} is not exist!")
+        count = max(min(header.count, MAX_UNITS), 0)
+        units = [
+            ConsumeQueueData(physic_offset=at, physic_size=size, tags_code=code)
+            for at, size, code in self._store.queue_units(
+                topic, header.queue_id, header.index, count
+            )
+        ]
+        subscription = filter_data = None
+        if header.consumer_group is not None:
+            group = self._consumers.group(header.consumer_group)
+            subscription = group.subscriptions.get(topic) if group is not None else None
+            # "null" is fastjson's text of the filter that a tag expression does not have
+            filter_data = (
+                "null"
+                if subscription is not None
+                else f"{header.consumer_group}@{topic} is not online!"
+            )
+        return Reply(
+            body=QueryConsumeQueueResponseBody(
+                subscription_data=subscription,
+                filter_data=filter_data,
+                queue_data=units,
+                max_queue_index=high,
+                min_queue_index=low,
+            ).encode()
+        )

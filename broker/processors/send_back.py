@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONSUMER_SEND_MSG_BACK: a message that could not be consumed, to be tried again later.
+
+A copy goes to %RETRY%group, over the schedule topic; with a negative delay level, or when it was
+tried often enough, to %DLQ%group at once. Level 0 lets the broker choose: 3 and more with each try.
+A group without retry queues is answered success, and nothing is done. Codes: 0; 1 when the message
+is not found or cannot be put; 16, 26. Java: AbstractSendMessageProcessor.consumerSendMsgBack.
+"""
+
+from __future__ import annotations
+
+import random
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.inner_message import InnerMessage
+from txrocketmq.broker.schedule import DelayLevels
+from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.store.message_store import MessageStore, PutStatus
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import DLQ_PREFIX, RETRY_PREFIX, Topics
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import TopicSysFlag, is_writable
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader
+
+FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+DLQ_QUEUES = 1
+_FIRST_LEVEL = 3
+
+
+class SendBackProcessor:
+    """Takes messages back; `store_host` is the broker's advertised address, as in records."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        groups: SubscriptionGroups,
+        delay_levels: DelayLevels,
+        store: MessageStore,
+        stats: BrokerStats,
+        store_host: bytes,
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+        self._delay_levels = delay_levels
+        self._store = store
+        self._stats = stats
+        self._store_host = store_host
+
+    @serves(send.CONSUMER_SEND_MSG_BACK)
+    def send_back(self, request: Request[ConsumerSendMsgBackRequestHeader]) -> Reply[NoHeader]:
+        """Puts a copy of a message where its group gets it again, or where it ends."""
+        header = request.header
+        group = self._group(header.group)
+        if group.retry_queue_nums <= 0:
+            return Reply()
+        retry_topic = RETRY_PREFIX + header.group
+        self._make_topic(
+            retry_topic,
+            group.retry_queue_nums,
+            sys_flag=TopicSysFlag.UNIT_SUB if header.unit_mode else 0,
+        )
+        stored = self._stored(header.offset)
+        origin = stored.properties.get(names.RETRY_TOPIC, stored.topic)
+        message = self._copy(stored, origin)
+        if header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group):
+            message.topic = DLQ_PREFIX + header.group
+            self._make_topic(message.topic, DLQ_QUEUES)
+            message.properties[names.DELAY] = "0"
+        else:
+            message.topic = retry_topic
+            message.queue_id = random.randrange(group.retry_queue_nums)
+            level = self._delay_levels.clamp(
+                header.delay_level or _FIRST_LEVEL + stored.reconsume_times
+            )
+            message.delay(level, self._delay_levels.deliver_ms(level, request.now_ms))
+        (appended,) = self._store.put([message.to_put()], request.now_ms)
+        if appended.status is not PutStatus.PUT_OK:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, appended.status.name)
+        self._stats.sent_back(header.group, origin)
+        return Reply()
+
+    def _group(self, name: str) -> SubscriptionGroupConfig:
+        group = self._groups.find(name)
+        if group is None:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group not exist, {name} {FAQ}",
+            )
+        if not is_writable(self._config.broker_permission):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._config.broker_ip1}] sending message is forbidden",
+            )
+        return group
+
+    def _make_topic(self, name: str, queues: int, sys_flag: int = 0) -> None:
+        topic = self._topics.create_in_send_back(name, queues, sys_flag=sys_flag)
+        if topic is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+        if not is_writable(topic.perm):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"
+            )
+
+    def _stored(self, offset: int) -> MessageExt:
+        record = self._store.message_at(offset)
+        try:
+            if record is not None:
+                return decode_message(record, decompress_body=False)[0]
+        except MessageDecodeError:
+            pass
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+
+    def _copy(self, stored: MessageExt, origin: str) -> InnerMessage:
+        message = InnerMessage.of_stored(stored, stored.topic, 0, self._store_host)
+        message.reconsume_times += 1
+        properties = message.properties
+        properties[names.RETRY_TOPIC] = origin
+        properties[names.WAIT] = "false"
+        if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
+            properties[names.ORIGIN_MESSAGE_ID] = stored.offset_msg_id
+        return message
+
+    @staticmethod
+    def _limit(
+        request: Request[ConsumerSendMsgBackRequestHeader], group: SubscriptionGroupConfig
+    ) -> int:
+        """How often a message may be tried: as the consumer says, or as the group is configured."""
+        wanted = request.header.max_reconsume_times
+        if wanted is not None and request.command.version >= MQVersion.V3_4_9:
+            return wanted
+        return group.retry_max_times

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of topics in the whole cluster, as name servers tell them: a broker that shares queues out
+must know those of the other brokers too.
+
+A topic is asked for when it is first wanted, and then with each `refresh`. Counterpart of
+TopicRouteInfoManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.message.flags import is_readable
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+
+MAX_TOPICS = 10_000
+"""Topics that are remembered; what is beyond is asked for each time."""
+
+Queues = list[MessageQueue]
+
+
+class TopicRoutes:
+    """Readable queues by topic; `ask` asks a name server for a topic's route."""
+
+    def __init__(self, ask: Callable[[str], PendingReply]) -> None:
+        self._ask = ask
+        self._queues: dict[str, Queues] = {}
+
+    def find(self, topic: str, then: Callable[[Queues | None], None]) -> None:
+        """Gives the queues in order, now or when a name server answers; None: there are none."""
+        known = self._queues.get(topic)
+        if known:
+            then(known)
+            return
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            self._take(topic, outcome)
+            then(self._queues.get(topic))
+
+        self._ask(topic).then(answered)
+
+    def refresh(self) -> None:
+        """Asks for everything again; what fails stays as it was."""
+        for topic in list(self._queues):
+            self._ask(topic).then(partial(self._take, topic))
+
+    def _take(self, topic: str, outcome: Reply[Any] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            return
+        if outcome.code == ResponseCode.TOPIC_NOT_EXIST:
+            self._queues.pop(topic, None)
+        if outcome.code != ResponseCode.SUCCESS:
+            return
+        try:
+            route = TopicRouteData.decode(outcome.body_bytes)
+        except HeaderError:
+            return
+        if topic in self._queues or len(self._queues) < MAX_TOPICS:
+            self._queues[topic] = readable_queues(topic, route)
+
+
+def readable_queues(topic: str, route: TopicRouteData) -> Queues:
+    """All queues that consumers may read, in order (topicRouteData2TopicSubscribeInfo)."""
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        if is_readable(data.perm)
+        for queue_id in range(data.read_queue_nums)
+    )

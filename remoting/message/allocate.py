@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who of a group consumes which queues: one function for each strategy.
+
+Clients rebalance with them on their own, and brokers for clients that ask (QUERY_ASSIGNMENT). All
+members must come to the same result, so queues and client ids are sorted first, as the original
+sorts them, and every function is exactly its counterpart.
+
+Java: client.consumer.rebalance.AllocateMessageQueue*, common.consistenthash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from txrocketmq.remoting.message.message import MessageQueue
+
+VIRTUAL_NODES: Final = 10
+"""Places of each client on the ring of `consistent_hash`."""
+
+Strategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+"""Takes a client id, all queues and all client ids, both sorted; gives that client's queues."""
+
+
+def averagely(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """One stretch of queues each; the first clients have one more if it does not come out even."""
+    if client_id not in client_ids:
+        return []
+    index = client_ids.index(client_id)
+    size, rest = divmod(len(queues), len(client_ids))
+    start = index * size + min(index, rest)
+    return list(queues[start : start + size + (index < rest)])
+
+
+def averagely_by_circle(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """Queues are dealt out in turn, like cards."""
+    if client_id not in client_ids:
+        return []
+    return list(queues[client_ids.index(client_id) :: len(client_ids)])
+
+
+def consistent_hash(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """The client next on a ring of hashes: few queues move when clients come and go."""
+    if client_id not in client_ids:
+        return []
+    ring: dict[int, str] = {}
+    for each in client_ids:
+        for node in range(VIRTUAL_NODES):
+            ring[_ring_hash(f"{each}-{node}")] = each
+    places = sorted(ring)
+
+    def owner(queue: MessageQueue) -> str:
+        at = bisect_left(places, _ring_hash(str(queue)))
+        return ring[places[at if at < len(places) else 0]]
+
+    return [queue for queue in queues if owner(queue) == client_id]
+
+
+def _ring_hash(text: str) -> int:
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+def machine_room(rooms: Collection[str]) -> Strategy:
+    """Only queues of brokers whose name starts with "room@", for one of these rooms.
+
+    What does not come out even goes one by one from the end of the queues.
+    """
+
+    def allocate(
+        client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client_id not in client_ids:
+            return []
+        near = [queue for queue in queues if _room(queue.broker_name) in rooms]
+        index = client_ids.index(client_id)
+        size, rest = divmod(len(near), len(client_ids))
+        own = near[size * index : size * (index + 1)]
+        return [*own, near[index + size * len(client_ids)]] if index < rest else own
+
+    return allocate
+
+
+def _room(broker_name: str) -> str | None:
+    room, *more = broker_name.rstrip("@").split("@")
+    return room if len(more) == 1 else None
+
+
+STRATEGIES: Final[Mapping[str, Strategy]] = {
+    "AVG": averagely,
+    "AVG_BY_CIRCLE": averagely_by_circle,
+    "CONSISTENT_HASH": consistent_hash,
+}
+"""Those that need no settings, by the names they have on the wire."""

@@ -72,6 +72,11 @@ class InnerMessage:
         except ValueError:
             return 0
 
+    @property
+    def real_queue_id(self) -> int:
+        """The queue it was sent to, also while it waits in the schedule topic."""
+        return self.queue_id if self.deliver_ms is None else int(self.properties[names.REAL_QID])
+
     def delay(self, level: int, deliver_ms: int) -> None:
         """Sends it to the schedule topic, to be delivered to where it was to go.
 

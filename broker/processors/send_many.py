@@ -49,7 +49,7 @@ _OPAQUE = 1_234_567_890
 _USUAL = re.compile(
     "(?:KEYS\x01([^\x01\x02]+)\x02)?"
     "UNIQ_KEY\x01([0-9A-Za-z]+)\x02"
-    "WAIT\x01(?:true|false)\x02?"
+    "WAIT\x01true\x02?"
     "(?:TAGS\x01([^\x01\x02]+)\x02?)?"
 )
 """Properties without any of the user's own, in the order in which Java's HashMap has them."""
@@ -70,6 +70,9 @@ _NAMES = itemgetter(
 
 _PREFIX = struct.Struct(">II")
 _IPV4_HOST_BYTES = 8
+
+_Stored = tuple[int, int, int, int, str, int]
+"""Physical offset, size, queue id, queue offset, unique key, opaque."""
 
 _new = tuple.__new__
 
@@ -99,6 +102,8 @@ class SendManyProcessor:
         for mark, form in ((b"@0", b"%016X"), (b"@1", b"%d"), (b"@2", b"%d"), (b"@3", b"%b")):
             text = text.replace(mark, form)
         self._answer = text
+        timeout = b'"code":%d,' % ResponseCode.FLUSH_DISK_TIMEOUT
+        self._timeout_answer = text.replace(b'"code":0,', timeout)
 
     @serves_many(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
     def send(
@@ -107,8 +112,7 @@ class SendManyProcessor:
         """Puts what is plain; gives the answers, and the commands that are not plain."""
         plain = self._plain
         if (
-            plain.store.sync_flush
-            or now_ms < plain.config.start_accept_send_request_time_stamp
+            now_ms < plain.config.start_accept_send_request_time_stamp
             or len(peer.remote_host) + len(plain.store_host) != 2 * _IPV4_HOST_BYTES
         ):
             return [], commands
@@ -120,7 +124,20 @@ class SendManyProcessor:
         self._sort(commands, peer.remote_host, messages, taken, rest)
         if not messages:
             return [], rest
-        return self._put(messages, taken, rest, now_ms), rest
+        stored = self._put(messages, taken, rest, now_ms)
+        if not plain.store.sync_flush:
+            return _frames(self._answer, stored), rest
+        if stored:
+            # Group commit: one fsync answers all.
+            end_offset = max(each[0] + each[1] for each in stored)
+            plain.store.when_durable(
+                end_offset,
+                now_ms,
+                lambda durable: peer.write(
+                    _frames(self._answer if durable else self._timeout_answer, stored)
+                ),
+            )
+        return [], rest
 
     def _learn_topics(self) -> None:
         """Number of queues of each topic that plain sends may go to."""
@@ -200,15 +217,16 @@ class SendManyProcessor:
         commands: list[RemotingCommand],
         rest: list[RemotingCommand],
         now_ms: int,
-    ) -> list[Buffer]:
-        out: list[bytes] = []
+    ) -> list[_Stored]:
+        """What was stored and wants an answer; the commands of what was not go to `rest`."""
+        stored: list[_Stored] = []
         counts: dict[str, list[int]] = {}
-        template, pack, ok = self._answer, _PREFIX.pack, PutStatus.PUT_OK
+        ok = PutStatus.PUT_OK
         results = self._plain.store.put(messages, now_ms)
         for command, message, done in zip(commands, messages, results, strict=True):
             status, physical_offset, size, queue_offset, _ = done
             if status is not ok:
-                rest.append(command)  # not stored: the plain way says why
+                rest.append(command)  # the plain way says why
                 continue
             counted = counts.get(message[0])
             if counted is None:
@@ -217,17 +235,22 @@ class SendManyProcessor:
                 counted[0] += 1
                 counted[1] += size
             if not command.flag & ONEWAY_FLAG:
-                text = template % (
-                    physical_offset,
-                    message[1],
-                    queue_offset,
-                    message[8].encode(),  # type: ignore[union-attr]
-                    command.opaque,
+                stored.append(
+                    (physical_offset, size, message[1], queue_offset, message[8], command.opaque)
                 )
-                out.append(pack(len(text) + 4, len(text)) + text)
         for topic, (count, size) in counts.items():
             self._plain.stats.put(topic, count, size)
-        return [b"".join(out)] if out else []
+        return stored
+
+
+def _frames(template: bytes, stored: list[_Stored]) -> list[Buffer]:
+    """The answers, ready to be written."""
+    pack = _PREFIX.pack
+    out: list[bytes] = []
+    for physical_offset, _, queue_id, queue_offset, uniq_key, opaque in stored:
+        text = template % (physical_offset, queue_id, queue_offset, uniq_key.encode(), opaque)
+        out.append(pack(len(text) + 4, len(text)) + text)
+    return [b"".join(out)] if out else []
 
 
 def _indexed(text: str) -> tuple[str | None, str | None, str | None]:
@@ -240,6 +263,7 @@ def _indexed(text: str) -> tuple[str | None, str | None, str | None]:
         uniq_key is None
         or not (uniq_key.isascii() and uniq_key.isalnum())
         or not SPECIAL.isdisjoint(properties)
+        or properties.get("WAIT", "true") != "true"
         or "" in properties
         or "" in properties.values()
     ):

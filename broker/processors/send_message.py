@@ -316,7 +316,7 @@ class SendMessageProcessor:
         ids = ",".join(message_id(self.store_host, one.physical_offset) for one in appended)
         header = SendMessageResponseHeader(
             msg_id=ids,
-            queue_id=messages[0].queue_id,
+            queue_id=messages[0].real_queue_id,
             queue_offset=first.queue_offset,
             transaction_id=transaction_id,
         )

@@ -38,7 +38,9 @@ check: environment ## format, lint, types, import layers, tidy tests
 	@echo "check: tidy";    $(BIN)/pytest tests/tidy
 
 docs: environment ## writes the generated pages and tables anew
-	@for script in docs/generate_*.py; do echo "docs: $$script"; $(BIN)/python $$script || exit; done
+	@for script in docs/generate_*.py; do \
+		echo "docs: $$script"; $(BIN)/python -m docs.$$(basename $$script .py) || exit; \
+	done
 
 dist: environment ## source archive and wheel, in dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist .

@@ -85,6 +85,20 @@ def test_links_of_the_pages_resolve(
     assert not broken, listed(broken)
 
 
+def test_modules_that_pages_name_exist(
+    root: Path, repository_files: list[Path], listed: Callable[[list[str]], str]
+) -> None:
+    """A path in backticks, as in `broker/topic.py`, is a file or folder of the repository."""
+    pages = [path for path in repository_files if path.suffix == ".md"]
+    gone = [
+        f"{page.relative_to(root)}: {name}"
+        for page in pages
+        for name in re.findall(r"`([a-z_]+/[\w/.]+(?:\.py|/))`", page.read_text("utf-8"))
+        if not (root / name).exists() and name != "store/"
+    ]
+    assert not gone, listed(gone)
+
+
 def test_scripts_are_executable(root: Path) -> None:
     for name in (".ci/run", "scripts/environment"):
         assert (root / name).stat().st_mode & 0o111, f"{name} is not executable"

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the table of request codes in docs/compatibility.md; `make docs` runs it.
+
+What is served comes from the registries of a name server and a broker, as they are built to run.
+Who serves a code in the original is written down here, from the processors of both versions.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from docs.sections import replaced
+from txrocketmq.broker.all_processors import all_processors
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.service import Broker
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.service import NameServer
+from txrocketmq.remoting import protocol
+from txrocketmq.remoting.call import CALLS, Call
+from txrocketmq.remoting.dispatch import Registry
+
+PAGE = Path(__file__).with_name("compatibility.md")
+ROOT = PAGE.parent.parent
+NOBODY = "-"
+NAME_SERVER, BROKER, CLIENT = "name server", "broker", "client"
+
+
+def _numbers(text: str) -> frozenset[int]:
+    codes: set[int] = set()
+    for word in text.split():
+        first, _, last = word.partition("-")
+        codes.update(range(int(first), int(last or first) + 1))
+    return frozenset(codes)
+
+
+_NAME_SERVER_4 = _numbers("100-106 205 206 216 219 224 304 311-313 318 319 322 327")
+_BROKER_BOTH = _numbers(
+    "10-12 14 15 17 21 25 26 28-38 41-43 45 46 200-204 207 208 215 222 223 300 303 305-310 "
+    "314-317 320 321 323-325 328 329"
+)
+_CLIENT = _numbers("39 40 220 221 307 309 326")
+ORIGINAL: dict[str, dict[str, frozenset[int]]] = {
+    "4.9.7": {
+        NAME_SERVER: _NAME_SERVER_4,
+        BROKER: _BROKER_BOTH | _numbers("50-54"),
+        CLIENT: _CLIENT,
+    },
+    "5.4.0": {
+        NAME_SERVER: _NAME_SERVER_4 | _numbers("217 901 904"),
+        BROKER: _BROKER_BOTH
+        | _numbers(
+            "18 60 61 225 343 345 351-355 361 370 400-402 513 905-908 1007 1008 2001-2004 "
+            "3001-3010 5001 200050-200056 200151"
+        ),
+        CLIENT: _CLIENT,
+        "controller": _numbers("1001-1006 1009-1018"),
+        "container": _numbers("902 903"),
+    },
+}
+"""Who serves which codes in the original: registerProcessor, the processors' switches."""
+
+RECEIVERS = {
+    40: "the broker tells consumers",
+    220: "the broker tells consumers",
+    221: "the broker asks consumers",
+    905: "the name server tells brokers",
+}
+"""Codes that the other side serves; here they are "yes" when our servers send them."""
+
+PARTLY: dict[int, str] = {
+    10: "no half messages (transactions), no timer messages",
+    310: "no half messages (transactions), no timer messages",
+    46: "expressions of type SQL92 are refused",
+    11: "tags, not SQL92",
+    361: "tags, not SQL92",
+}
+"""Codes that are served with something missing, and what."""
+
+_MISSING_BY_FAMILY: tuple[tuple[ModuleType, str], ...] = (
+    (protocol.pop, "POP"),
+    (protocol.transaction, "transactions"),
+    (protocol.auth, "ACL"),
+    (protocol.ha, "replication"),
+)
+_MISSING: dict[int, str] = {
+    **dict.fromkeys((43, 45, 402), "replication: what slaves ask"),
+    **dict.fromkeys((60, 61, 370, 5001), "timer messages"),
+    **dict.fromkeys((324, 325, 326), "request-reply"),
+    **dict.fromkeys((354, 355), "RocksDB"),
+    **dict.fromkeys((2001, 2002, 2003, 2004), "cold data"),
+    **dict.fromkeys((200056,), "POP on RocksDB"),
+    **dict.fromkeys((52, 54), "ACL"),
+    **dict.fromkeys((513,), "static topics"),
+    **dict.fromkeys((902, 903), "broker container"),
+    **dict.fromkeys(_numbers("1001-1006 1009-1018"), "controller"),
+}
+
+
+def served() -> dict[int, str]:
+    """Codes to who serves them here."""
+    with tempfile.TemporaryDirectory() as folder:
+        broker = Broker(BrokerConfig(), StoreConfig(store_path_root_dir=folder))
+        name_server = NameServer(NamesrvConfig(kv_config_path=f"{folder}/kv.json"))
+        found = dict.fromkeys(Registry(*all_processors(broker)).bindings, BROKER)
+        bindings = name_server._registry().bindings  # noqa: SLF001 - start() would listen
+        found |= dict.fromkeys(bindings, NAME_SERVER)
+    return found
+
+
+def sent() -> set[str]:
+    """Names of calls that the servers' sources name, served or sent."""
+    sources = [p for part in ("broker", "namesrv") for p in (ROOT / part).rglob("*.py")]
+    return {
+        word for path in sources for word in re.findall(r"\b[A-Z_]{6,}\b", path.read_text("utf-8"))
+    }
+
+
+def _families() -> dict[int, ModuleType]:
+    modules = [value for value in vars(protocol).values() if isinstance(value, ModuleType)]
+    return {
+        value.code: module
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Call)
+    }
+
+
+def _in_original(code: int, version: str) -> str:
+    names = [name for name, codes in ORIGINAL[version].items() if code in codes]
+    return ", ".join(names) or NOBODY
+
+
+def status(code: int, ours: dict[int, str], families: dict[int, ModuleType]) -> tuple[str, str]:
+    """Whether a code is served, "yes", "partly", "no" or "-", and a remark."""
+    if code in RECEIVERS and CALLS[code].name in sent():
+        return "yes", RECEIVERS[code]
+    if code in ours:
+        return ("partly", PARTLY[code]) if code in PARTLY else ("yes", ours[code])
+    if all(_in_original(code, version) == NOBODY for version in ORIGINAL):
+        return NOBODY, "declared, and served by neither version"
+    for module, missing in _MISSING_BY_FAMILY:
+        if families[code] is module:
+            return "no", _MISSING.get(code, missing)
+    return "no", _MISSING.get(code, "")
+
+
+def table() -> Iterator[str]:
+    """The lines of the table, after one that counts."""
+    ours, families = served(), _families()
+    rows = []
+    counted: Counter[str] = Counter()
+    for code, call in sorted(CALLS.items()):
+        state, remark = status(code, ours, families)
+        counted[state] += 1
+        originals = " | ".join(_in_original(code, version) for version in ORIGINAL)
+        rows.append(f"| {code} | {call.name} | {originals} | {state} | {remark} |")
+    yield (
+        f"{len(CALLS)} codes are declared: {counted['yes']} yes, {counted['partly']} partly, "
+        f"{counted['no']} no; {counted[NOBODY]} are served by nobody."
+    )
+    yield ""
+    yield "| code | name | in 4.9.7 | in 5.4.0 | here | |"
+    yield "|---|---|---|---|---|---|"
+    yield from rows
+
+
+def pages() -> dict[Path, str]:
+    """Each page's path and what it has to be."""
+    return {PAGE: replaced(PAGE.read_text("utf-8"), "request codes", table())}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")

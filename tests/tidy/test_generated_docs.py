@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages that docs/generate_*.py write are what they would write now."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GENERATORS = sorted(path.stem for path in (ROOT / "docs").glob("generate_*.py"))
+
+
+def _generator(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module(f"docs.{name}")
+
+
+def test_there_are_generators() -> None:
+    assert {"generate_config", "generate_file_map", "generate_request_codes"} <= set(GENERATORS)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_pages_are_current(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: dict[Path, str] = _generator(name, monkeypatch).pages()
+    assert pages, "it writes no page"
+    for path, text in pages.items():
+        assert path.exists(), f"{path.name} is not there; run: make docs"
+        assert path.read_text("utf-8") == text, f"{path.name} is out of date; run: make docs"
+
+
+def test_every_served_code_is_one_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page says of the original covers all that is served here."""
+    codes = _generator("generate_request_codes", monkeypatch)
+    known = frozenset().union(*(c for who in codes.ORIGINAL.values() for c in who.values()))
+    assert set(codes.served()) <= known
+    assert set(codes.PARTLY) <= set(codes.served())

@@ -15,7 +15,6 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 
-from txrocketmq.broker.address import address_facing
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.clients import ConsumerGroup, Consumers, Producers
 from txrocketmq.broker.config import BrokerConfig
@@ -40,6 +39,7 @@ from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
+from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
@@ -91,8 +91,8 @@ class Broker:
         self.routes = TopicRoutes(self._ask_route)
         self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, now_ms())
         self.polling = LongPolling(self.store.max_offset, self._has_tag, self._wake_soon)
-        self._server = RemotingServer(self.clock, self._disconnected)
-        self._connections = Connections(self.clock)
+        self._server = RemotingServer(self.clock.steady, self._disconnected)
+        self._connections = Connections(self.clock.steady)
         self.name_servers: NameServers | None = None
         self.address = ""
         self.store_host = b""

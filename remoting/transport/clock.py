@@ -59,6 +59,11 @@ class Clock:
         self._repeating: list[Repeating] = []
         self._simulated = isinstance(self.reactor, TestClock)
 
+    @property
+    def steady(self) -> Clock:
+        """The clock of connections; a test that hurries delays does not hurry this one."""
+        return self
+
     def now_ms(self) -> int:
         """Milliseconds since the epoch, or since the start of a test clock."""
         if self._simulated:
@@ -69,6 +74,12 @@ class Clock:
         """Calls once after a delay; the result cancels."""
         delayed: IDelayedCall = self.reactor.callLater(delay_ms / 1000, call, *args)
         return delayed
+
+    def pause(self, delay_ms: float) -> Deferred[None]:
+        """Fires after a delay: for coroutines; cancelling it ends the wait."""
+        done: Deferred[None] = Deferred(lambda _: delayed.cancel())
+        delayed = self.later(delay_ms, done.callback, None)
+        return done
 
     def every(
         self, period_ms: int, call: Callable[[], object], *, first_ms: int | None = None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which address of this machine clients are told, unless brokerIP1 says.
+"""Which address of this machine others are told, unless the configuration says.
 
 The one that faces the name server: loopback for a name server on this machine, that of the network
 for one elsewhere. The original takes its first address that is not loopback, which clients on a
-laptop often cannot reach.
+laptop often cannot reach. Brokers tell theirs to clients, clients have theirs in their ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LOOPBACK = "127.0.0.1"
 
 def address_facing(namesrv_addr: str) -> str:
     """Our address on the way to the first name server; loopback without one. Sends nothing."""
-    first = namesrv_addr.split(";")[0].strip()
+    first = namesrv_addr.partition(";")[0].strip()
     host, _, port = first.rpartition(":")
     if not host or not port.isdigit():
         return LOOPBACK

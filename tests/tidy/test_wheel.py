@@ -32,7 +32,8 @@ def _run(command: Sequence[str | Path], folder: Path) -> str:
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    if done.returncode != 0:
+        pytest.fail(f"{command[0]} ends with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -140,6 +140,7 @@ HEAD = struct.pack(">hbhii", 1, 0, 0, 0, 0)
     "rest",
     [
         struct.pack(">i", -1) + bytes(8),
+        struct.pack(">i", -8) + bytes(8),
         struct.pack(">i", 9) + bytes(8),
         struct.pack(">ii", 0, -1) + bytes(8),
         struct.pack(">ii", 0, 9) + bytes(8),

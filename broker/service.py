@@ -16,8 +16,9 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.clients import ConsumerGroup, Consumers, Producers
+from txrocketmq.broker.clients import Consumers, Producers
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.group_changes import DELAYED_MS, GroupChanges
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.message_request_mode import MessageRequestModes
@@ -37,8 +38,6 @@ from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.ids import UniqueKeys
-from txrocketmq.remoting.protocol import heartbeat as calls
-from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
@@ -84,7 +83,9 @@ class Broker:
         self.schedule = Schedule(
             self.delay_levels, self.store, JsonFile(folder / "delayOffset.json"), now_ms()
         )
-        self.consumers = Consumers(self._group_changed, config.channel_expired_timeout)
+        self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
+        self.group_changes = GroupChanges(config, self.groups, self.consumers)
+        self.consumers.on_change = self.group_changes.changed
         self.producers = Producers(config.channel_expired_timeout)
         self.locks = QueueLocks()
         self.modes = MessageRequestModes(JsonFile(folder / "messageRequestMode.json"))
@@ -117,6 +118,9 @@ class Broker:
         vip_port = self.port - _VIP_OFFSET
         self._server.listen(vip_port, vip, config.bind_address)
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
+        if not config.broker_ip1:  # from here on as if it had been set: it stands in remarks
+            config.broker_ip1 = ip
+            self.configuration.update({"brokerIP1": ip})
         self.address = f"{ip}:{self.port}"
         self.store_host = host_bytes(ip, self.port)
         self.unique_keys = UniqueKeys(self.store_host[:-4], os.getpid(), id(self))
@@ -171,6 +175,7 @@ class Broker:
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         every(period_ms, lambda: self.register(force=config.force_register))
         every(ROUTES_MS, self.routes.refresh)
+        every(DELAYED_MS, self.group_changes.tick)
 
     def stop(self) -> Deferred[None]:
         """Unregisters, lets no one in, writes everything, closes the store; in this order."""
@@ -212,16 +217,6 @@ class Broker:
         pending = PendingReply()
         pending.resolve(ConnectError("this broker has not started"))
         return pending
-
-    def _group_changed(self, group: ConsumerGroup) -> None:
-        configured = self.groups.get(group.name)
-        if not self.config.notify_consumer_ids_changed_enable or (
-            configured is not None and not configured.notify_consumer_ids_changed_enable
-        ):
-            return
-        header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
-        for peer in list(group.members):
-            peer.invoke_oneway(calls.NOTIFY_CONSUMER_IDS_CHANGED, header)
 
     def _disconnected(self, peer: TcpPeer, now_ms: int) -> None:
         self.polling.disconnected(peer, now_ms)

@@ -2,8 +2,8 @@
 """Counters of what went in and out, and their last minute, hour and day.
 
 Counting is one addition for a batch; windows are made of samples that `tick` takes every 10 s, 10
-minutes and hour. Counterpart of BrokerStatsManager, StatsItem, BrokerStats and the TPS part of
-StoreStatsService.
+minutes and hour. Counterpart of BrokerStatsManager, StatsItem and BrokerStats; StoreStatsService is
+store/stats.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ BROKER_GET_NUMS = "BROKER_GET_NUMS"
 _MINUTE_SAMPLE_MS = 10_000
 _HOUR_SAMPLE_MS = 600_000
 _DAY_SAMPLE_MS = 3_600_000
-_TPS_SPANS_MS = (10_000, 60_000, 600_000)
-_TPS_SAMPLE_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +81,13 @@ class BrokerStats:
     """All counters of a broker; `cluster` is the key of those of the broker as a whole."""
 
     def __init__(self, cluster: str, is_system: Callable[[str], bool], now_ms: int) -> None:
-        self._cluster = cluster
         self._is_system = is_system
-        self.boot_ms = now_ms
         self._topics: dict[str, tuple[StatsItem, StatsItem, bool]] = {}
         self._groups: dict[tuple[str, str], tuple[StatsItem, StatsItem, bool]] = {}
         self._items: dict[tuple[str, str], StatsItem] = {}
         self.put_total = self._item(BROKER_PUT_NUMS, cluster, now_ms)
         self.get_total = self._item(BROKER_GET_NUMS, cluster, now_ms)
-        self.put_messages = 0
-        self.put_bytes = 0
-        self.get_found = self.get_missed = self.get_messages = 0
         self._user_put = self._user_get = 0
-        self._tps: deque[tuple[int, int, int, int, int]] = deque(maxlen=601)
         self._now_ms = now_ms
         self._due = {_MINUTE_SAMPLE_MS: now_ms, _HOUR_SAMPLE_MS: now_ms, _DAY_SAMPLE_MS: now_ms}
         self._today: int | None = None
@@ -120,8 +112,6 @@ class BrokerStats:
         size.times += count
         self.put_total.value += count
         self.put_total.times += count
-        self.put_messages += count
-        self.put_bytes += size_bytes
         if not system:
             self._user_put += count
 
@@ -142,14 +132,8 @@ class BrokerStats:
         size.times += 1
         self.get_total.value += count
         self.get_total.times += 1
-        self.get_found += 1
-        self.get_messages += count
         if not system:
             self._user_get += count
-
-    def missed(self) -> None:
-        """A pull found nothing."""
-        self.get_missed += 1
 
     def sent_back(self, group: str, topic: str) -> None:
         """A consumer sent a message back."""
@@ -175,29 +159,11 @@ class BrokerStats:
         """Messages put and got since the start, of topics that are no system topics."""
         return self._user_put, self._user_get
 
-    def tps(self, column: int) -> str:
-        """Rates over 10, 60 and 600 s, as "a b c": 0 put, 1 found, 2 missed, 3 transferred."""
-        if not self._tps:
-            return "0.0 0.0 0.0"
-        newest = self._tps[-1]
-        return " ".join(str(self._rate(newest, span_ms, column)) for span_ms in _TPS_SPANS_MS)
-
-    def _rate(self, newest: tuple[int, ...], span_ms: int, column: int) -> float:
-        back = min(span_ms // _TPS_SAMPLE_MS, len(self._tps) - 1)
-        oldest = self._tps[-1 - back]
-        passed_ms = newest[0] - oldest[0]
-        if passed_ms <= 0:
-            return 0.0
-        return (newest[column + 1] - oldest[column + 1]) * 1000 / passed_ms
-
     # ------------------------------------------------------------------ time
 
     def tick(self, now_ms: int, day: int) -> None:
         """Takes the samples that are due; call each second. `day` is the local date's ordinal."""
         self._now_ms = now_ms
-        self._tps.append(
-            (now_ms, self.put_messages, self.get_found, self.get_missed, self.get_messages)
-        )
         for period_ms, due_ms in self._due.items():
             if now_ms >= due_ms:
                 self._due[period_ms] = now_ms + period_ms

@@ -66,15 +66,15 @@ class HeartbeatProcessor:
             request.now_ms,
         )
         fingerprint = data.heartbeat_fingerprint
+        bare = fingerprint != 0 and data.without_sub
         changed = fingerprint == 0
         for consumer in data.consumer_data_set:
             known = self._fingerprints.get(consumer.group_name)
-            if fingerprint and known is not None and known != fingerprint:
-                changed = True
+            changed |= fingerprint != 0 and known is not None and known != fingerprint
             self._fingerprints[consumer.group_name] = fingerprint
-            self._register(
-                client, consumer, without_subscriptions=bool(fingerprint) and data.without_sub
-            )
+            self._register(client, consumer, without_subscriptions=bare)
+            if bare:
+                changed |= self._misses_subscriptions(consumer.group_name)
         for producer in data.producer_data_set:
             self._producers.register(producer.group_name, client)
         return Reply(
@@ -103,6 +103,14 @@ class HeartbeatProcessor:
             consumer.consume_from_where or "CONSUME_FROM_LAST_OFFSET",
             None if without_subscriptions else consumer.subscription_data_set,
         )
+
+    def _misses_subscriptions(self, group_name: str) -> bool:
+        """Whether they were never told here, since this broker was started after its clients.
+
+        The original asks for them only when a fingerprint changes, so it never gets them.
+        """
+        group = self._consumers.group(group_name)
+        return group is not None and not group.subscriptions
 
     @serves(calls.UNREGISTER_CLIENT)
     def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stand-ins for what tests do not want to have: a peer without a connection, requests without bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply, Request
+from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import Header
+
+NOW_MS = 1_700_000_000_000
+H = TypeVar("H", bound=Header)
+
+
+class FakePeer:
+    """Remembers what it was told and asked; `answer` is given to questions as they come.
+
+    Without `answer` a question stays open, and is the last of `pending`.
+    """
+
+    def __init__(self, port: int = 50_000) -> None:
+        self.remote_address = f"127.0.0.1:{port}"
+        self.remote_host = bytes([127, 0, 0, 1]) + port.to_bytes(4, "big")
+        self.local_address = "127.0.0.1:10911"
+        self.local_host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
+        self.connected = True
+        self.written: list[Buffer] = []
+        self.asked: list[tuple[Call[Any, Any], Header, bytes, int]] = []
+        self.told: list[tuple[Call[Any, Any], Header, bytes]] = []
+        self.pending: list[PendingReply] = []
+        self.answer: Reply[Any] | Exception | None = None
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        self.written += buffers
+
+    def invoke(
+        self, call: Call[Any, Any], header: Header, body: bytes = b"", *, timeout_ms: int
+    ) -> PendingReply:
+        self.asked.append((call, header, body, timeout_ms))
+        pending = PendingReply()
+        self.pending.append(pending)
+        if self.answer is not None:
+            pending.resolve(self.answer)
+        return pending
+
+    def invoke_oneway(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
+        self.told.append((call, header, body))
+
+    def close(self) -> None:
+        self.connected = False
+
+
+def request(
+    header: H,
+    body: bytes = b"",
+    *,
+    code: int = RequestCode.HEART_BEAT,
+    peer: FakePeer | None = None,
+    version: int = MQVersion.V5_4_0,
+    language: str = "JAVA",
+    now_ms: int = NOW_MS,
+) -> Request[H]:
+    """A request as a handler gets it."""
+    command = RemotingCommand(code, header.encode(), body, language=language, version=version)
+    return Request(header, command, peer or FakePeer(), now_ms)
+
+
+@contextmanager
+def refused(code: ResponseCode, remark: str = "") -> Iterator[None]:
+    """What is within is answered with this code, and a remark that holds this text."""
+    with pytest.raises(ResponseError) as error:
+        yield
+    assert ResponseCode(error.value.code) is code
+    assert remark in (error.value.remark or "")
+
+
+def outcome_of(pending: Any) -> Any:
+    """The answer of a handler that may answer later; it must be there by now."""
+    outcomes: list[Any] = []
+    assert isinstance(pending, PendingReply)
+    pending.then(outcomes.append)
+    assert outcomes, "there is no answer yet"
+    return outcomes[0]

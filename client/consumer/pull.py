@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads all queues of a topic, from the first, the last or the messages after a time, and goes on.
+
+Each queue has one pull under way, which the broker holds while there is nothing new; what it brings
+goes to the listener, and the next pull waits until the listener is done, so a slow listener holds
+little. The loop takes no part in the group it names: it stores no offsets and sends no heartbeats,
+any number of loops read the same messages. Queues that appear later, because brokers or queues were
+added, are read from their start; those that go and come back go on where they were.
+
+Counterpart of PullAPIWrapper, DefaultMQPullConsumer and the pull tasks of the lite pull consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final, Literal
+
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.route import MASTER_ID
+from txrocketmq.client.validate import check_group, check_topic
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.flags import MessageSysFlag, PullSysFlag
+from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
+    MessageExt,
+    MessageQueue,
+    decode_message,
+    unwrap_inner_batch,
+)
+from txrocketmq.remoting.message.tags import SUB_ALL, build_subscription_data
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
+
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+"""The group that tools read under; brokers know it (MixAll.TOOLS_CONSUMER_GROUP)."""
+BATCH_MESSAGES: Final = 32
+SUSPEND_MS: Final = 15_000
+"""How long a broker may hold a pull (brokerSuspendMaxTimeMillis of the push consumer)."""
+TIMEOUT_MS: Final = 30_000
+RETRY_MS: Final = 1_000
+"""Pause after an error (pullTimeDelayMillsWhenException)."""
+FLOW_CONTROL_MS: Final = 20
+"""Pause when the broker has too much to do."""
+
+_INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+_PASSING: Final = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.FLOW_CONTROL,
+    }
+)
+"""Refusals that may be over in a moment: a broker starts or stops, a queue moves."""
+
+Start = Literal["first", "last"] | int
+"""Where to begin: the oldest message, after the newest one, or at a store time in ms."""
+Listener = Callable[[MessageQueue, list[MessageExt]], Awaitable[object] | None]
+
+log = Logger()
+
+
+class PullLoop:
+    """Reads a topic. `expression` is tags separated by `||`, or `*`.
+
+    `done` fires after `stop`, or with the error that ended the loop: the listener's, or a refusal
+    of a broker that will not pass, as MQBrokerError.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        topic: str,
+        listener: Listener,
+        *,
+        start: Start = "last",
+        expression: str = SUB_ALL,
+        group: str = TOOLS_GROUP,
+    ) -> None:
+        check_topic(topic)
+        check_group(group)
+        self.topic = topic
+        self.done: Deferred[None] = Deferred()
+        self._instance = instance
+        self._listener = listener
+        self._start = start
+        self._group = group
+        self._subscription = build_subscription_data(topic, expression)
+        self._offsets: dict[MessageQueue, int] = {}
+        self._reading: dict[MessageQueue, Deferred[None]] = {}
+        self._unwatch: Callable[[], None] | None = None
+        self._stopped = False
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are read now."""
+        return sorted(self._reading)
+
+    async def start(self) -> None:
+        """Finds out where to begin in each queue, then reads.
+
+        Raises NoRoute, NoNameServer, MQBrokerError, RemotingError; it may be called again then.
+        """
+        queues = await self._instance.subscribe_queues(self.topic)
+        offsets = [Deferred.fromCoroutine(self._first_offset(queue)) for queue in queues]
+        found = await gatherResults(offsets, consumeErrors=True).addErrback(_first_error)
+        self._offsets = dict(zip(queues, found, strict=True))
+        self._unwatch = self._instance.watch(self.topic, self._rebalance_soon)
+        await self._rebalance()
+
+    def stop(self) -> None:
+        """Reads no more; messages that are under way are dropped."""
+        self._end(None)
+
+    # ----------------------------------------------------------------- queues
+
+    async def _first_offset(self, queue: MessageQueue) -> int:
+        api = self._instance.api
+        address = await self._instance.address_to_subscribe(queue)
+        if self._start == "first":
+            return await api.min_offset(address, queue)
+        if self._start == "last":
+            return await api.max_offset(address, queue)
+        return await api.search_offset(address, queue, self._start)
+
+    def _rebalance_soon(self) -> None:
+        balanced = Deferred.fromCoroutine(self._rebalance())
+        balanced.addErrback(self._failed)
+
+    async def _rebalance(self) -> None:
+        """Reads the queues that the route has now, and no others."""
+        try:
+            queues = await self._instance.subscribe_queues(self.topic)
+        except NoRoute:
+            return  # it was there a moment ago: the queues keep trying
+        gone = self._reading.keys() - set(queues)
+        for queue in gone:
+            self._reading.pop(queue).cancel()
+        self._read(queues)
+
+    def _read(self, queues: list[MessageQueue]) -> None:
+        for queue in queues:
+            if queue not in self._reading and not self._stopped:
+                reading = self._reading[queue] = Deferred.fromCoroutine(self._read_queue(queue))
+                reading.addErrback(self._failed)
+
+    # ------------------------------------------------------------------ pulls
+
+    async def _read_queue(self, queue: MessageQueue) -> None:
+        """Pulls until it is cancelled; ends with an error that trying again will not mend."""
+        broker_id = MASTER_ID
+        while not self._stopped:
+            offset = self._offsets.get(queue, 0)  # 0 of a new queue is corrected by the broker
+            try:
+                address = await self._instance.address_to_subscribe(queue, broker_id)
+                reply = await self._instance.api.pull(
+                    address, self._header(queue, offset), TIMEOUT_MS
+                )
+            except (MQClientError, RemotingError) as error:
+                if isinstance(error, MQBrokerError) and error.code not in _PASSING:
+                    raise
+                await self._recover(queue, error)
+                continue
+            answer = reply.header
+            if answer is None:
+                raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
+            broker_id = answer.suggest_which_broker_id
+            if reply.code == ResponseCode.SUCCESS:
+                messages = self._messages(queue, reply.body)
+                taken = self._listener(queue, messages) if messages else None
+                if taken is not None:
+                    await taken
+            elif answer.next_begin_offset == offset:
+                await self._instance.clock.pause(FLOW_CONTROL_MS)  # whatever the broker does
+            self._offsets[queue] = answer.next_begin_offset
+
+    async def _recover(self, queue: MessageQueue, error: Exception) -> None:
+        """Waits a moment, and looks whether the queue has moved."""
+        if isinstance(error, MQBrokerError) and error.code == ResponseCode.FLOW_CONTROL:
+            await self._instance.clock.pause(FLOW_CONTROL_MS)
+            return
+        log.warn("pulling {queue} failed, trying again: {error}", queue=queue, error=error)
+        await self._instance.clock.pause(RETRY_MS)
+        try:
+            await self._instance.refresh(self.topic)
+        except (MQClientError, RemotingError) as why:
+            log.warn("{error}", error=why)
+
+    def _header(self, queue: MessageQueue, offset: int) -> PullMessageRequestHeader:
+        return PullMessageRequestHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=BATCH_MESSAGES,
+            sys_flag=PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_millis=SUSPEND_MS,
+            subscription=self._subscription.sub_string,
+            sub_version=0,
+            expression_type=self._subscription.expression_type,
+            bname=queue.broker_name,
+        )
+
+    def _messages(self, queue: MessageQueue, body: Any) -> list[MessageExt]:
+        """The messages that are for us: brokers filter by the hash of the tag only."""
+        wanted = []
+        for message in _decoded(body):
+            is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
+            for one in unwrap_inner_batch(message) if is_batch else (message,):
+                if self._subscription.accepts_tags(one.tags):
+                    one.broker_name = queue.broker_name
+                    wanted.append(one)
+        return wanted
+
+    # -------------------------------------------------------------------- end
+
+    def _failed(self, failure: Failure) -> None:
+        if not isinstance(failure.value, CancelledError):
+            self._end(failure)
+
+    def _end(self, failure: Failure | None) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._unwatch is not None:
+            self._unwatch()
+        reading, self._reading = self._reading, {}
+        for each in reading.values():
+            each.cancel()
+        if failure is not None:
+            self.done.errback(failure)
+        else:
+            self.done.callback(None)
+
+
+def _decoded(body: bytes) -> Iterator[MessageExt]:
+    """The messages of a pull; a body that does not decompress stays as it is, and keeps its flag."""
+    offset = 0
+    while offset < len(body):
+        try:
+            message, end = decode_message(body, offset)
+        except MessageDecodeError as error:
+            message, end = decode_message(body, offset, decompress_body=False)
+            log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
+        yield message
+        offset = end
+
+
+def _first_error(failure: Failure) -> Failure:
+    """The error of the queue that failed, not of the gathering."""
+    inner = getattr(failure.value, "subFailure", failure)
+    return inner if isinstance(inner, Failure) else failure

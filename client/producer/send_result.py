@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a send gives back. Counterpart of client.producer.SendResult and SendStatus."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+
+
+class SendStatus(enum.Enum):
+    """Whether the message is as safe as the broker's configuration promises; it is stored."""
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+_STATUS: dict[int, SendStatus] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """Where a message is. Of a batch, both ids are lists joined by commas."""
+
+    status: SendStatus
+    msg_id: str
+    """The unique key that the producer gave the message."""
+    offset_msg_id: str
+    """The id that says where the broker stored it."""
+    queue: MessageQueue
+    queue_offset: int
+    transaction_id: str | None = None
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    recall_handle: str | None = None
+    """With which a delayed message can be taken back (5.x)."""
+
+
+def send_result(
+    reply: Reply[SendMessageResponseHeader], queue: MessageQueue, msg_id: str
+) -> SendResult:
+    """The result of a broker's answer to a message that was sent to a queue."""
+    header = reply.header
+    ext_fields = reply.ext_fields or {}
+    return SendResult(
+        status=_STATUS[reply.code],
+        msg_id=msg_id,
+        offset_msg_id=header.msg_id if header is not None else "",
+        queue=queue
+        if header is None
+        else MessageQueue(queue.topic, queue.broker_name, header.queue_id),
+        queue_offset=header.queue_offset if header is not None else -1,
+        transaction_id=header.transaction_id if header is not None else None,
+        region_id=ext_fields.get("MSG_REGION") or "DefaultRegion",
+        trace_on=ext_fields.get("TRACE_ON") != "false",
+        recall_handle=header.recall_handle if header is not None else None,
+    )

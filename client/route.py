@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: which queues a producer may send to and a consumer read from, and the brokers' addresses.
+
+Pure. Static topics, whose queues move between brokers (5.x), are not read. Counterpart of
+TopicPublishInfo, and of the tables and conversions of MQClientInstance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections.abc import Mapping, Sequence
+
+from txrocketmq.remoting.message.flags import is_readable, is_writable
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
+
+MASTER_ID = 0
+MAX_QUEUES = 65_536
+"""Queues of one broker that are looked at, whatever a route says."""
+_INDEX_MASK = 0x7FFFFFFF
+
+
+class PublishInfo:
+    """The queues a producer may send to; `select` takes one after the other."""
+
+    def __init__(self, queues: Sequence[MessageQueue], start: int | None = None) -> None:
+        self.queues = tuple(queues)
+        self._index = random.getrandbits(31) if start is None else start
+
+    def select(self, last_broker: str | None = None) -> MessageQueue:
+        """The next queue, of another broker than the last one where there is any."""
+        for _ in self.queues:
+            queue = self._next()
+            if queue.broker_name != last_broker:
+                return queue
+        return self._next()
+
+    def _next(self) -> MessageQueue:
+        index = self._index
+        self._index = (index + 1) & _INDEX_MASK
+        return self.queues[index % len(self.queues)]
+
+
+def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Writable queues of brokers that have a master; those of an ordered topic as it says."""
+    if route.order_topic_conf:
+        return _ordered_queues(topic, route.order_topic_conf)
+    with_master = {
+        broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs
+    }
+    return [
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in sorted(route.queue_datas, key=lambda each: each.broker_name)
+        if is_writable(data.perm) and data.broker_name in with_master
+        for queue_id in range(min(data.write_queue_nums, MAX_QUEUES))
+    ]
+
+
+def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
+    """Readable queues, in the order that rebalancing wants; a slave alone will do."""
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        if is_readable(data.perm)
+        for queue_id in range(min(data.read_queue_nums, MAX_QUEUES))
+    )
+
+
+def default_route(route: TopicRouteData, max_queues: int) -> TopicRouteData:
+    """The route of the topic that new ones are made after, as that of a new one (TBW102)."""
+    queue_datas = []
+    for data in route.queue_datas:
+        queues = min(max_queues, data.read_queue_nums)
+        queue_datas.append(
+            dataclasses.replace(data, read_queue_nums=queues, write_queue_nums=queues)
+        )
+    return dataclasses.replace(route, queue_datas=queue_datas)
+
+
+def is_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
+    """Whether a route differs in more than its order (TopicRouteData.topicRouteDataChanged)."""
+    return old is None or _sorted(old) != _sorted(new)
+
+
+class BrokerAddresses:
+    """Addresses of all brokers that the known routes name, by broker name and id."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Mapping[int, str]] = {}
+
+    def update(self, brokers: Sequence[BrokerData]) -> None:
+        """Takes over what a route says."""
+        for broker in brokers:
+            self._by_name[broker.broker_name] = dict(broker.broker_addrs)
+
+    def keep(self, names: set[str]) -> None:
+        """Forgets the brokers that no route names any more."""
+        self._by_name = {name: its for name, its in self._by_name.items() if name in names}
+
+    def masters(self) -> list[str]:
+        """Addresses of all masters."""
+        return [its[MASTER_ID] for its in self._by_name.values() if MASTER_ID in its]
+
+    def all(self) -> list[str]:
+        """Addresses of all brokers, slaves too."""
+        return [address for its in self._by_name.values() for address in its.values()]
+
+    def to_publish(self, broker_name: str) -> str | None:
+        """The master of that name, to which alone one may send."""
+        return self._by_name.get(broker_name, {}).get(MASTER_ID)
+
+    def to_subscribe(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
+        """The broker of that name and id; else the slave after it, else any of that name."""
+        its = self._by_name.get(broker_name, {})
+        address = its.get(broker_id)
+        if address is None and broker_id != MASTER_ID:
+            address = its.get(broker_id + 1)
+        return address or next(iter(its.values()), None)
+
+
+def _ordered_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
+    """Queues of "broker:count;broker:count", which operators write by hand: bad parts are none."""
+    queues = []
+    for part in order_topic_conf.split(";"):
+        broker_name, _, count = part.partition(":")
+        if re.fullmatch(r"\s*[0-9]{1,9}\s*", count):
+            queue_count = min(int(count), MAX_QUEUES)
+            queues += [MessageQueue(topic, broker_name, n) for n in range(queue_count)]
+    return queues
+
+
+def _sorted(route: TopicRouteData) -> TopicRouteData:
+    return dataclasses.replace(
+        route,
+        queue_datas=sorted(route.queue_datas, key=lambda each: each.broker_name),
+        broker_datas=sorted(route.broker_datas, key=lambda each: each.broker_name),
+    )

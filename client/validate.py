@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client refuses before it asks anybody: names and messages that no broker would take.
+
+Counterpart of client.Validators, with its limits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from txrocketmq.client.errors import MessageIllegal
+from txrocketmq.remoting.message.message import Message
+
+MAX_TOPIC_LENGTH: Final = 127
+MAX_GROUP_LENGTH: Final = 120
+FORBIDDEN_TOPICS: Final = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""Topics that nobody may send to (TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET)."""
+
+_LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+def check_topic(topic: str) -> None:
+    """Raises MessageIllegal unless this can be the name of a topic."""
+    _check_name("topic", topic, MAX_TOPIC_LENGTH)
+
+
+def check_group(group: str) -> None:
+    """Raises MessageIllegal unless this can be the name of a group."""
+    _check_name("group", group, MAX_GROUP_LENGTH)
+
+
+def check_message(message: Message, max_body_bytes: int) -> None:
+    """Raises MessageIllegal unless a broker may take the message."""
+    check_topic(message.topic)
+    if message.topic in FORBIDDEN_TOPICS:
+        raise MessageIllegal(f"topic {message.topic} is the brokers' own: nobody may send to it")
+    if not message.body:
+        raise MessageIllegal("the message body is empty, which RocketMQ does not allow")
+    if len(message.body) > max_body_bytes:
+        raise MessageIllegal(
+            f"the message body of {len(message.body)} bytes is larger than {max_body_bytes}"
+        )
+
+
+def _check_name(kind: str, name: str, max_length: int) -> None:
+    if not name.strip():
+        raise MessageIllegal(f"the {kind} is blank")
+    if not _LEGAL.fullmatch(name):
+        raise MessageIllegal(
+            f"{kind} {name!r:.200} is illegal: use letters, digits and the characters % | _ -"
+        )
+    if len(name) > max_length:
+        raise MessageIllegal(f"a {kind} has at most {max_length} characters, not {len(name)}")

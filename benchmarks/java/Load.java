@@ -13,6 +13,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -172,7 +173,7 @@ public final class Load {
         long[] latency = new long[count];
         CountDownLatch arrived = new CountDownLatch(count);
         DefaultMQProducer producer = producer();
-        producer.send(new Message(topic, "first".getBytes(StandardCharsets.UTF_8))); // makes the topic
+        makeTopic(producer);
         DefaultMQPushConsumer consumer = consumer((messages, context) -> {
             long now = System.nanoTime();
             messages.forEach(message -> {
@@ -197,7 +198,12 @@ public final class Load {
             Message message = new Message(topic, body);
             message.putUserProperty("n", Integer.toString(n));
             sentAt[n] = System.nanoTime();
-            producer.send(message);
+            try {
+                producer.send(message);
+            } catch (MQBrokerException error) { // busy: this one is counted as failed, not timed
+                failed(error);
+                arrived.countDown();
+            }
         }
         boolean whole = arrived.await(10, TimeUnit.SECONDS);
         long nanos = System.nanoTime() - origin - warmUp * 1_000_000_000L / rate;
@@ -205,7 +211,24 @@ public final class Load {
         if (!whole) {
             failed(new IllegalStateException(arrived.getCount() + " messages never arrived"));
         }
-        result("latency", count - warmUp, nanos, Arrays.copyOfRange(latency, warmUp, count), "");
+        long[] timed = Arrays.stream(latency, warmUp, count).filter(value -> value > 0).toArray();
+        result("latency", count - warmUp, nanos, timed, "");
+    }
+
+    /** One message makes the topic; a broker still busy with an earlier load is asked again. */
+    private void makeTopic(DefaultMQProducer producer) throws Exception {
+        Message first = new Message(topic, "first".getBytes(StandardCharsets.UTF_8));
+        for (int attempt = 1; ; attempt++) {
+            try {
+                producer.send(first);
+                return;
+            } catch (MQBrokerException error) {
+                if (attempt == 20) {
+                    throw error;
+                }
+                Thread.sleep(100);
+            }
+        }
     }
 
     private void measureSends(String mode, int threads, long limit, Step step) throws Exception {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells the consumers of a group that others came or went, or subscribed to something else.
 
-They then rebalance at once, instead of within 20 s. Counterpart of DefaultConsumerIdsChangeListener.
+They then rebalance at once, not within 20 s. Counterpart of DefaultConsumerIdsChangeListener.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Window:
 
     def snapshot(self) -> StatsSnapshot:
         """From the oldest sample to the newest."""
-        if len(self.samples) < 2:  # noqa: PLR2004 - a window has two ends
+        if len(self.samples) < 2:
             return StatsSnapshot()
         (start_ms, start, first), (end_ms, end, last) = self.samples[0], self.samples[-1]
         total, events = end - start, last - first

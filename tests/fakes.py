@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for what tests do not want to have: a peer without a connection, requests without bytes."""
+"""Stand-ins: a peer without a connection, requests without bytes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP, CHECK_CLIENT_CONFIG.
 
-A heartbeat makes the groups it names, where that is allowed, and their retry topics. Its answer says
-that heartbeats without subscriptions are understood (v2), and whether the subscriptions are wanted
-again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92 expressions
-are refused (1) as with enablePropertyFilter=false. Java: ClientManageProcessor,
+A heartbeat makes the groups it names, where that is allowed, and their retry topics. Its answer
+says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
+wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
+expressions are refused (1) as with enablePropertyFilter=false. Java: ClientManageProcessor,
 ConsumerManageProcessor.
 """
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from tests.fakes import NOW_MS, FakePeer
+from txrocketmq.broker.clients import EXPIRED_MS, Client, ConsumerGroup, Consumers, Producers
+from txrocketmq.remoting.message.tags import SubscriptionData
+
+
+def client(peer: FakePeer, client_id: str = "c1", now_ms: int = NOW_MS) -> Client:
+    return Client(peer, client_id, "JAVA", 407, now_ms)
+
+
+def beat(
+    consumers: Consumers, who: Client, group: str = "g", *topics: str, version: int = 1
+) -> bool:
+    return consumers.register(
+        who,
+        group,
+        "CONSUME_PASSIVELY",
+        "CLUSTERING",
+        "CONSUME_FROM_LAST_OFFSET",
+        [SubscriptionData(topic, sub_version=version) for topic in topics],
+    )
+
+
+def test_a_group_changes_when_members_or_topics_do() -> None:
+    told: list[tuple[str, list[str]]] = []
+    consumers = Consumers(lambda group: told.append((group.name, group.client_ids())))
+    first, second = FakePeer(1), FakePeer(2)
+    assert beat(consumers, client(first), "g", "T")
+    assert not beat(consumers, client(first), "g", "T")
+    assert beat(consumers, client(second, "c2"), "g", "T")
+    assert beat(consumers, client(first), "g", "T", "U")
+    assert beat(consumers, client(first), "g", "T")
+    assert told == [("g", ["c1"]), ("g", ["c1", "c2"]), ("g", ["c1", "c2"]), ("g", ["c1", "c2"])]
+
+
+def test_a_newer_subscription_replaces_silently_and_an_older_one_does_not() -> None:
+    consumers = Consumers()
+    peer = FakePeer()
+    beat(consumers, client(peer), "g", "T", version=5)
+    assert not beat(consumers, client(peer), "g", "T", version=9)
+    assert not beat(consumers, client(peer), "g", "T", version=7)
+    group = consumers.group("g")
+    assert group is not None
+    assert group.subscriptions["T"].sub_version == 9
+
+
+def test_a_heartbeat_without_subscriptions_leaves_them() -> None:
+    consumers = Consumers()
+    peer = FakePeer()
+    beat(consumers, client(peer), "g", "T")
+    assert not consumers.register(client(peer), "g", "CONSUME_ACTIVELY", "CLUSTERING", "x", None)
+    group = consumers.group("g")
+    assert group is not None
+    assert set(group.subscriptions) == {"T"}
+    assert group.consume_type == "CONSUME_ACTIVELY"
+
+
+def test_one_id_on_two_connections_is_one_member() -> None:
+    group = ConsumerGroup("g")
+    first, second = FakePeer(1), FakePeer(2)
+    group.members = {first: client(first, "b"), second: client(second, "b")}
+    assert group.client_ids() == ["b"]
+    assert group.find("b") is group.members[first]
+    assert group.find("x") is None
+
+
+def test_the_last_member_takes_the_group_along() -> None:
+    told: list[int] = []
+    consumers = Consumers(lambda group: told.append(len(group.members)))
+    first, second = FakePeer(1), FakePeer(2)
+    beat(consumers, client(first), "g", "T")
+    beat(consumers, client(second, "c2"), "g", "T")
+    consumers.unregister("g", "c1", first)
+    assert consumers.groups_subscribing("T") == ["g"]
+    consumers.unregister("g", "c1", first)  # was not there any more
+    consumers.unregister("x", "c1", first)
+    consumers.unregister("g", "c2", second)
+    assert told == [1, 2, 1, 0]
+    assert consumers.groups() == []
+    assert consumers.group("g") is None
+
+
+def test_a_lost_connection_leaves_all_its_groups() -> None:
+    told: list[str] = []
+    consumers = Consumers(lambda group: told.append(group.name))
+    peer, other = FakePeer(1), FakePeer(2)
+    for group in ("g", "h"):
+        beat(consumers, client(peer), group, "T")
+    beat(consumers, client(other, "c2"), "h", "T")
+    told.clear()
+    consumers.disconnected(peer, NOW_MS)
+    assert told == ["g", "h"]
+    assert [group.name for group in consumers.groups()] == ["h"]
+
+
+def test_silent_members_are_forgotten_after_two_minutes() -> None:
+    consumers = Consumers()
+    silent, lively = FakePeer(1), FakePeer(2)
+    beat(consumers, client(silent), "g", "T")
+    beat(consumers, client(lively, "c2", NOW_MS + 1), "g", "T")
+    assert consumers.expire(NOW_MS + EXPIRED_MS) == []
+    assert consumers.expire(NOW_MS + EXPIRED_MS + 1) == [silent]
+    group = consumers.group("g")
+    assert group is not None
+    assert group.client_ids() == ["c2"]
+
+
+def test_subscriptions_of_a_deleted_topic_go() -> None:
+    consumers = Consumers()
+    beat(consumers, client(FakePeer()), "g", "T", "U")
+    consumers.remove_subscription("T")
+    assert consumers.groups_subscribing("T") == []
+    assert consumers.groups_subscribing("U") == ["g"]
+
+
+def test_producers_come_and_go() -> None:
+    producers = Producers()
+    first, second = FakePeer(1), FakePeer(2)
+    producers.register("p", client(first))
+    producers.register("p", client(first, now_ms=NOW_MS + 5))
+    producers.register("p", client(second, "c2"))
+    assert [each.client_id for each in producers.members("p")] == ["c1", "c2"]
+    assert producers.members("p")[0].last_seen_ms == NOW_MS + 5
+    found = producers.find("c2")
+    assert found is not None
+    assert found.peer is second
+    producers.unregister("p", first)
+    producers.unregister("x", first)
+    producers.disconnected(second, NOW_MS)
+    assert producers.groups() == {}
+    assert producers.find("c2") is None
+
+
+def test_silent_producers_are_forgotten() -> None:
+    producers = Producers(expired_ms=100)
+    peer = FakePeer()
+    producers.register("p", client(peer))
+    assert producers.expire(NOW_MS + 100) == []
+    assert producers.expire(NOW_MS + 101) == [peer]
+    assert producers.members("p") == []
+
+
+def test_producers_are_asked_in_turn_while_connected() -> None:
+    producers = Producers()
+    assert producers.next_member("p") is None
+    peers = [FakePeer(port) for port in (1, 2)]
+    for index, peer in enumerate(peers):
+        producers.register("p", client(peer, f"c{index}"))
+
+    def turn() -> str | None:
+        member = producers.next_member("p")
+        return member.client_id if member else None
+
+    assert [turn(), turn(), turn()] == ["c0", "c1", "c0"]
+    peers[0].close()
+    assert {turn(), turn()} == {"c1"}
+    peers[1].close()
+    assert turn() is None

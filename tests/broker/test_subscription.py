@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker.conftest import Parts
+from txrocketmq.broker.attributes import AttributeChangeError
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.subscription import SYSTEM_GROUPS, SubscriptionGroups, is_system_group
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+
+
+def groups_of(folder: Path, **settings: object) -> SubscriptionGroups:
+    return SubscriptionGroups(
+        BrokerConfig(**settings),  # type: ignore[arg-type]
+        JsonFile(folder / "groups.json"),
+        lambda: 1000,
+    )
+
+
+def test_system_groups_exist_and_may_broadcast(parts: Parts) -> None:
+    assert set(parts.groups.all()) == set(SYSTEM_GROUPS)
+    assert all(group.consume_broadcast_enable for group in parts.groups.all().values())
+    assert is_system_group("CID_RMQ_SYS_anything")
+    assert not is_system_group("mine")
+
+
+def test_a_group_is_made_when_it_is_looked_for(parts: Parts) -> None:
+    told: list[str] = []
+    parts.groups.on_change = told.append
+    assert parts.groups.get("g") is None
+    made = parts.groups.find("g")
+    assert made is not None
+    assert (made.retry_queue_nums, made.retry_max_times, made.consume_enable) == (1, 16, True)
+    assert parts.groups.find("g") is parts.groups.get("g")
+    assert told == ["g"]
+
+
+def test_no_group_is_made_where_that_is_off_or_the_name_is_bad(tmp_path: Path) -> None:
+    groups = groups_of(tmp_path, auto_create_subscription_group=False)
+    assert groups.find("g") is None
+    assert groups.find("CID_RMQ_SYS_x") is not None
+    assert groups_of(tmp_path).find("bad name") is None
+
+
+def test_an_update_changes_attributes(parts: Parts) -> None:
+    def update(**changes: str) -> None:
+        signed = {name.replace("add_", "+").replace("_", "."): v for name, v in changes.items()}
+        parts.groups.update(SubscriptionGroupConfig(group_name="g", attributes=signed))
+
+    update(add_priority_factor="7")
+    made = parts.groups.get("g")
+    assert made is not None
+    assert made.attributes == {"priority.factor": "7"}
+    with pytest.raises(AttributeChangeError):
+        update(add_nonsense="1")
+    assert parts.groups.get("g") is made
+
+
+def test_a_deleted_group_is_gone_with_what_was_forbidden(parts: Parts) -> None:
+    parts.groups.find("g")
+    parts.groups.set_readable("g", "T", readable=False)
+    assert parts.groups.delete("g")
+    assert parts.groups.get("g") is None
+    assert not parts.groups.is_read_forbidden("g", "T")
+    assert not parts.groups.delete("g")
+
+
+def test_reading_a_topic_is_forbidden_and_allowed(parts: Parts) -> None:
+    parts.groups.set_readable("g", "T", readable=False)
+    parts.groups.set_readable("g", "U", readable=False)
+    assert parts.groups.is_read_forbidden("g", "T")
+    assert not parts.groups.is_read_forbidden("h", "T")
+    assert parts.groups.forbidden() == {"g": {"T": 4, "U": 4}}
+    parts.groups.set_readable("g", "T", readable=True)
+    assert parts.groups.forbidden() == {"g": {"U": 4}}
+    parts.groups.set_readable("g", "U", readable=True)
+    assert parts.groups.forbidden() == {}
+
+
+def test_groups_survive(tmp_path: Path) -> None:
+    first = groups_of(tmp_path)
+    first.find("g")
+    first.set_readable("g", "T", readable=False)
+    later = groups_of(tmp_path)
+    later.load()
+    assert later.all() == first.all()
+    assert later.is_read_forbidden("g", "T")
+    assert later.data_version == first.data_version
+
+
+def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
+    groups_of(tmp_path).find("g")
+    content = json.loads((tmp_path / "groups.json").read_text())
+    group = content["subscriptionGroupTable"]["g"]
+    assert group["groupRetryPolicy"] == {"type": "CUSTOMIZED"}
+    assert group["groupName"] == "g"
+    assert content["forbiddenTable"] == {}
+
+
+def test_the_original_s_file_is_read(
+    golden_store: Callable[[str], Path], golden_version: str
+) -> None:
+    path = golden_store(golden_version) / "clean" / "config" / "subscriptionGroup.json"
+    groups = SubscriptionGroups(BrokerConfig(), JsonFile(path), lambda: 0)
+    groups.load()
+    assert groups.get("golden_retry") is not None

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker.conftest import Parts
+from txrocketmq.broker.attributes import AttributeChangeError
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.json_file import JsonFile, JsonFileError
+from txrocketmq.broker.topic import Topics, validate_group, validate_topic
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+
+
+def topics_of(folder: Path, **settings: object) -> Topics:
+    return Topics(BrokerConfig(**settings), JsonFile(folder / "topics.json"), lambda: 1000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["T", "a-b_c%d|e", "T" * 127, "%RETRY%" + "g" * 248, "%DLQ%g"])
+def test_good_names(name: str) -> None:
+    assert validate_topic(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "The specified topic is blank."),
+        ("  ", "The specified topic is blank."),
+        ("a.b", "contains illegal characters"),
+        ("ä", "contains illegal characters"),
+        ("a\n", "contains illegal characters"),
+        ("T" * 128, "is longer than topic max length: 127"),
+        ("%RETRY%" + "g" * 249, "DLQ or Retry topic"),
+    ],
+)
+def test_bad_names(name: str, why: str) -> None:
+    assert why in (validate_topic(name) or "")
+
+
+def test_group_names() -> None:
+    assert validate_group("g" * 120) is None
+    assert "longer than group max length: 120" in (validate_group("g" * 121) or "")
+    assert validate_group(" ") == "The specified group is blank."
+    assert "illegal characters" in (validate_group("g@h") or "")
+
+
+def test_a_new_broker_has_the_topics_of_the_original(tmp_path: Path) -> None:
+    topics = topics_of(tmp_path, broker_name="b", broker_cluster_name="C")
+    seen = {
+        name: (topic.read_queue_nums, topic.write_queue_nums, topic.perm)
+        for name, topic in topics.all().items()
+    }
+    assert seen == {
+        "SELF_TEST_TOPIC": (1, 1, 6),
+        "TBW102": (8, 8, 7),
+        "BenchmarkTest": (1024, 1024, 6),
+        "C": (16, 16, 7),
+        "b": (1, 1, 7),
+        "OFFSET_MOVED_EVENT": (1, 1, 6),
+        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
+        "C_REPLY_TOPIC": (1, 1, 6),
+        "rmq_sys_REVIVE_LOG_C": (8, 8, 6),
+        "rmq_sys_SYNC_BROKER_MEMBER_b": (1, 1, 1),
+        "RMQ_SYS_TRANS_HALF_TOPIC": (1, 1, 6),
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC": (1, 1, 6),
+    }
+    assert all(topics.is_system(name) for name in seen)
+    assert topics.is_system("rmq_sys_anything")
+    assert not topics.is_system("T")
+
+
+def test_settings_take_system_topics_away_or_add_them(tmp_path: Path) -> None:
+    topics = topics_of(
+        tmp_path,
+        auto_create_topic_enable=False,
+        cluster_topic_enable=False,
+        broker_topic_enable=False,
+        trace_topic_enable=True,
+    )
+    assert topics.get("TBW102") is None
+    assert topics.is_system("TBW102")
+    assert [topics.all()[name].perm for name in ("DefaultCluster", "DEFAULT_BROKER")] == [1, 1]
+    assert topics.all()["RMQ_SYS_TRACE_TOPIC"].read_queue_nums == 1
+
+
+def test_a_send_makes_a_topic_after_the_default_one(parts: Parts) -> None:
+    told: list[str] = []
+    parts.topics.on_change = told.append
+    before = parts.topics.data_version
+    parts.now_ms += 5
+    made = parts.topics.create_in_send("T", "TBW102", 4, 1)
+    assert made == TopicConfig(
+        topic_name="T", read_queue_nums=4, write_queue_nums=4, perm=6, topic_sys_flag=1
+    )
+    assert parts.topics.get("T") is made
+    assert told == ["T"]
+    assert parts.topics.data_version.counter == before.counter + 1
+    assert parts.topics.data_version.timestamp == parts.now_ms
+    assert parts.topics.create_in_send("T", "TBW102", 8, 0) is made
+    assert told == ["T"]
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(4, 4), (8, 8), (16, 8), (0, 0), (-1, 0)])
+def test_no_more_queues_than_the_default_topic_has(parts: Parts, wanted: int, given: int) -> None:
+    made = parts.topics.create_in_send("T", "TBW102", wanted, 0)
+    assert made is not None
+    assert (made.read_queue_nums, made.write_queue_nums) == (given, given)
+
+
+def test_other_topics_can_be_the_model_if_they_are_inherited(parts: Parts) -> None:
+    parts.topic("plain")
+    assert parts.topics.create_in_send("T", "plain", 4, 0) is None
+    assert parts.topics.create_in_send("T", "unknown", 4, 0) is None
+    parts.topics.update(
+        TopicConfig(
+            topic_name="model",
+            read_queue_nums=3,
+            write_queue_nums=2,
+            perm=7,
+            topic_filter_type="MULTI_TAG",
+        )
+    )
+    made = parts.topics.create_in_send("T", "model", 4, 0)
+    assert made is not None
+    assert (made.read_queue_nums, made.perm, made.topic_filter_type) == (2, 6, "MULTI_TAG")
+
+
+def test_no_topic_without_auto_creation(tmp_path: Path) -> None:
+    first = topics_of(tmp_path)
+    first.create_in_send("T", "TBW102", 4, 0)
+    later = topics_of(tmp_path, auto_create_topic_enable=False)
+    later.load()  # the file still has TBW102
+    assert later.get("T") is not None
+    assert later.create_in_send("U", "TBW102", 4, 0) is None
+
+
+def test_retry_topics_are_made_once(parts: Parts) -> None:
+    made = parts.topics.create_in_send_back("%RETRY%g", 1, sys_flag=2)
+    assert made is not None
+    assert (made.read_queue_nums, made.perm, made.topic_sys_flag) == (1, 6, 2)
+    assert parts.topics.create_in_send_back("%RETRY%g", 3) is made
+
+
+def test_an_update_that_changes_nothing_is_none(parts: Parts) -> None:
+    parts.topic("T", 4)
+    version = parts.topics.data_version
+    wanted = TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4)
+    assert not parts.topics.update(wanted)
+    assert parts.topics.data_version == version
+
+
+def test_an_update_changes_attributes(parts: Parts) -> None:
+    def update(**attributes: str) -> None:
+        changes = {name.replace("add_", "+").replace("_", "."): v for name, v in attributes.items()}
+        parts.topics.update(TopicConfig(topic_name="T", attributes=changes))
+
+    update(add_message_type="FIFO")
+    update(add_reserve_time="5")
+    made = parts.topics.get("T")
+    assert made is not None
+    assert made.attributes == {"message.type": "FIFO", "reserve.time": "5"}
+    with pytest.raises(AttributeChangeError):
+        update(add_queue_type="BatchCQ")
+    assert parts.topics.get("T") is made
+
+
+def test_a_deleted_topic_is_gone(parts: Parts) -> None:
+    parts.topic("T")
+    assert parts.topics.delete("T")
+    assert parts.topics.get("T") is None
+    assert not parts.topics.delete("T")
+
+
+def test_order_topics_of_the_name_server_are_marked_and_others_stay(parts: Parts) -> None:
+    parts.topic("A")
+    parts.topics.update(TopicConfig(topic_name="B", order=True))
+    version = parts.topics.data_version
+    parts.topics.set_order_topics({"A", "unknown"})
+    assert [parts.topics.is_order_topic(name) for name in ("A", "B", "unknown")] == [
+        True,
+        True,
+        False,
+    ]
+    assert parts.topics.data_version.counter == version.counter + 1
+    parts.topics.set_order_topics({"A"})
+    assert parts.topics.data_version.counter == version.counter + 1
+
+
+def test_name_servers_are_told_no_more_than_the_broker_permits(parts: Parts) -> None:
+    parts.topic("T")
+    assert parts.topics.for_registration() == parts.topics.all()
+    parts.config.broker_permission = 4
+    told = parts.topics.for_registration()
+    assert told["T"].perm == 4
+    assert told["TBW102"].perm == 4
+    assert parts.topics.all()["T"].perm == 6
+
+
+def test_topics_survive(tmp_path: Path) -> None:
+    first = topics_of(tmp_path)
+    first.create_in_send("T", "TBW102", 4, 0)
+    later = topics_of(tmp_path)
+    later.load()
+    assert later.all() == first.all()
+    assert later.data_version == first.data_version
+
+
+def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
+    topics_of(tmp_path).create_in_send("T", "TBW102", 4, 0)
+    content = json.loads((tmp_path / "topics.json").read_text())
+    assert content["dataVersion"] == {"counter": 1, "stateVersion": 0, "timestamp": 1000}
+    assert content["topicConfigTable"]["T"] == {
+        "attributes": {},
+        "order": False,
+        "perm": 6,
+        "readQueueNums": 4,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": "T",
+        "topicSysFlag": 0,
+        "writeQueueNums": 4,
+    }
+
+
+def test_the_original_s_file_is_read(
+    golden_store: Callable[[str], Path], golden_version: str, tmp_path: Path
+) -> None:
+    path = golden_store(golden_version) / "clean" / "config" / "topics.json"
+    topics = Topics(BrokerConfig(), JsonFile(path), lambda: 0)
+    topics.load()
+    assert topics.all()["Roll"].write_queue_nums == 4
+    assert topics.all()["%RETRY%golden_retry"].read_queue_nums == 1
+    assert topics.data_version.counter > 0
+
+
+def test_a_broken_file_is_an_error_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "topics.json").write_text("{broken")
+    with pytest.raises(JsonFileError, match=r"topics\.json"):
+        topics_of(tmp_path).load()

@@ -50,7 +50,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "-n",
         "--namesrvAddr",
         metavar="ADDR",
-        help="name servers, host:port separated by semicolons; else of the file, else $NAMESRV_ADDR",
+        help="name servers, host:port by semicolons; else of the file, else $NAMESRV_ADDR",
     )
     parser.add_argument(
         "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
@@ -96,8 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.printConfigItem or key in IMPORTANT:
                 print(f"{key}={value}")
         return 0
-    from txrocketmq.broker.service import Broker  # noqa: PLC0415 - --help need not wait for it
-    from txrocketmq.remoting.transport.run import run_service  # noqa: PLC0415
+    from txrocketmq.broker.service import Broker  # here: --help need not wait for it
+    from txrocketmq.remoting.transport.run import run_service
 
     configuration = Configuration((config, store_config), given)
     return run_service("mqbroker", Broker(config, store_config, configuration=configuration))

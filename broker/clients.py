@@ -52,7 +52,7 @@ class ConsumerGroup:
         return next((c for c in self.members.values() if c.client_id == client_id), None)
 
     def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Takes a heartbeat's subscriptions: newer ones replace, missing ones go. Whether any did."""
+        """Takes a heartbeat's subscriptions: newer replace, missing go. Whether any did."""
         changed = False
         wanted = {each.topic: each for each in subscriptions}
         for topic, new in wanted.items():
@@ -72,7 +72,7 @@ GroupChanged = Callable[[ConsumerGroup], None]
 
 
 class Consumers:
-    """Consumer groups with members. `on_change` hears of a group whose members or topics changed."""
+    """Consumer groups with members. `on_change` hears of changed members and topics."""
 
     def __init__(self, on_change: GroupChanged | None = None, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
@@ -97,7 +97,7 @@ class Consumers:
         consume_from_where: str,
         subscriptions: Iterable[SubscriptionData] | None,
     ) -> bool:
-        """A heartbeat. `subscriptions` None: as before (heartbeat v2). Whether the group changed."""
+        """A heartbeat. `subscriptions` None: as before (heartbeat v2). Whether it changed."""
         group = self._groups.get(group_name)
         if group is None:
             group = self._groups[group_name] = ConsumerGroup(group_name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: .conf files with Java's properties syntax, and the dataclasses that give them types.
+"""Configuration: files in the syntax of Java's properties, and dataclasses that give them types.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class NamesrvConfig:
@@ -7,10 +7,11 @@
         order_message_enable: bool = setting(False, live=True)
 
 Every field is one key, spelled in camel case as the original does; its default is what the original
-has. Fields may be int, float, bool, str, `str | None` and tuple[str, ...] (joined by ";"). Keys that
-the original knows and that change nothing here are no typing errors: fields with `effect=False`, and
-names in a class attribute IGNORED. Counterpart of java.util.Properties, MixAll.properties2Object and
-common.Configuration; unlike the original, a value that does not parse is an error.
+has. Fields may be int, float, bool, str, `str | None` and tuple[str, ...] (joined by ";"). Keys
+that the original knows and that change nothing here are no typing errors: fields with
+`effect=False`, and names in a class attribute IGNORED. Counterpart of java.util.Properties,
+MixAll.properties2Object and common.Configuration; unlike the original, a value that does not parse
+is an error.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(values: Mapping[str, str]) -> str:
-    """The same as text, one "key=value" a line in the order given, escaped only where it must be."""
+    """The same as text, a "key=value" a line in the order given, escaped where it must be."""
     lines = []
     for key, value in values.items():
         escaped_key = "".join("\\" + c if c in " \t\f=:#!" else c for c in _escaped(key))
@@ -91,7 +92,7 @@ def read_file(path: str | Path) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterable[str]:
-    """Lines without blanks before them, without comments, joined where a backslash continues them."""
+    """Lines without leading blanks and comments, joined where a backslash continues them."""
     pending: str | None = None
     for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = natural.lstrip(_BLANKS)
@@ -315,7 +316,7 @@ def _text(value: Any) -> str:
 
 
 def _nearest(key: str, known: Iterable[str]) -> str | None:
-    from difflib import get_close_matches  # here: only a misspelt key needs it
+    from difflib import get_close_matches  # noqa: PLC0415 - only a misspelt key needs it
 
     by_lower = {each.lower(): each for each in sorted(known)}
     found = get_close_matches(key.lower(), list(by_lower), n=1, cutoff=0.7)

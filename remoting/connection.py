@@ -3,8 +3,8 @@
 
 The caller feeds `receive` with bytes and handles the requests it returns; it writes what `request`
 and `oneway` return; it calls `expire` now and then and `lost` at the end. Both ends of a RocketMQ
-connection may ask (a broker asks its clients), so client and server share this class. Counterpart of
-the responseTable in NettyRemotingAbstract.
+connection may ask (a broker asks its clients), so client and server share this class. Counterpart
+of the responseTable in NettyRemotingAbstract.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Dispatcher:
         self._serialize_type = serialize_type
 
     def use(self, registry: Registry) -> None:
-        """Serves another registry from now on: the port of a server may be known before its parts."""
+        """Serves another registry from now on: a server's port may be known before its parts."""
         self._bindings = registry.bindings
         self._many = registry.many
 

@@ -8,7 +8,7 @@
     |- SendError                     the bytes could not be handed to the peer (local)
     |- RequestTimeout                no answer came in time (local)
     |- TooManyRequests               the limit of requests in flight is reached (local)
-    `- ResponseError                 an answer with a code: what a handler raises, what a caller receives
+    `- ResponseError                 an answer with a code: a handler raises, a caller receives it
 
 A handler raises `ResponseError(code, remark)`; the dispatcher makes the answer of it. A caller gets
 the same class from a peer's answer whose code is not the expected one.

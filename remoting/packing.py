@@ -81,7 +81,7 @@ def dtype(declaration: construct.Construct[Any, Any]) -> numpy.dtype[numpy.void]
 
     Byte fields are sub-arrays of uint8, since numpy's own byte strings lose trailing zeros.
     """
-    import numpy  # here, since a server runs without numpy
+    import numpy  # noqa: PLC0415 - a server runs without it
 
     return numpy.dtype(
         [

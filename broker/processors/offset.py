@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of groups (14, 15, 43) and of queues (29, 30, 31, 32).
 
-A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 with its first
-message in memory, which is answered 0. Commits of unknown groups and topics are refused (26, 17).
-Asking for the bounds of a queue that does not exist is no error. Java: ConsumerManageProcessor,
-AdminBrokerProcessor.
+A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 with its
+first message in memory, which is answered 0. Commits of unknown groups and topics are refused (26,
+17). Asking for the bounds of a queue that does not exist is no error. Java:
+ConsumerManageProcessor, AdminBrokerProcessor.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """PULL_MESSAGE, LITE_PULL_MESSAGE: messages of a queue, or a wait for them.
 
-Checked in the original's order: broker permission, lite pull, group, topic and its permission, queue
-id, subscription (in the header or of the heartbeat). Found messages leave as slices of the mapped
-log. A pull that finds nothing and may be suspended is parked, and run once more when a message is
-there or its time is over. Codes: 0, 19, 20, 21; 1, 16, 17, 23, 24, 25, 26, 29. Not done: SQL92
-filters (refused as with enablePropertyFilter=false), cold-data flow control, static topics.
+Checked in the original's order: broker permission, lite pull, group, topic and its permission,
+queue id, subscription (in the header or of the heartbeat). Found messages leave as slices of the
+mapped log. A pull that finds nothing and may be suspended is parked, and run once more when a
+message is there or its time is over. Codes: 0, 19, 20, 21; 1, 16, 17, 23, 24, 25, 26, 29. Not done:
+SQL92 filters (refused as with enablePropertyFilter=false), cold-data flow control, static topics.
 
 Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 """

@@ -52,14 +52,18 @@ _MAX_BATCH = 100_000
 _REFUSED = {
     PutStatus.MESSAGE_ILLEGAL: (
         ResponseCode.MESSAGE_ILLEGAL,
-        "the message is illegal, maybe msg body or properties length not matched. msg body length"
-        " limit {limit}B, msg properties length limit 32KB.",
+        (
+            "the message is illegal, maybe msg body or properties length not matched. msg body"
+            " length limit {limit}B, msg properties length limit 32KB."
+        ),
     ),
     PutStatus.SERVICE_NOT_AVAILABLE: (
         ResponseCode.SERVICE_NOT_AVAILABLE,
-        "service not available now. It may be caused by one of the following reasons: the broker's"
-        " disk is full, messages are put to the slave, message store has been shut down, etc."
-        " Here: {why}",
+        (
+            "service not available now. It may be caused by one of the following reasons: the"
+            " broker's disk is full, messages are put to the slave, message store has been shut"
+            " down, etc. Here: {why}"
+        ),
     ),
     PutStatus.CREATE_MAPPED_FILE_FAILED: (
         ResponseCode.SYSTEM_ERROR,
@@ -197,7 +201,7 @@ class SendMessageProcessor:
         header = request.header
         queue_id = header.queue_id
         if queue_id < 0:
-            queue_id = random.randrange(topic.write_queue_nums or 1)  # noqa: S311 - any will do
+            queue_id = random.randrange(topic.write_queue_nums or 1)
         sys_flag = header.sys_flag
         if topic.topic_filter_type == "MULTI_TAG":
             sys_flag |= MessageSysFlag.MULTI_TAGS

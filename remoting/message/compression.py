@@ -23,7 +23,7 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 DEFAULT_LEVEL: Final = 5
 """rocketmq.message.compressLevel of the Java client."""
 DEFAULT_MAX_BYTES: Final = 64 << 20
-"""Limit of a decompressed body: well above any frame (16 MiB) and the default body limit (4 MiB)."""
+"""Limit of a decompressed body: well above any frame (16 MiB) and the usual body limit (4 MiB)."""
 
 _LEVEL_RANGE: Final = range(10)
 _TYPE_SHIFT: Final = 8

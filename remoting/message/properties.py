@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Property names, and the text codec of a message's properties.
+r"""Property names, and the text codec of a message's properties.
 
-The text is `name \\x01 value \\x02` repeated. 5.x ends the last pair with \\x02 too, 4.9 does not;
+The text is `name \x01 value \x02` repeated. 5.x ends the last pair with \x02 too, 4.9 does not;
 both are read, and the form of 5.x is written. The text travels in request headers and, in UTF-8,
 at the end of each record, where its length is a signed 16-bit integer.
 
@@ -132,11 +132,11 @@ SYSTEM_PROPERTIES: Final = frozenset(
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """The properties of the text; never fails.
+    r"""The properties of the text; never fails.
 
     As MessageDecoder.string2messageProperties does, of both versions: the value begins after the
-    first \\x01 and may hold more of them; a pair without \\x01, with an empty name or an empty value
-    is dropped; the last of equal names counts.
+    first \x01 and may hold more of them; a pair without \x01, with an empty name or an empty
+    value is dropped; the last of equal names counts.
     """
     return {
         name: value
@@ -148,7 +148,7 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def encode_properties(properties: Mapping[str, str]) -> str:
-    """The text of the properties, each pair ended by \\x02 (as 5.x writes it).
+    r"""The text of the properties, each pair ended by \x02 (as 5.x writes it).
 
     Values go as they are: whoever takes names and values from a user checks them first with
     `check_user_property`.

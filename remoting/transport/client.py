@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client side: one connection for each address, made when it is first needed.
 
-Counterpart of NettyRemotingClient. What is asked while a connection is being made waits for it; when
-it cannot be made, all of that fails with ConnectError. Peers may ask back: their requests go to the
-dispatcher that was given.
+Counterpart of NettyRemotingClient. What is asked while a connection is being made waits for it;
+when it cannot be made, all of that fails with ConnectError. Peers may ask back: their requests go
+to the dispatcher that was given.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 Reading stops while the peer does not read what it is sent, so what one connection can hold is its
 socket buffers, one unfinished frame and the answers to one read. Answers go to the socket at once
-when nothing waits before them, which saves the reactor two rounds and the buffers a copy. Counterpart
-of Netty's channel and NettyServerHandler / NettyClientHandler.
+when nothing waits before them, which saves the reactor two rounds and the buffers a copy.
+Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = Logger()
 
 
 def address_text(host: str, port: int) -> str:
-    """ "ip:port", the address in brackets when it is IPv6."""
+    """The address as "ip:port", in brackets when it is IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -13,7 +13,7 @@ from compat_tests.jars import cache_root
 
 _SOURCES = Path(__file__).parent / "clients" / "go"
 _BUILD_TIMEOUT_S = 300
-_RUN_TIMEOUT_S = 60
+_RUN_TIMEOUT_S = 30
 
 
 class GoUnavailable(Exception):

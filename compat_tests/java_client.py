@@ -365,6 +365,10 @@ class Admin(Client):
     def topic_stats(self, topic: str) -> list[Json]:
         return list(self._call("topic_stats", topic=topic))
 
+    def messages_by_key(self, topic: str, key: str) -> list[Json]:
+        """At most 32; JavaError with code 208 when there is none."""
+        return list(self._call("messages_by_key", topic=topic, key=key))
+
     def topic_route(self, topic: str) -> dict[str, dict[str, str]]:
         """The addresses of each broker by broker id."""
         return dict(self._call("topic_route", topic=topic))

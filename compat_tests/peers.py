@@ -211,6 +211,13 @@ class Broker(Server):
         }
         super().__init__(origin, folder, port, {**BROKER_SETTINGS, **own, **settings})
 
+    def under(self, origin: Origin) -> "Broker":
+        """The same broker, to be run by the programs of another origin on the same store."""
+        other = Broker(origin, self.folder, self.name_server, self.name, self.settings)
+        other.port = self.port
+        other.settings["listenPort"] = str(self.port)
+        return other
+
     def start(self) -> None:
         """Start it, on the store as it is, and wait until it is registered and answers."""
         address = self.name_server.address

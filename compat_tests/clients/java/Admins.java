@@ -20,6 +20,7 @@ final class Admins {
         driver.operation("create_topic", this::createTopic);
         driver.operation("topic_stats", this::topicStats);
         driver.operation("topic_route", this::topicRoute);
+        driver.operation("messages_by_key", this::messagesByKey);
     }
 
     private Object start(JSONObject arguments) throws Exception {
@@ -57,6 +58,19 @@ final class Admins {
                             array.add(json);
                         });
         return array;
+    }
+
+    /** The messages of a topic that have this key, at most 32. */
+    private Object messagesByKey(JSONObject arguments) throws Exception {
+        return Messages.json(
+                admins.named(arguments)
+                        .queryMessage(
+                                arguments.getString("topic"),
+                                arguments.getString("key"),
+                                32,
+                                0,
+                                Long.MAX_VALUE)
+                        .getMessageList());
     }
 
     /** The brokers that the name server names for a topic. */

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One store, opened in turn by the broker under test and by official brokers.
+
+Whatever one has written, after an orderly stop as after a kill, the other serves unchanged and goes on
+from there: messages, offsets of consumer groups, and the index of keys.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compat_tests.engine import Engine
+from compat_tests.jars import RELEASES
+from compat_tests.java_client import ClientJvm, Json, message
+from compat_tests.peers import Broker, NameServer, Origin, Original
+from compat_tests.scene import Scene
+
+ADDED_BY_CLIENTS = {"MIN_OFFSET", "MAX_OFFSET", "CONSUME_START_TIME"}
+
+
+class Stage:
+    """One turn: some origin's broker on the store, with what the turns before have left."""
+
+    def __init__(self, scene: Scene, topic: str, stored: list[Json]) -> None:
+        self.scene = scene
+        self.topic = topic
+        self.stored = stored
+
+    def check(self) -> None:
+        """All that was stored before is there as it was."""
+        found = [_lasting(item) for item in self.scene.read(self.topic, len(self.stored))]
+        assert found == self.stored
+
+    def write(self, word: str) -> None:
+        """More messages of every kind, in all queues."""
+        producer = self.scene.producer()
+        producer.send(
+            [
+                message(self.topic, f"{word}{n}", tags=f"t{n % 3}", keys=f"{word}-{n} all")
+                for n in range(16)
+            ]
+        )
+        properties = {"größe": "漢字 \U0001f680", "word": word}
+        producer.send([message(self.topic, word, flag=77, properties=properties)])
+        producer.send([message(self.topic, word.encode() * 20_000)])  # compressed
+        producer.send_batch([message(self.topic, f"{word} batch {n}") for n in range(8)])
+        before = len(self.stored)
+        self.stored = [_lasting(item) for item in self.scene.read(self.topic, before + 26)]
+        assert len(self.stored) == before + 26
+
+    def consume(self, group: str, expected: int) -> None:
+        """The group gets what came since its last turn, and its offsets are kept."""
+        consumer = self.scene.push_consumer(self.topic, group)
+        consumer.wait_for(expected)
+        assert len(consumer.events()) == expected
+        self.scene.stopped(consumer)
+
+    def check_keys(self, words: list[str]) -> None:
+        """Each turn's messages are found by their keys; the index may be a moment behind."""
+        admin = self.scene.admin()
+        for word in words:
+            keyed = admin.messages_by_key(self.topic, f"{word}-7")
+            assert [item["keys"] for item in keyed] == [f"{word}-7 all"]
+
+
+def _lasting(received: Json) -> Json:
+    """A message without what its reader adds."""
+    kept = {name: received[name] for name in received if name not in ("properties", "broker")}
+    kept["properties"] = {
+        name: value
+        for name, value in received["properties"].items()
+        if name not in ADDED_BY_CLIENTS
+    }
+    return kept
+
+
+@contextmanager
+def running(broker: Broker, jvm: ClientJvm, topic: str, stored: list[Json]) -> Iterator[Stage]:
+    """The broker for one turn; whoever calls ends it, by stop or kill."""
+    broker.start()
+    scene = Scene(jvm, broker)
+    try:
+        yield Stage(scene, topic, stored)
+    finally:
+        scene.close()
+        broker.close()
+
+
+@pytest.mark.timeout(300)  # official brokers take up to 20 s to stop
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_store_goes_from_hand_to_hand(
+    origin: Origin, engine: Engine, work_folder: Path, first_jvm: ClientJvm, release: str
+) -> None:
+    names = NameServer(origin, work_folder / f"exchange-namesrv-{release}")
+    settings = {"mappedFileSizeCommitLog": str(1024 * 1024)}
+    ours = Broker(origin, work_folder / f"exchange-{release}", names, "broker-x", settings)
+    official = ours.under(Original(release, engine))
+    topic, group = f"exchange-{release.replace('.', '_')}", f"group-{release.replace('.', '_')}"
+    names.start()
+    try:
+        with running(ours, first_jvm, topic, []) as turn:
+            turn.scene.admin().create_topic(ours.address, topic, 4)
+            turn.scene.wait_for_route(topic)
+            turn.write("first")
+            turn.consume(group, 26)
+            ours.stop()
+        with running(official, first_jvm, topic, turn.stored) as turn:
+            turn.check()
+            turn.write("second")
+            turn.consume(group, 26)
+            turn.check_keys(["first", "second"])
+            official.stop()
+        with running(ours, first_jvm, topic, turn.stored) as turn:
+            turn.check()
+            turn.write("third")
+            turn.consume(group, 26)
+            turn.check_keys(["first", "second", "third"])
+            ours.kill()
+        with running(official, first_jvm, topic, turn.stored) as turn:
+            turn.check()
+            turn.write("fourth")
+            turn.check_keys(["third", "fourth"])
+            official.kill()
+        with running(ours, first_jvm, topic, turn.stored) as turn:
+            turn.check()
+            turn.check_keys(["first", "second", "third", "fourth"])
+    finally:
+        names.close()

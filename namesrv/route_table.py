@@ -136,15 +136,17 @@ class RouteTable:
             if address != it.address or broker_id == it.broker_id
         }  # without the id it had before: a slave has become master, or the reverse
         old_address = others.get(it.broker_id)
+        live = self._live.get(key)
         if self._is_older(it, old_address):
-            self._live.pop(key, None)
+            if live is not None:
+                self._leave(live, "another one holds its id with a later term")
             self._events.append(RegistrationIgnored(it.broker_name, it.address, str(old_address)))
             return Registered()
         if old_address is None and len(it.topics) == 1:
             return None  # the incremental registration of a broker that is not known in full
-        live = self._live.get(key)
         if live is not None and live.broker_name != it.broker_name:
             self._leave(live, f"it is {it.broker_name} now")
+            live = None
         min_id_changed = it.broker_id < min(broker.addresses, default=0)
         self._brokers[it.broker_name] = broker
         self._clusters.setdefault(it.cluster, set()).add(it.broker_name)
@@ -152,7 +154,7 @@ class RouteTable:
         broker.zone = it.zone
         broker.addresses = {**others, it.broker_id: it.address}
         self._register_topics(it, broker, first=not old_address)
-        if key not in self._live:
+        if live is None:
             self._events.append(
                 BrokerJoined(it.cluster, it.broker_name, it.broker_id, it.address, len(it.topics))
             )

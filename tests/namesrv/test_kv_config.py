@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Key-values and their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError, write_replacing
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "namesrv" / "kvConfig.json"
+
+
+def test_values_survive_a_restart(path: Path) -> None:
+    kv = KvConfig(path)
+    kv.load()
+    kv.put("ns", "k", "ä")
+    kv.put("ns", "other", "2")
+    kv.delete("ns", "other")
+    again = KvConfig(path)
+    again.load()
+    assert again.get("ns", "k") == "ä"
+    assert again.get("ns", "other") is None
+    assert again.namespace("ns") == {"k": "ä"}
+
+
+def test_the_file_is_the_original_one(path: Path) -> None:
+    kv = KvConfig(path)
+    kv.put("ORDER_TOPIC_CONFIG", "T1", "broker-a:4")
+    kv.put("ORDER_TOPIC_CONFIG", "T1", "broker-a:8")
+    assert path.read_text("utf-8") == '{"configTable":{"ORDER_TOPIC_CONFIG":{"T1":"broker-a:8"}}}'
+    backup = path.with_name("kvConfig.json.bak")
+    assert backup.read_text("utf-8") == '{"configTable":{"ORDER_TOPIC_CONFIG":{"T1":"broker-a:4"}}}'
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, backup.name]
+
+
+def test_what_is_not_there(path: Path) -> None:
+    kv = KvConfig(path)
+    assert kv.get("ns", "k") is None
+    assert kv.namespace("ns") is None
+    kv.delete("ns", "k")
+    assert not path.exists()
+
+
+def test_an_emptied_namespace_stays_known(path: Path) -> None:
+    kv = KvConfig(path)
+    kv.put("ns", "k", "v")
+    kv.delete("ns", "k")
+    assert kv.namespace("ns") == {}
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b'{"configTable":{}}'])
+def test_an_empty_file_is_no_values(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    kv = KvConfig(path)
+    kv.load()
+    assert kv.namespace("ns") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"{", "no JSON at character 1"),
+        (b"[]", "it has no table configTable"),
+        (b"{}", "it has no table configTable"),
+        (b'{"configTable":null}', "it has no table configTable"),
+        (b'{"configTable":{"ns":"x"}}', "it has no table configTable"),
+    ],
+)
+def test_a_broken_file_is_named(path: Path, content: bytes, why: str) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(KvConfigError, match=f"{path} is no kvConfig.json: {why}"):
+        KvConfig(path).load()
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(KvConfigError, match=f"cannot read {tmp_path}: Is a directory"):
+        KvConfig(tmp_path).load()
+
+
+def test_a_value_that_cannot_be_written_does_not_count(path: Path) -> None:
+    kv = KvConfig(path)
+    kv.put("ns", "k", "1")
+    path.with_name("kvConfig.json.tmp").mkdir()
+    with pytest.raises(KvConfigError, match=f"cannot write {path}: Is a directory"):
+        kv.put("ns", "k", "2")
+    assert kv.get("ns", "k") == "1"
+    assert "1" in path.read_text("utf-8")
+
+
+def test_writing_anew_keeps_one_backup(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for content in (b"1", b"2", b"3"):
+        write_replacing(path, content)
+    assert path.read_bytes() == b"3"
+    assert (tmp_path / "f.bak").read_bytes() == b"2"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.original_keys import BROKER_KEYS
+from txrocketmq.remoting.config_file import (
+    ConfigError,
+    as_properties,
+    ignored_keys,
+    load,
+    read_properties,
+    updated,
+)
+
+SHIPPED = """
+# broker.conf as the original ships it
+brokerClusterName = DefaultCluster
+brokerName = broker-a
+brokerId = 0
+deleteWhen = 04
+fileReservedTime = 48
+brokerRole = ASYNC_MASTER
+flushDiskType = ASYNC_FLUSH
+"""
+OF_THE_STORE = {"deleteWhen", "fileReservedTime", "brokerRole", "flushDiskType"}
+
+
+def test_the_original_s_file_is_read() -> None:
+    config, unknown = load(BrokerConfig, read_properties(SHIPPED))
+    assert (config.broker_name, config.broker_id) == ("broker-a", 0)
+    assert {key.key for key in unknown} == OF_THE_STORE
+
+
+def test_keys_are_spelt_as_in_java() -> None:
+    keys = set(as_properties(BrokerConfig()))
+    assert {"brokerIP1", "brokerIP2", "namesrvAddr", "shortPollingTimeMills", "listenPort"} <= keys
+
+
+def test_a_misspelt_key_is_told_with_the_one_that_was_meant() -> None:
+    _, (unknown,) = load(BrokerConfig, {"brokerNmae": "x"})
+    assert str(unknown) == "unknown key brokerNmae (did you mean brokerName?)"
+
+
+def test_a_value_that_cannot_be_names_its_key() -> None:
+    with pytest.raises(ConfigError, match="brokerPermission is a whole number"):
+        load(BrokerConfig, {"brokerPermission": "rw"})
+
+
+def test_keys_without_effect_are_known_and_have_no_field() -> None:
+    values = {"sendMessageThreadPoolNums": "4", "brokerName": "b"}
+    _, unknown = load(BrokerConfig, values)
+    assert unknown == []
+    assert ignored_keys(BrokerConfig, values) == ["sendMessageThreadPoolNums"]
+    assert not BROKER_KEYS & set(as_properties(BrokerConfig()))
+
+
+def test_only_live_settings_change_while_running() -> None:
+    changed = updated(BrokerConfig(), {"brokerPermission": "4", "brokerName": "other"})
+    assert (changed.broker_permission, changed.broker_name) == (4, "DEFAULT_BROKER")
+
+
+def test_all_who_hold_the_settings_see_the_change() -> None:
+    held = config = BrokerConfig()
+    config.become(BrokerConfig(broker_permission=4))
+    assert held.broker_permission == 4
+    assert held == BrokerConfig(broker_permission=4)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A running Docker engine, and in it an image with a Java runtime.
 
-A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and its
-socket in the cache; on Debian it is installed first. Several test runs may share it: each holds
-a shared lock while it runs, and the last one out stops it.
+A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and
+its socket in the cache; on Debian it is installed first. Several test runs may share it: each
+holds a shared lock while it runs, and the last one out stops it.
 
 The image is pulled where a registry can be reached and built from Debian packages where not; it
 stays in the engine's data, so that only the first run pays for it.

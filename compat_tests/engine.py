@@ -2,8 +2,8 @@
 """Where Java programs run: in containers (testcontainers), or else on a Java of this machine.
 
 Both offer the same: ``start(name, arguments)`` runs ``java`` with them and hands back a
-``JavaProcess``. The machine's network is used, and the cache and the work folder have the same paths
-in the container as outside, so that callers need not know which of the two they have.
+``JavaProcess``. The machine's network is used, and the cache and the work folder have the same
+paths in the container as outside, so that callers need not know which of the two they have.
 """
 
 import contextlib

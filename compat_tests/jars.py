@@ -95,7 +95,9 @@ def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
         if not folder.is_dir():  # another run may have been quicker
             copied.rename(folder)
     except subprocess.CalledProcessError as error:
-        raise JarsUnavailable(f"Maven cannot fetch the {name} jars: {error.stdout[-2000:]}") from error
+        raise JarsUnavailable(
+            f"Maven cannot fetch the {name} jars: {error.stdout[-2000:]}"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise JarsUnavailable(f"Maven cannot fetch the {name} jars in time: {error}") from error
     finally:

@@ -183,7 +183,12 @@ def _start(release: str, engine: Engine, folder: Path, control: str) -> JavaProc
         f"-Drocketmq.client.localOffsetStoreDir={folder}/offsets",
         "-Drocketmq.client.logUseSlf4j=true",
         "-Drocketmq.client.rebalance.minInterval=100",  # 5.x: else each start waits for a second
-        *("-cp", f"{logging_configuration(folder)}:{classes}:{resolve(release, 'client')}/*", "Driver", control),
+        *(
+            "-cp",
+            f"{logging_configuration(folder)}:{classes}:{resolve(release, 'client')}/*",
+            "Driver",
+            control,
+        ),
     ]
     return engine.start(f"client-{release}", arguments, {})
 
@@ -274,7 +279,6 @@ class PushConsumer(Client):
         """The queues it has, each with "locked"."""
         return list(self._call("assignment"))
 
-
     def rebalance(self) -> None:
         """Do now what it otherwise does every 20 s."""
         self._call("rebalance")
@@ -290,7 +294,13 @@ class PullConsumer(Client):
         return list(self._call("subscribe_queues", topic=topic))
 
     def pull(
-        self, queue: Json, offset: int, *, expression: str = "*", most: int = 32, block: bool = False
+        self,
+        queue: Json,
+        offset: int,
+        *,
+        expression: str = "*",
+        most: int = 32,
+        block: bool = False,
     ) -> Json:
         arguments: Mapping[str, Any] = {"queue": queue, "offset": offset, "expression": expression}
         return dict(self._call("pull", max=most, block=block, **arguments))

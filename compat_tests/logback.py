@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logging of the official servers and clients to their standard output, in one form.
 
-4.9.7 looks for files in ``$ROCKETMQ_HOME/conf`` or for ``logback.xml``, 5.4.0 for ``rmq.*.logback.xml``
-in the class path; one folder serves them all.
+4.9.7 looks for files in ``$ROCKETMQ_HOME/conf`` or for ``logback.xml``, 5.4.0 for
+``rmq.*.logback.xml`` in the class path; one folder serves them all.
 """
 
 from pathlib import Path

@@ -45,6 +45,7 @@ _JAVA_OPTIONS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
 
+
 class PeerFailed(Exception):
     """A server did not come up, or went away; the message holds the end of its log."""
 
@@ -67,7 +68,9 @@ class Ours:
     behaves_as = "5.4.0"
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
-        return LocalProcess("mqnamesrv", [_command("mqnamesrv"), "-c", str(configuration)], {}, folder)
+        return LocalProcess(
+            "mqnamesrv", [_command("mqnamesrv"), "-c", str(configuration)], {}, folder
+        )
 
     def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
         command = [_command("mqbroker"), "-n", name_servers, "-c", str(configuration)]
@@ -111,7 +114,9 @@ class Original:
 class Server:
     """What name servers and brokers have in common: settings, a port, a process, a log."""
 
-    def __init__(self, origin: Origin, folder: Path, port: int, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, origin: Origin, folder: Path, port: int, settings: Mapping[str, str]
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.origin = origin
         self.folder = folder
@@ -139,7 +144,7 @@ class Server:
         return f"--- {self.origin.name} {self.address}\n{_tail(said, lines)}"
 
     def close(self) -> None:
-        """The end of its use: ours stops in order, the original, which takes its time, is killed."""
+        """The end of its use: ours stops in order; the original, slow at that, is killed."""
         if isinstance(self.origin, Ours):
             self.stop()
         else:

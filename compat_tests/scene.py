@@ -74,9 +74,7 @@ class Scene:
 
     def lite_consumer(self, group: str, **settings: Any) -> LitePullConsumer:
         name = self.unique("lite")
-        return self._keep(
-            LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings)
-        )
+        return self._keep(LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings))
 
     def read(self, topic: str, count: int, timeout_s: float = 10.0) -> list[Json]:
         """All messages of a topic, by queue and offset, once there are that many (or more)."""

@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 
 import pytest
 
-from compat_tests.java_client import ClientJvm, Json, Producer, PushConsumer, message, text
+from compat_tests.java_client import ClientJvm, Producer, PushConsumer, message, text
 from compat_tests.peers import Origin
 from compat_tests.scene import Scene, poll
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the official Java client throws where the original refuses: class, code and text.
 
-The expectations were recorded from the original brokers; where 4.9.7 and 5.4.0 differ, both are given.
+The expectations were recorded from the original brokers; where 4.9.7 and 5.4.0 differ, both are
+given.
 """
 
 import random
@@ -187,8 +188,6 @@ def test_a_negative_queue_lets_the_broker_choose(scene: Scene) -> None:
         ("x" * 128, "is longer than topic max length"),
     ],
 )
-def test_topics_that_cannot_be_created(
-    scene: Scene, origin: Origin, topic: str, text: str
-) -> None:
+def test_topics_that_cannot_be_created(scene: Scene, origin: Origin, topic: str, text: str) -> None:
     error = thrown(lambda: scene.admin().create_topic(scene.broker.address, topic), text)
     assert error == ("MQClientException", INVALID_PARAMETER[origin.behaves_as], text)

@@ -50,7 +50,9 @@ def test_each_key_is_consumed_in_order(scene: Scene) -> None:
     keys = [f"k{n}" for n in range(10)]
     producer = scene.producer()
     consumer = scene.push_consumer(topic, scene.unique("group"), orderly=True)
-    producer.send([message(topic, f"{key}/{step}", shard=key) for step in range(20) for key in keys])
+    producer.send(
+        [message(topic, f"{key}/{step}", shard=key) for step in range(20) for key in keys]
+    )
 
     consumer.wait_for(200)
     assert len(set(consumer.bodies())) == 200
@@ -65,7 +67,9 @@ def test_order_holds_while_a_group_changes(scene: Scene) -> None:
     producer = scene.producer()
 
     def send(steps: range) -> None:
-        producer.send([message(topic, f"{key}/{step}", shard=key) for step in steps for key in keys])
+        producer.send(
+            [message(topic, f"{key}/{step}", shard=key) for step in steps for key in keys]
+        )
 
     first = scene.push_consumer(topic, group, orderly=True)
     poll(lambda: locked(first) == {0, 1, 2, 3}, "the first has locked all queues")
@@ -73,7 +77,9 @@ def test_order_holds_while_a_group_changes(scene: Scene) -> None:
     second = scene.push_consumer(topic, group, orderly=True)
     send(range(10, 20))
     poll(
-        lambda: len(locked(first)) == len(locked(second)) == 2 and not locked(first) & locked(second),
+        lambda: (
+            len(locked(first)) == len(locked(second)) == 2 and not locked(first) & locked(second)
+        ),
         "each has locked two queues",
         HANDED_OVER_S,
     )
@@ -134,9 +140,7 @@ def test_a_consumer_waits_for_a_lock_that_another_client_holds(scene: Scene) -> 
 
     queue = {"topic": topic, "brokerName": scene.broker.name, "queueId": 0}
     body = {"consumerGroup": group, "clientId": "10.0.0.1@other", "mqSet": [queue]}
-    header, _ = probe.request(
-        scene.broker.port, UNLOCK_BATCH_MQ, body=json.dumps(body).encode()
-    )
+    header, _ = probe.request(scene.broker.port, UNLOCK_BATCH_MQ, body=json.dumps(body).encode())
     assert header["code"] == 0
     consumer.rebalance()  # a 4.9.7 consumer would ask again after 20 s
     consumer.wait_for(1, timeout_s=5)

@@ -9,7 +9,6 @@ from compat_tests.java_client import message, text
 from compat_tests.peers import Origin
 from compat_tests.scene import Scene, poll
 
-
 GET_TOPIC_CONFIG = 351
 LITE_PULL_MESSAGE = 361
 

@@ -98,8 +98,7 @@ def assert_route_goes_and_comes(scene: Scene) -> None:
         try:
             scene.admin().topic_route(topic)
         except JavaError as error:
-            assert error.code == 17, error
-            return True
+            return error.code == 17
         return False
 
     poll(gone, "the name server has forgotten the broker", 10)

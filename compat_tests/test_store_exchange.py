@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One store, opened in turn by the broker under test and by official brokers.
 
-Whatever one has written, after an orderly stop as after a kill, the other serves unchanged and goes on
-from there: messages, offsets of consumer groups, and the index of keys.
+Whatever one has written, after an orderly stop as after a kill, the other serves unchanged and
+goes on from there: messages, offsets of consumer groups, and the index of keys.
 """
 
 from collections.abc import Iterator

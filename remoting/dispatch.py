@@ -158,7 +158,12 @@ class Dispatcher:
     def _serve_many(
         self, handler: ManyHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int
     ) -> list[Buffer]:
-        out, rest = handler(peer, commands, now_ms)
+        try:
+            out, rest = handler(peer, commands, now_ms)
+        except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
+            out, rest = [], []
+            for command in commands:
+                out += self._answer(command, self._reply_to(error, command, peer))
         for command in rest:
             out += self._serve_one(peer, command, now_ms)
         return out

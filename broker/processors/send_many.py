@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The short way of plain sends: all those of one read, put into the log in one write.
 
-This is the fold of the whole journey of a send (header codec, checks, inner message, reply, answer's
-encoding) into one loop, because producers on one connection send many messages in one read and each
-layer costs as much as the work. It takes a message only when nothing about it is special: the topic
-exists, the queue id is in range, its properties hold nothing the broker acts on, the answer is JSON.
-Everything else it hands back, to be served by `send_message.py`; `tests` hold the two equal.
+This is the fold of the whole journey of a send (header codec, checks, inner message, reply, the
+answer's encoding) into one loop, because producers on one connection send many messages in one read
+and each layer costs as much as the work. It takes a message only when nothing about it is special:
+the topic exists, the queue id is in range, its properties hold nothing that the broker acts on.
+Everything else it hands back, to be served by `send_message.py`; tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import serves_many
+from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import is_writable
+from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.serialize.json import encode_header
 
@@ -44,6 +47,12 @@ SPECIAL = frozenset(
     }
 )
 """Properties that the broker acts on or sets itself."""
+_BATCHS_OWN = re.compile("(?:UNIQ_KEY\x01([0-9A-Za-z]+)\x02)?WAIT\x01true\x02?")
+"""Properties of a batch itself, when its messages have the same and more."""
+_MAX_BATCH_TOPIC = 127
+_PAIR_END = 2
+_ENTRY_HEAD = fixed(BATCH_ENTRY_HEAD).struct
+_ENTRY_TAIL = fixed(PROPERTIES_LENGTH).struct
 _NOT_AGAIN = frozenset((None, "", "0"))
 _OPAQUE = 1_234_567_890
 _USUAL = re.compile(
@@ -106,7 +115,7 @@ class SendManyProcessor:
         self._timeout_answer = text.replace(b'"code":0,', timeout)
 
     @serves_many(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
-    def send(
+    def send_singles(
         self, peer: Peer, commands: list[RemotingCommand], now_ms: int
     ) -> tuple[list[Buffer], list[RemotingCommand]]:
         """Puts what is plain; gives the answers, and the commands that are not plain."""
@@ -138,6 +147,120 @@ class SendManyProcessor:
                 ),
             )
         return [], rest
+
+    @serves_many(send.SEND_BATCH_MESSAGE)
+    def send_batches(
+        self, peer: Peer, commands: list[RemotingCommand], now_ms: int
+    ) -> tuple[list[Buffer], list[RemotingCommand]]:
+        """As `send_singles`, for batches: one write for each, no objects for its messages."""
+        plain = self._plain
+        ipv4 = len(peer.remote_host) + len(plain.store_host) == 2 * _IPV4_HOST_BYTES
+        if (
+            plain.store.sync_flush
+            or not ipv4
+            or now_ms < plain.config.start_accept_send_request_time_stamp
+        ):
+            return [], commands
+        if plain.topics.data_version is not self._data_version:
+            self._learn_topics()
+        out: list[Buffer] = []
+        rest: list[RemotingCommand] = []
+        for command in commands:
+            messages = self._unpacked(command, peer.remote_host)
+            answer = self._put_batch(command, messages, now_ms) if messages else None
+            if answer is None:
+                rest.append(command)
+            elif not command.flag & ONEWAY_FLAG:
+                out += answer
+        return out, rest
+
+    def _unpacked(self, command: RemotingCommand, born_host: bytes) -> list[PutMessage] | None:
+        """The messages of a batch; None when one of them, or the batch, is not plain."""
+        ext: Any = command.ext_fields
+        try:
+            topic, _, queue, sys_flag, born_ms, text, _, _, _ = _LETTERS(ext)
+            queue_id, born_timestamp_ms, sys_flag = int(queue), int(born_ms), int(sys_flag)
+            if (
+                not 0 <= queue_id < self._queues[topic]
+                or ext.get("j") not in _NOT_AGAIN
+                or _BATCHS_OWN.fullmatch(text) is None
+                or len(topic) > _MAX_BATCH_TOPIC
+            ):
+                return None
+            return self._entries(
+                command.body, topic, queue_id, born_timestamp_ms, born_host, sys_flag
+            )
+        except (KeyError, ValueError, TypeError, struct.error):
+            return None
+
+    def _entries(
+        self,
+        body: bytes,
+        topic: str,
+        queue_id: int,
+        born_ms: int,
+        born_host: bytes,
+        sys_flag: int,
+    ) -> list[PutMessage] | None:
+        messages: list[PutMessage] = []
+        head, length, usual = _ENTRY_HEAD.unpack_from, _ENTRY_TAIL.unpack_from, _USUAL.fullmatch
+        suffix, store_host = self._suffix.encode(), self._plain.store_host
+        at, end = 0, len(body)
+        while at < end:
+            _, _, _, flag, body_bytes = head(body, at)
+            start = at + _ENTRY_HEAD.size
+            stop = start + body_bytes
+            (properties_bytes,) = length(body, stop)
+            text_at = stop + _ENTRY_TAIL.size
+            at = text_at + properties_bytes
+            if body_bytes < 0 or properties_bytes < 0 or at > end:
+                return None
+            properties = body[text_at:at]
+            match = usual(properties.decode())
+            if match is None:
+                return None
+            keys, uniq_key, tags = match.groups()
+            if properties[-1] != _PAIR_END:
+                properties += b"\x02"
+            messages.append(
+                _new(
+                    PutMessage,
+                    (
+                        topic, queue_id, body[start:stop], properties + suffix,
+                        tags_code(tags) if tags else 0, born_ms, born_host, store_host,
+                        uniq_key, keys, tags, flag, sys_flag, 0, 0,
+                    ),
+                )
+            )  # fmt: skip
+        return messages
+
+    def _put_batch(
+        self, command: RemotingCommand, messages: list[PutMessage], now_ms: int
+    ) -> list[Buffer]:
+        plain = self._plain
+        results = plain.store.put(messages, now_ms)
+        refused = next((done[0] for done in results if done[0] is not PutStatus.PUT_OK), None)
+        if refused is not None:  # there is no room, or a message is too large
+            error = plain.refusal_of(refused)
+            answer = RemotingCommand(
+                error.code, None, flag=RESPONSE_FLAG, opaque=command.opaque, remark=error.remark
+            )
+            return encode_frame(answer)
+        plain.stats.put(messages[0][0], len(messages), sum(done[2] for done in results))
+        host = plain.store_host.hex().upper()
+        ext_fields = {
+            **plain.ext_fields,
+            "msgId": ",".join([f"{host}{done[1]:016X}" for done in results]),
+            "queueId": str(messages[0][1]),
+            "queueOffset": str(results[0][3]),
+        }
+        transaction_id = _BATCHS_OWN.fullmatch(command.ext_fields["i"])[1]  # type: ignore[index]
+        if transaction_id:
+            ext_fields["transactionId"] = transaction_id
+        answer = RemotingCommand(
+            ResponseCode.SUCCESS, ext_fields, flag=RESPONSE_FLAG, opaque=command.opaque
+        )
+        return encode_frame(answer)
 
     def _learn_topics(self) -> None:
         """Number of queues of each topic that plain sends may go to."""

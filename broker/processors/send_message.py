@@ -314,7 +314,7 @@ class SendMessageProcessor:
         first, last = appended[0], appended[-1]
         for one in appended:
             if one.status is not PutStatus.PUT_OK:
-                raise self._refusal_of(one.status)
+                raise self.refusal_of(one.status)
         topic = messages[0].topic
         self.stats.put(topic, len(messages), sum(one.size for one in appended))
         ids = ",".join(message_id(self.store_host, one.physical_offset) for one in appended)
@@ -348,7 +348,8 @@ class SendMessageProcessor:
         code, remark = _REFUSED[PutStatus.MESSAGE_ILLEGAL]
         return code, remark.format(limit=self.store.config.max_message_size)
 
-    def _refusal_of(self, status: PutStatus) -> ResponseError:
+    def refusal_of(self, status: PutStatus) -> ResponseError:
+        """What the answer to a message that was not stored says."""
         code, remark = _REFUSED.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"))
         limit, why = self.store.config.max_message_size, self.store.why_not_writeable()
         return self._refusal(code, remark.format(limit=limit, why=why))

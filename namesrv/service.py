@@ -62,7 +62,7 @@ class NameServer:
         self.kv.load()
         self.port = self._server.listen(
             config.listen_port,
-            Dispatcher(self._registry(), self.clock.now_ms, log_failure),
+            Dispatcher(self.registry(), self.clock.now_ms, log_failure),
             config.bind_address,
         )
         self.clock.every(
@@ -84,7 +84,7 @@ class NameServer:
         self.clock.stop()
         return stopped
 
-    def _registry(self) -> Registry:
+    def registry(self) -> Registry:
         """Everything a name server serves."""
         started_ms = self.clock.now_ms()
         return Registry(

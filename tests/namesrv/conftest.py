@@ -27,7 +27,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
 
 class Names:
-    """Everything of a name server but its port; `notes` and `changes` are what the log would get."""
+    """Everything of a name server but its port; `notes` is what the log would get."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         own = {

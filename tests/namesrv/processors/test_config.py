@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Key-values and settings as administrators change them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import refused
+from tests.namesrv.conftest import MakeNames, Names
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.config_file import read_properties
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.protocol.route import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+)
+
+
+def put(names: Names, key: str, value: str) -> None:
+    names.ask(route.PUT_KV_CONFIG, PutKVConfigRequestHeader(namespace="ns", key=key, value=value))
+
+
+def update(names: Names, body: bytes) -> None:
+    names.ask(admin.UPDATE_NAMESRV_CONFIG, NoHeader(), body)
+
+
+def shown(names: Names) -> dict[str, str]:
+    return read_properties(bytes(names.ask(admin.GET_NAMESRV_CONFIG, NoHeader()).body).decode())  # type: ignore[arg-type]
+
+
+def test_key_values(names: Names) -> None:
+    put(names, "k", "v")
+    header = GetKVConfigRequestHeader(namespace="ns", key="k")
+    assert names.ask(route.GET_KV_CONFIG, header).header.value == "v"
+    listing = GetKVListByNamespaceRequestHeader(namespace="ns")
+    assert names.ask(route.GET_KVLIST_BY_NAMESPACE, listing).body == b'{"table":{"k":"v"}}'
+    names.ask(route.DELETE_KV_CONFIG, DeleteKVConfigRequestHeader(namespace="ns", key="k"))
+    with refused(ResponseCode.QUERY_NOT_FOUND, "No config item, Namespace: ns Key: k"):
+        names.ask(route.GET_KV_CONFIG, header)
+    assert names.ask(route.GET_KVLIST_BY_NAMESPACE, listing).body == b'{"table":{}}'
+    assert names.notes == ["127.0.0.1:50000 set k of ns", "127.0.0.1:50000 deleted k of ns"]
+
+
+def test_a_namespace_that_is_not_there(names: Names) -> None:
+    with refused(ResponseCode.QUERY_NOT_FOUND, "No config item, Namespace: ns"):
+        names.ask(route.GET_KVLIST_BY_NAMESPACE, GetKVListByNamespaceRequestHeader(namespace="ns"))
+
+
+def test_a_file_that_cannot_be_written(names: Names) -> None:
+    put(names, "k", "v")
+    names.kv.path.with_name("kvConfig.json.tmp").mkdir()
+    with refused(ResponseCode.SYSTEM_ERROR, f"cannot write {names.kv.path}"):
+        put(names, "k", "w")
+    with refused(ResponseCode.SYSTEM_ERROR, f"cannot write {names.kv.path}"):
+        names.ask(route.DELETE_KV_CONFIG, DeleteKVConfigRequestHeader(namespace="ns", key="k"))
+    assert names.kv.get("ns", "k") == "v"
+    assert len(names.notes) == 1
+
+
+def test_settings_are_shown_in_order(names: Names) -> None:
+    values = shown(names)
+    assert list(values) == sorted(values)
+    assert values["orderMessageEnable"] == "false"
+
+
+def test_a_live_setting_changes_and_is_written(names: Names, tmp_path: Path) -> None:
+    update(names, b"orderMessageEnable=true\nnobodyKnows=1\n")
+    assert names.configuration.get(NamesrvConfig).order_message_enable
+    assert shown(names)["orderMessageEnable"] == "true"
+    assert "nobodyKnows" not in shown(names)
+    written = (tmp_path / "namesrv.properties").read_text("utf-8")
+    assert read_properties(written) == shown(names)
+    assert names.notes == ["127.0.0.1:50000 changed orderMessageEnable"]
+
+
+def test_another_setting_is_written_and_counts_after_a_restart(
+    names: Names, tmp_path: Path
+) -> None:
+    update(names, b"listenPort=9999")
+    assert names.configuration.get(NamesrvConfig).listen_port == 9876
+    assert shown(names)["listenPort"] == "9999"
+    assert "listenPort=9999\n" in (tmp_path / "namesrv.properties").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"kvConfigPath=/x",
+        b"orderMessageEnable=true\nconfigStorePath=/x",
+        b"configBlackList=",
+        b"rocketmqHome=/x",
+        b"listenPort=1",
+    ],
+)
+def test_settings_of_the_black_list_are_refused(make_names: MakeNames, body: bytes) -> None:
+    names = make_names(configBlackList="listenPort;bindAddress")
+    before = shown(names)
+    with refused(ResponseCode.NO_PERMISSION, "Can not update config in black list."):
+        update(names, body)
+    assert shown(names) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"orderMessageEnable=yes", "orderMessageEnable is true or false, not 'yes'"),
+        (b"waitSecondsForService=x", "waitSecondsForService is a whole number, not 'x'"),
+        (b"productEnvName=\\u12", "wants 4 hex digits"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(names: Names, body: bytes, why: str) -> None:
+    before = shown(names)
+    with refused(ResponseCode.SYSTEM_ERROR, why):
+        update(names, body)
+    assert shown(names) == before
+
+
+def test_settings_that_cannot_be_written_are_told(names: Names, tmp_path: Path) -> None:
+    (tmp_path / "namesrv.properties.tmp").mkdir()
+    with refused(ResponseCode.SYSTEM_ERROR, "changed until the next start: cannot write"):
+        update(names, b"orderMessageEnable=true")
+    assert names.configuration.get(NamesrvConfig).order_message_enable
+
+
+def test_an_update_without_settings(names: Names) -> None:
+    update(names, b"")
+    assert names.notes == ["127.0.0.1:50000 changed no setting"]

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole name server, on a reactor without a network and a clock that stands still."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+
+from txrocketmq.namesrv import service
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.kv_config import KvConfigError
+from txrocketmq.namesrv.service import NameServer
+from txrocketmq.remoting.call import Call
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.protocol import ha, route
+from txrocketmq.remoting.protocol.body.route import (
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+)
+from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
+from txrocketmq.remoting.protocol.route import (
+    GetRouteInfoRequestHeader,
+    RegisterBrokerRequestHeader,
+)
+from txrocketmq.remoting.transport.clock import Clock
+
+BODY = RegisterBrokerBody(
+    topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+        topic_config_table={name: TopicConfig(topic_name=name) for name in ("T1", "T2")}
+    )
+)
+
+
+class Wire(StringTransport):
+    """A connection's end, with what TCP adds."""
+
+    def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - ITCPTransport
+        """Nothing to delay."""
+
+
+class Client:
+    """Somebody connected to the name server."""
+
+    def __init__(self, reactor: MemoryReactorClock) -> None:
+        factory = reactor.tcpServers[0][1]
+        self.wire = Wire()
+        self.protocol: Any = factory.buildProtocol(None)
+        self.protocol.makeConnection(self.wire)
+        self._opaque = 0
+
+    def ask(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> RemotingCommand:
+        self._opaque += 1
+        command = RemotingCommand(call.code, header.encode(), body, opaque=self._opaque)
+        self.wire.clear()
+        self.protocol.dataReceived(b"".join(encode_frame(command)))
+        (answer,) = FrameDecoder().receive(self.wire.value())
+        assert answer.opaque == self._opaque
+        return answer
+
+    def register(self, broker_id: int = 0, port: int = 10911, *, acting: bool = False) -> None:
+        header = RegisterBrokerRequestHeader(
+            broker_name="broker-a",
+            broker_addr=f"10.0.0.1:{port}",
+            cluster_name="c1",
+            ha_server_addr=f"10.0.0.1:{port + 1}",
+            broker_id=broker_id,
+            enable_acting_master=acting,
+        )
+        assert self.ask(route.REGISTER_BROKER, header, BODY.encode()).code == ResponseCode.SUCCESS
+
+    def code_of_route(self) -> int:
+        header = GetRouteInfoRequestHeader(topic="T1")
+        return self.ask(route.GET_ROUTEINFO_BY_TOPIC, header).code
+
+
+class Told:
+    """Stands for the connections a name server makes to brokers."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.said: list[tuple[str, RequestCode, Header]] = []
+        self.closed = False
+
+    def invoke_oneway(self, address: str, call: Call[Any, Any], header: Header) -> None:
+        self.said.append((address, call.code, header))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def reactor() -> MemoryReactorClock:
+    return MemoryReactorClock()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> NamesrvConfig:
+    return NamesrvConfig(kv_config_path=str(tmp_path / "kvConfig.json"), listen_port=9876)
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What is logged."""
+    said: list[str] = []
+
+    def observe(event: LogEvent) -> None:
+        said.append(formatEvent(event))
+
+    globalLogPublisher.addObserver(observe)  # type: ignore[arg-type]
+    yield said
+    globalLogPublisher.removeObserver(observe)  # type: ignore[arg-type]
+
+
+def started(config: NamesrvConfig, reactor: MemoryReactorClock) -> NameServer:
+    server = NameServer(config, Clock(reactor))
+    server.start()
+    return server
+
+
+def test_it_listens_where_it_is_told(
+    config: NamesrvConfig, reactor: MemoryReactorClock, lines: list[str]
+) -> None:
+    server = started(dataclasses.replace(config, bind_address="127.0.0.1"), reactor)
+    ((port, _, _, interface),) = reactor.tcpServers
+    assert (port, interface, server.port) == (9876, "127.0.0.1", 9876)
+    assert lines == [
+        f"name server listens on 127.0.0.1:9876, key-values in {config.kv_config_path}"
+    ]
+
+
+def test_it_serves_all_codes_of_the_original(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    served = NameServer(config, Clock(reactor)).registry().bindings
+    assert sorted(served) == [
+        *range(100, 107), 205, 206, 216, 217, 219, 224, 304, 311, 312, 313, 318, 319, 322, 327,
+        901, 904,
+    ]  # fmt: skip
+
+
+def test_a_broken_file_of_key_values_stops_the_start(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    Path(config.kv_config_path).write_text("{")
+    with pytest.raises(KvConfigError, match=config.kv_config_path):
+        started(config, reactor)
+    assert not reactor.tcpServers
+
+
+def test_a_broker_is_there_as_long_as_its_connection(
+    config: NamesrvConfig, reactor: MemoryReactorClock, lines: list[str]
+) -> None:
+    started(config, reactor)
+    broker, client = Client(reactor), Client(reactor)
+    assert client.code_of_route() == ResponseCode.TOPIC_NOT_EXIST
+    broker.register()
+    assert client.code_of_route() == ResponseCode.SUCCESS
+    broker.protocol.connectionLost()
+    assert client.code_of_route() == ResponseCode.TOPIC_NOT_EXIST
+    assert lines[1:] == [
+        "broker broker-a (0) of c1 at 10.0.0.1:10911 joined with 2 topics",
+        "broker broker-a of c1 at 10.0.0.1:10911 left: its connection ended",
+    ]
+
+
+def test_a_silent_broker_is_dropped_and_its_connection_closed(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    started(dataclasses.replace(config, server_channel_max_idle_time_seconds=1_000), reactor)
+    broker = Client(reactor)
+    broker.register()
+    client = Client(reactor)
+    reactor.pump([1] * 119)
+    assert not broker.wire.disconnecting
+    assert client.code_of_route() == ResponseCode.SUCCESS
+    reactor.pump([1] * 7)  # it is looked for every five seconds
+    assert broker.wire.disconnecting
+    assert client.code_of_route() == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_an_idle_connection_is_closed(config: NamesrvConfig, reactor: MemoryReactorClock) -> None:
+    started(dataclasses.replace(config, server_channel_max_idle_time_seconds=10), reactor)
+    client = Client(reactor)
+    reactor.pump([1] * 10)
+    assert not client.wire.disconnecting
+    reactor.pump([1] * 2)
+    assert client.wire.disconnecting
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_brokers_are_told_of_a_new_smallest_id(
+    config: NamesrvConfig,
+    reactor: MemoryReactorClock,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: bool,
+) -> None:
+    made: list[Told] = []
+
+    def make(clock: Clock) -> Told:
+        made.append(Told(clock))
+        return made[-1]
+
+    monkeypatch.setattr(service, "Connections", make)
+    server = started(dataclasses.replace(config, notify_min_broker_id_changed=wanted), reactor)
+    master, slave = Client(reactor), Client(reactor)
+    master.register(acting=True)
+    slave.register(1, 20911, acting=True)
+    master.protocol.connectionLost()
+    told = [it for each in made for it in each.said]
+    assert (
+        told
+        == [
+            (
+                "10.0.0.1:20911",
+                ha.NOTIFY_MIN_BROKER_ID_CHANGE.code,
+                NotifyMinBrokerIdChangeRequestHeader(
+                    min_broker_id=1,
+                    broker_name="broker-a",
+                    min_broker_addr="10.0.0.1:20911",
+                    offline_broker_addr="10.0.0.1:10911",
+                ),
+            )
+        ]
+        * wanted
+    )
+    server.stop()
+    assert [each.closed for each in made] == [True] * wanted
+
+
+def test_stopping_ends_everything(config: NamesrvConfig, reactor: MemoryReactorClock) -> None:
+    server = started(config, reactor)
+    client = Client(reactor)
+    server.stop()
+    assert client.wire.disconnecting
+    client.protocol.connectionLost()
+    assert not reactor.getDelayedCalls()

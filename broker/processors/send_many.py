@@ -80,7 +80,7 @@ _NAMES = itemgetter(
 _PREFIX = struct.Struct(">II")
 _IPV4_HOST_BYTES = 8
 
-_Stored = tuple[int, int, int, int, str, int]
+_Stored = tuple[int, int, int, int, str | None, int]
 """Physical offset, size, queue id, queue offset, unique key, opaque."""
 
 _new = tuple.__new__
@@ -371,7 +371,13 @@ def _frames(template: bytes, stored: list[_Stored]) -> list[Buffer]:
     pack = _PREFIX.pack
     out: list[bytes] = []
     for physical_offset, _, queue_id, queue_offset, uniq_key, opaque in stored:
-        text = template % (physical_offset, queue_id, queue_offset, uniq_key.encode(), opaque)
+        text = template % (
+            physical_offset,
+            queue_id,
+            queue_offset,
+            (uniq_key or "").encode(),
+            opaque,
+        )
         out.append(pack(len(text) + 4, len(text)) + text)
     return [b"".join(out)] if out else []
 

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from twisted.logger import (
     FilteringLogObserver,
+    ILogObserver,
     LogEvent,
     LogLevel,
     LogLevelFilterPredicate,
@@ -19,6 +20,7 @@ from twisted.logger import (
     globalLogBeginner,
     globalLogPublisher,
 )
+from zope.interface import provider
 
 _NAMES = {"warn": "WARN", "critical": "ERROR"}
 
@@ -50,6 +52,7 @@ def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info)
     """Sends the process's log to a stream, standard output unless told."""
     out = stream or sys.stdout
 
+    @provider(ILogObserver)
     def observe(event: LogEvent) -> None:
         if _is_noise(event):
             return

@@ -74,7 +74,7 @@ class TcpPeer(Protocol):
     # ------------------------------------------------------------------ Peer
 
     @property
-    def connected(self) -> bool:  # type: ignore[override]
+    def connected(self) -> bool:
         return self.connected_now
 
     @connected.setter

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from contextlib import suppress
+from types import FrameType
 from typing import Any, Protocol
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
-from twisted.internet.error import CannotListenError
+from twisted.internet.error import CannotListenError, ReactorNotRunning
 
 from txrocketmq.remoting.transport.console_log import start_logging
 
@@ -41,5 +45,29 @@ def run_service(name: str, service: Service) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     reactor.addSystemEventTrigger("before", "shutdown", service.stop)
-    reactor.run()
+    run_until_signal(reactor)
     return 0
+
+
+def run_until_signal(reactor: Any) -> None:
+    """Runs the reactor. SIGINT or SIGTERM stops it in order; a second one ends the process."""
+    arrived: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        arrived.append(number)
+        if len(arrived) > 1:
+            os._exit(128 + number)
+        reactor.callFromThread(stop_running, reactor)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        reactor.run(installSignalHandlers=False)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stop_running(reactor: Any) -> None:
+    """Stops the reactor, unless it stops already."""
+    with suppress(ReactorNotRunning):
+        reactor.stop()

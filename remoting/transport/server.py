@@ -47,7 +47,7 @@ class _PeerFactory(ServerFactory):
         self._server = server
         self._dispatcher = dispatcher
 
-    def buildProtocol(self, addr: IAddress) -> TcpPeer:
+    def buildProtocol(self, addr: IAddress | None) -> TcpPeer:
         peer = TcpPeer(self._server.clock, self._dispatcher.serve, self._server._peer_closed)
         self._server.peers.add(peer)
         return peer

@@ -85,7 +85,12 @@ def all_processors(broker: Broker) -> list[object]:
 def _admin_processors(broker: Broker) -> list[object]:
     return [
         AdminTopicProcessor(
-            broker.config, broker.topics, broker.offsets, broker.store, broker.stats
+            broker.config,
+            broker.topics,
+            broker.offsets,
+            broker.store,
+            broker.stats,
+            broker.polling,
         ),
         AdminGroupProcessor(
             broker.config, broker.groups, broker.consumers, broker.offsets, broker.address

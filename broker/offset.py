@@ -72,9 +72,10 @@ class ConsumerOffsets:
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Sets an offset that the group's next pull of the queue is told."""
-        self._resets.pop(topic + _SEPARATOR + group, {}).pop(queue_id, None)
+        pending = self._resets.setdefault(topic + _SEPARATOR + group, {})
+        pending.pop(queue_id, None)
         self.commit(group, topic, queue_id, offset)
-        self._resets.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
+        pending[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """The pending reset of a queue, which is done with it."""

@@ -16,6 +16,7 @@ from txrocketmq.broker.attributes import (
     parse_changes,
 )
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.paging import Page
 from txrocketmq.broker.stats import BrokerStats
@@ -60,12 +61,14 @@ class AdminTopicProcessor:
         offsets: ConsumerOffsets,
         store: MessageStore,
         stats: BrokerStats,
+        polling: LongPolling,
     ) -> None:
         self._config = config
         self._topics = topics
         self._offsets = offsets
         self._store = store
         self._stats = stats
+        self._polling = polling
 
     # ---------------------------------------------------------------- changes
 
@@ -157,11 +160,17 @@ class AdminTopicProcessor:
                 pop_retry_topics = (f"%RETRY%{group}+{name}", f"%RETRY%{group}_{name}")
                 doomed += [each for each in pop_retry_topics if self._topics.get(each)]
         for each in doomed:
-            self._topics.delete(each)
-            self._offsets.remove_topic(each)
-            self._store.delete_topic(each)
-            self._stats.remove_topic(each)
+            self._delete(each)
         return Reply()
+
+    def _delete(self, name: str) -> None:
+        found = self._topics.get(name)
+        self._topics.delete(name)
+        self._offsets.remove_topic(name)
+        self._store.delete_topic(name)
+        self._stats.remove_topic(name)
+        for queue_id in range(found.read_queue_nums if found is not None else 0):
+            self._polling.resume_all(name, queue_id)  # they hear that it does not exist
 
     # ---------------------------------------------------------------- queries
 

@@ -48,6 +48,14 @@ def test_a_second_reset_takes_the_place_of_the_first(tmp_path: Path) -> None:
     assert offsets.of("g", "T") == {0: 6}
 
 
+def test_resets_of_queues_do_not_hinder_each_other(tmp_path: Path) -> None:
+    offsets = offsets_of(tmp_path)
+    offsets.reset("g", "T", 0, 2)
+    offsets.reset("g", "T", 1, 6)
+    assert offsets.take_reset("g", "T", 0) == 2
+    assert offsets.take_reset("g", "T", 1) == 6
+
+
 def test_who_reads_what(tmp_path: Path) -> None:
     offsets = offsets_of(tmp_path)
     for group, topic in (("g", "T"), ("g", "U"), ("h", "T")):

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages tell people to type works.
+
+Fenced blocks say by their language what is to be done with them:
+
+- `console`: lines that begin with "$ " are run here, in order, against a server of their own; the
+  lines after each are what it prints, where "..." is anything.
+- `sh`: shown only, since it takes long or needs more than this machine has; programs of ours and
+  their options, and targets of the Makefile, must exist.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BIN = Path(sys.executable).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
+NOT_OURS = {"mqadmin"}
+"""Programs that pages may name and that are not in this repository."""
+LANGUAGES = {"console", "sh", "text", "java", "python"}
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
+
+
+def _blocks() -> Iterator[Block]:
+    for page in PAGES:
+        for _, language, text in _FENCE.findall(page.read_text("utf-8")):
+            yield Block(str(page.relative_to(ROOT)), language, text)
+
+
+def _steps(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with what it prints."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Runs a command line as somebody would who has a server running; gives what it prints."""
+    folder = tmp_path_factory.mktemp("tour")
+    command = [str(BIN / "txrocketmq"), "standalone", "--store", "store"]
+    free_ports = ["--namesrv-port", "0", "--broker-port", "0"]
+    server = subprocess.Popen(
+        [*command, *free_ports], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    shown = ""
+    for line in server.stdout:
+        shown += line
+        if "Ctrl-C" in line:
+            break
+    found = re.search(r"^  name server +(\S+)$", shown, re.MULTILINE)
+    assert found is not None, shown
+    environment = {
+        **os.environ,
+        "NAMESRV_ADDR": found.group(1),
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
+
+    def run(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        return done.stdout
+
+    yield run
+    server.terminate()
+    server.communicate(timeout=30)
+    assert server.returncode == 0
+
+
+def test_pages_use_known_languages() -> None:
+    unknown = [
+        f"{block.page}: {block.language or 'a block without language'}"
+        for block in _blocks()
+        if block.language not in LANGUAGES
+    ]
+    assert not unknown, unknown
+
+
+def test_the_readme_has_commands_to_run() -> None:
+    assert any(b.page == "README.md" and b.language == "console" for b in _blocks())
+
+
+@pytest.mark.parametrize("page", sorted({b.page for b in _blocks() if b.language == "console"}))
+def test_commands_of_a_page(page: str, shell: Callable[[str], str]) -> None:
+    for block in _blocks():
+        if block.page != page or block.language != "console":
+            continue
+        for command, wanted in _steps(block.text):
+            got = shell(command)
+            assert doctest.OutputChecker().check_output(wanted, got, _LIKE), (
+                f"{command}\nprints\n{got}\nand not\n{wanted}"
+            )
+
+
+@cache
+def _help(program: str, command: str) -> str:
+    words = [str(BIN / program), *([command] if command else []), "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{program} {command} --help: {done.stderr}"
+    return done.stdout
+
+
+def _targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def _fault(line: str) -> str:
+    """What is wrong with a line of shell; empty when nothing is."""
+    program, *words = shlex.split(line, comments=True)
+    program = program.removeprefix(".venv/bin/")
+    if program == "make":
+        unknown = [word for word in words if "=" not in word and word not in _targets()]
+        return f"no such target: {unknown}" if unknown else ""
+    if program in NOT_OURS:
+        return ""
+    if program not in OURS:
+        return f"what is {program}?"
+    command = words[0] if program == "txrocketmq" and not words[0].startswith("-") else ""
+    known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", _help(program, command)))
+    wrong = [word for word in words if word.startswith("-") and word not in {*known, "-"}]
+    return f"no such option: {wrong}" if wrong else ""
+
+
+def test_shown_commands_exist() -> None:
+    faults = [
+        f"{block.page}: {line.strip()}: {fault}"
+        for block in _blocks()
+        if block.language == "sh"
+        for line in block.text.splitlines()
+        if line.strip() and (fault := _fault(line))
+    ]
+    assert not faults, faults
+
+
+def test_targets_named_in_the_text_exist() -> None:
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"`make ([a-z]+)", page.read_text("utf-8"))
+    }
+    assert named
+    assert named <= _targets()

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Final, Literal
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from benchmarks.loads import LOADS, Sample
 
@@ -251,6 +252,9 @@ def plot(of_rows: Sequence[Row], file: Path) -> bool:
     axes.axvline(1, color="black", lw=0.8)
     axes.set_xscale("log")
     axes.margins(x=0.15)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(drawn)), [row.metric for row in drawn], fontsize=8)
     axes.set_xlabel("times better than the original (log scale); black marks: goals")
     figure.savefig(file, dpi=120)

@@ -13,6 +13,7 @@ Counterpart of PullAPIWrapper, DefaultMQPullConsumer and the pull tasks of the l
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
@@ -69,8 +70,8 @@ log = Logger()
 class PullLoop:
     """Reads a topic. `expression` is tags separated by `||`, or `*`.
 
-    `done` fires after `stop`, or with the error that ended the loop: the listener's, or a refusal
-    of a broker that will not pass, as MQBrokerError.
+    `start_from` may be changed until `start`. `done` fires after `stop`, or with the error that
+    ended the loop: the listener's, or a refusal of a broker that will not pass, as MQBrokerError.
     """
 
     def __init__(
@@ -86,14 +87,15 @@ class PullLoop:
         check_topic(topic)
         check_group(group)
         self.topic = topic
+        self.start_from: Start = start
         self.done: Deferred[None] = Deferred()
         self._instance = instance
         self._listener = listener
-        self._start = start
         self._group = group
         self._subscription = build_subscription_data(topic, expression)
         self._offsets: dict[MessageQueue, int] = {}
         self._reading: dict[MessageQueue, Deferred[None]] = {}
+        self._troubled: set[str] = set()
         self._unwatch: Callable[[], None] | None = None
         self._stopped = False
 
@@ -110,6 +112,8 @@ class PullLoop:
         queues = await self._instance.subscribe_queues(self.topic)
         offsets = [Deferred.fromCoroutine(self._first_offset(queue)) for queue in queues]
         found = await gatherResults(offsets, consumeErrors=True).addErrback(_first_error)
+        if self._stopped:
+            return
         self._offsets = dict(zip(queues, found, strict=True))
         self._unwatch = self._instance.watch(self.topic, self._rebalance_soon)
         await self._rebalance()
@@ -123,11 +127,11 @@ class PullLoop:
     async def _first_offset(self, queue: MessageQueue) -> int:
         api = self._instance.api
         address = await self._instance.address_to_subscribe(queue)
-        if self._start == "first":
+        if self.start_from == "first":
             return await api.min_offset(address, queue)
-        if self._start == "last":
+        if self.start_from == "last":
             return await api.max_offset(address, queue)
-        return await api.search_offset(address, queue, self._start)
+        return await api.search_offset(address, queue, self.start_from)
 
     def _rebalance_soon(self) -> None:
         balanced = Deferred.fromCoroutine(self._rebalance())
@@ -167,6 +171,9 @@ class PullLoop:
                     raise
                 await self._recover(queue, error)
                 continue
+            if queue.broker_name in self._troubled:
+                self._troubled.discard(queue.broker_name)
+                log.info("{broker} is read again", broker=queue.broker_name)
             answer = reply.header
             if answer is None:
                 raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
@@ -185,12 +192,13 @@ class PullLoop:
         if isinstance(error, MQBrokerError) and error.code == ResponseCode.FLOW_CONTROL:
             await self._instance.clock.pause(FLOW_CONTROL_MS)
             return
-        log.warn("pulling {queue} failed, trying again: {error}", queue=queue, error=error)
+        broker = queue.broker_name
+        if broker not in self._troubled:
+            self._troubled.add(broker)
+            log.warn("{broker} cannot be read, trying on: {error}", broker=broker, error=error)
         await self._instance.clock.pause(RETRY_MS)
-        try:
+        with suppress(MQClientError, RemotingError):  # or else it may be that nothing has moved
             await self._instance.refresh(self.topic)
-        except (MQClientError, RemotingError) as why:
-            log.warn("{error}", error=why)
 
     def _header(self, queue: MessageQueue, offset: int) -> PullMessageRequestHeader:
         return PullMessageRequestHeader(
@@ -241,7 +249,7 @@ class PullLoop:
 
 
 def _decoded(body: bytes) -> Iterator[MessageExt]:
-    """The messages of a pull; a body that does not decompress stays as it is, and keeps its flag."""
+    """The messages of a pull; a body that does not decompress stays as it is, with its flag."""
     offset = 0
     while offset < len(body):
         try:

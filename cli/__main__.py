@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `txrocketmq`: finds the command that is meant and hands it the rest of the line.
+
+Each command is a module with a `main(arguments) -> exit code`, imported only when it is called, so
+that `send` does not wait for the broker's code. Exit codes: 0 done, 1 failed with one sentence on
+standard error, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+COMMANDS: Final = {
+    "standalone": "run a name server and a broker in one process",
+    "send": "send messages to a topic",
+    "tail": "print the messages of a topic as they come",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; the exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    first = arguments[0] if arguments else "--help"
+    if first in ("-h", "--help"):
+        print(usage())
+        return 0
+    if first in ("-V", "--version"):
+        print(f"txrocketmq {own_version()}")
+        return 0
+    if first not in COMMANDS:
+        print(f"txrocketmq: there is no command {first!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
+    return code
+
+
+def usage() -> str:
+    """What commands there are."""
+    commands = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
+    return (
+        "usage: txrocketmq COMMAND ...\n\n"
+        "RocketMQ in Python: name server, broker and client.\n\n"
+        f"commands:\n{commands}\n\n"
+        "txrocketmq COMMAND --help explains one; txrocketmq --version tells the version.\n"
+        "mqnamesrv and mqbroker run one server each, with the original's options."
+    )
+
+
+def own_version() -> str:
+    """The version of the installed package."""
+    try:
+        return version("txrocketmq")
+    except PackageNotFoundError:
+        return "of a source tree that is not installed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq send`: messages from the command line or standard input, in order."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Final
+
+from txrocketmq.cli import session
+from txrocketmq.cli.lines import portions
+from txrocketmq.cli.show import sent_json, sent_line
+from txrocketmq.client.errors import MessageIllegal
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.producer.producer import Producer
+from txrocketmq.client.producer.send_result import SendResult
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import Message
+from txrocketmq.remoting.message.properties import check_user_property
+
+PROG: Final = "txrocketmq send"
+STDIN: Final = "-"
+BATCH_MESSAGES: Final = 1024
+BATCH_BYTES: Final = 1024 * 1024
+"""Bounds of a batch; RocketMQ recommends batches of at most 1 MiB."""
+_ENTRY_BYTES: Final = 128
+"""About what a message costs in a batch beside its body: lengths, unique key."""
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of the command."""
+    parser = argparse.ArgumentParser(
+        prog=PROG,
+        description="Sends each BODY as a message, in order, and says where it is.",
+        epilog="With - as BODY, each line of standard input is a message; empty lines are none.",
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="brokers create it unless told otherwise")
+    parser.add_argument("bodies", metavar="BODY", nargs="+", help="text, or - for lines of input")
+    parser.add_argument("--tag", help="the tag that consumers filter by")
+    parser.add_argument(
+        "--key", action="append", default=[], help="key to find the message by; may be repeated"
+    )
+    parser.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        type=_property,
+        help="a property of your own; may be repeated",
+    )
+    session.add_namesrv_option(parser)
+    parser.add_argument("--group", default="txrocketmq_send", help="producer group (%(default)s)")
+    parser.add_argument(
+        "--count", type=_count, default=1, metavar="N", help="send all bodies N times"
+    )
+    parser.add_argument("--batch", action="store_true", help="send many messages in one request")
+    parser.add_argument("--json", action="store_true", help="results as JSON, one object a line")
+    options = parser.parse_args(arguments)
+    if STDIN in options.bodies and options.count > 1:
+        parser.error("standard input cannot be sent more than once: leave --count out")
+    return options
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    try:
+        check_user_property(name, value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE to set: {error}") from None
+    return name, value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sends; the exit code."""
+    options = parse_arguments(arguments)
+    return session.run(PROG, options.namesrv, lambda client: send(client, options))
+
+
+async def send(client: ClientInstance, options: argparse.Namespace) -> int:
+    """Sends all bodies and prints the results."""
+    producer = Producer(client, options.group)
+    async for bodies in _bodies(client, options):
+        messages = [_message(options, body) for body in bodies]
+        if options.batch:
+            for batch in batches(messages):
+                _print(await producer.send_batch(batch), options)
+        else:
+            for message in messages:
+                _print(await producer.send(message), options)
+    return 0
+
+
+async def _bodies(
+    client: ClientInstance, options: argparse.Namespace
+) -> AsyncIterator[list[bytes]]:
+    """Bodies in portions: those of the command line together, lines as they come."""
+    waiting: list[bytes] = []
+    for _ in range(options.count):
+        for body in options.bodies:
+            if body != STDIN:
+                waiting.append(body.encode("utf-8", "surrogateescape"))
+                if len(waiting) < BATCH_MESSAGES:
+                    continue
+            if waiting:
+                yield waiting
+            waiting = []
+            if body == STDIN:
+                async for lines in portions(client.clock.reactor, sys.stdin.fileno()):
+                    yield lines
+    if waiting:
+        yield waiting
+
+
+def _message(options: argparse.Namespace, body: bytes) -> Message:
+    message = Message(options.topic, body, properties=dict(options.property))
+    if options.tag:
+        message.properties[names.TAGS] = options.tag
+    if options.key:
+        message.properties[names.KEYS] = names.KEY_SEPARATOR.join(options.key)
+    if not body:
+        raise MessageIllegal("a message needs a body: RocketMQ takes no empty ones")
+    return message
+
+
+def batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """The messages in batches of bounded size."""
+    batch: list[Message] = []
+    size_bytes = 0
+    for message in messages:
+        each_bytes = len(message.body) + _ENTRY_BYTES
+        if batch and (len(batch) == BATCH_MESSAGES or size_bytes + each_bytes > BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(message)
+        size_bytes += each_bytes
+    if batch:
+        yield batch
+
+
+def _print(result: SendResult, options: argparse.Namespace) -> None:
+    print(sent_json(result) if options.json else sent_line(result), flush=True)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command of the client: the reactor for as long as its coroutine takes.
+
+Ctrl-C cancels the coroutine, which still takes leave of the brokers. A reader that has gone
+(`| head`) ends the command in silence. Errors that have a text for users are one line on standard
+error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TextIO
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from txrocketmq.client.config import ClientConfig, namesrv_addr_of_environment
+from txrocketmq.client.errors import MQClientError
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.console_log import start_logging
+from txrocketmq.remoting.transport.run import run_until_signal, stop_running
+
+DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+Command = Callable[[ClientInstance], Awaitable[int]]
+
+
+def add_namesrv_option(parser: argparse.ArgumentParser) -> None:
+    """`--namesrv`, which all commands of the client have."""
+    parser.add_argument(
+        "-n",
+        "--namesrv",
+        metavar="ADDR",
+        default=namesrv_addr_of_environment() or DEFAULT_NAMESRV,
+        help="name servers, host:port separated by semicolons (default: $NAMESRV_ADDR, or"
+        f" {DEFAULT_NAMESRV})",
+    )
+
+
+def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = INTERRUPTED) -> int:
+    """Runs the command with a client; the exit code. `interrupted`: that after Ctrl-C."""
+    start_logging(sys.stderr)
+    clock = Clock()
+    reactor = clock.reactor
+    codes: list[int] = []
+
+    def done(outcome: int | Failure) -> None:
+        codes.append(outcome if isinstance(outcome, int) else exit_code(prog, outcome, interrupted))
+        stop_running(reactor)
+
+    def begin() -> None:
+        task = Deferred.fromCoroutine(_with_client(clock, namesrv_addr, command))
+
+        def shut_down() -> Deferred[Any]:
+            task.cancel()
+            return task
+
+        reactor.addSystemEventTrigger("before", "shutdown", shut_down)
+        task.addBoth(done)
+
+    reactor.callWhenRunning(begin)
+    run_until_signal(reactor)
+    return codes[0] if codes else interrupted
+
+
+async def _with_client(clock: Clock, namesrv_addr: str, command: Command) -> int:
+    client = ClientInstance(ClientConfig(namesrv_addr=namesrv_addr), clock)
+    client.start()
+    try:
+        return await command(client)
+    finally:
+        await client.stop()
+
+
+def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | None = None) -> int:
+    """What a failed command ends with; says why where the user should know."""
+    error = failure.value
+    errors = errors or sys.stderr
+    if isinstance(error, CancelledError):
+        return interrupted
+    if isinstance(error, BrokenPipeError):
+        forget_stdout()
+        return 0
+    if isinstance(error, (MQClientError, RemotingError, ValueError, OSError)):
+        print(f"{prog}: {error}", file=errors)
+        return 1
+    print(f"{prog}: a defect of this program:\n{failure.getTraceback()}", file=errors)
+    return 1
+
+
+def forget_stdout() -> None:
+    """Sends what is still buffered nowhere, so that leaving does not fail once more."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

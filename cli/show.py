@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results and messages as lines: for people, and as JSON for programs.
+
+A line for people has no control characters, whatever the message holds: it may go to a terminal.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any, Final
+
+import orjson
+
+from txrocketmq.client.producer.send_result import SendResult
+from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.properties import KEYS, SYSTEM_PROPERTIES, TAGS
+
+MAX_BINARY_BYTES: Final = 32
+"""How much of a body that is no text is shown."""
+
+
+def sent_line(result: SendResult) -> str:
+    """What became of a message."""
+    queue = result.queue
+    ids = result.msg_id.split(",")
+    what = ids[0] if len(ids) == 1 else f"{len(ids)} messages"
+    return (
+        f"{result.status.value} {queue.broker_name}/{queue.queue_id}@{result.queue_offset} {what}"
+    )
+
+
+def sent_json(result: SendResult) -> str:
+    """The same as an object."""
+    queue = result.queue
+    return _json(
+        {
+            "status": result.status.value,
+            "topic": queue.topic,
+            "broker": queue.broker_name,
+            "queueId": queue.queue_id,
+            "queueOffset": result.queue_offset,
+            "msgId": result.msg_id,
+            "offsetMsgId": result.offset_msg_id,
+        }
+    )
+
+
+def message_line(message: MessageExt) -> str:
+    """A message: when it was stored, where it is, tag, keys and properties of its own, body."""
+    seconds, millis = divmod(message.store_timestamp, 1000)
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    parts = [
+        f"{stamp}.{millis:03d}",
+        f"{message.broker_name}/{message.queue_id}@{message.queue_offset}",
+    ]
+    if message.tags:
+        parts.append(f"[{_plain(message.tags)}]")
+    shown = {"keys": message.properties.get(KEYS), **_own_properties(message)}
+    pairs = [f"{_plain(name)}={_plain(value)}" for name, value in shown.items() if value]
+    if pairs:
+        parts.append("{" + ", ".join(pairs) + "}")
+    return " ".join([*parts, _body_text(message.body)])
+
+
+def message_json(message: MessageExt) -> str:
+    """A message with all its fields; a body that is no UTF-8 is `bodyBase64` in place of `body`."""
+    fields: dict[str, Any] = {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "msgId": message.msg_id,
+        "offsetMsgId": message.offset_msg_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": message.properties,
+        "flag": message.flag,
+        "sysFlag": message.sys_flag,
+        "reconsumeTimes": message.reconsume_times,
+        "bornTimestamp": message.born_timestamp,
+        "bornHost": str(message.born_host),
+        "storeTimestamp": message.store_timestamp,
+        "storeHost": str(message.store_host),
+    }
+    try:
+        fields["body"] = message.body.decode("utf-8")
+    except UnicodeDecodeError:
+        fields["bodyBase64"] = base64.b64encode(message.body).decode("ascii")
+    return _json(fields)
+
+
+def _own_properties(message: MessageExt) -> dict[str, str]:
+    """Those that the user set."""
+    return {
+        name: value
+        for name, value in message.properties.items()
+        if name not in SYSTEM_PROPERTIES and name != TAGS
+    }
+
+
+def _body_text(body: bytes) -> str:
+    try:
+        return _plain(body.decode("utf-8"))
+    except UnicodeDecodeError:
+        rest = "..." if len(body) > MAX_BINARY_BYTES else ""
+        return f"<{len(body)} bytes: {body[:MAX_BINARY_BYTES].hex()}{rest}>"
+
+
+def _plain(text: str) -> str:
+    """Without control characters: they are written as Python would."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+def _json(value: dict[str, Any]) -> str:
+    return orjson.dumps(value).decode("utf-8")

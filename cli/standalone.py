@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq standalone`: a name server and a broker in one process.
+
+The broker's settings come, each before the next, from the command line, the file given with -c,
+and the defaults here: broker-a of DefaultCluster, on loopback, with its store in the user's data
+folder. The name server keeps its files in `namesrv` inside the store. It starts before the broker
+and stops after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.service import Broker
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.cli.welcome import welcome
+from txrocketmq.namesrv.config import NamesrvConfig
+from txrocketmq.namesrv.service import NameServer
+from txrocketmq.remoting.config_file import (
+    ConfigError,
+    Configuration,
+    UnknownKey,
+    ignored_keys,
+    load_all,
+    read_file,
+)
+from txrocketmq.remoting.transport.address import address_facing
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.peer import address_text
+from txrocketmq.remoting.transport.run import run_service
+
+PROG: Final = "txrocketmq standalone"
+NAMESRV_PORT: Final = 9876
+LOOPBACK: Final = "127.0.0.1"
+ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::"})
+READY_TIMEOUT_MS: Final = 10_000
+"""How long the broker may take to be registered."""
+
+_ELSEWHERE: Final = "192.0.2.1:9"
+"""An address of no machine: our own on the way there is the one that others reach us under."""
+_LOOK_MS: Final = 2
+_PORTS: Final = range(12_000, 32_000)
+"""Free ports are looked for below those that the system gives to outgoing connections."""
+_NEIGHBOURS: Final = (-2, 0, 1)
+"""The VIP port, the port itself, the one for replication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run. `settings` are those of broker and store, under their names in broker.conf."""
+
+    namesrv_port: int = NAMESRV_PORT
+    """0: any free one."""
+    host: str = LOOPBACK
+    """Address to listen on and to tell clients; 0.0.0.0 or :: for all of them."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Standalone:
+    """Name server and broker. `start` returns soon; `ready` fires when clients find the broker."""
+
+    def __init__(self, options: Options, clock: Clock | None = None) -> None:
+        """`clock` is the broker's. Raises ConfigError."""
+        self._options = options
+        told = own_address() if options.host in ALL_INTERFACES else options.host
+        self._settings = {
+            "brokerName": "broker-a",
+            "bindAddress": options.host,
+            "brokerIP1": told,
+            **options.settings,
+        }
+        (self.config, self.store_config), self.unknown_keys = configure(self._settings)
+        self._host = told
+        self._clock = clock
+        self._steady = Clock(clock.reactor if clock is not None else None)
+        self.ready: Deferred[None] = Deferred()
+        self.name_server: NameServer | None = None
+        self.broker: Broker | None = None
+
+    @property
+    def namesrv_addr(self) -> str:
+        """Where clients find the name server, once it has started."""
+        assert self.name_server is not None
+        return address_text(self._host, self.name_server.port)
+
+    @property
+    def broker_addr(self) -> str:
+        """Where clients find the broker, once it has started."""
+        assert self.broker is not None
+        return self.broker.address
+
+    def start(self) -> None:
+        """Raises ValueError, OSError, whose text says what to do; what had started is stopped."""
+        try:
+            self._start()
+        except CannotListenError as error:
+            self.stop()
+            option = "--namesrv-port" if self.broker is None else "--broker-port"
+            raise OSError(
+                f"cannot listen on port {error.port}: {error.socketError}. Is another one running?"
+                f" Stop it, or choose another port with {option}."
+            ) from None
+        except Exception:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        options = self._options
+        files = Path(self.store_config.store_path_root_dir) / "namesrv"
+        name_server = NameServer(
+            NamesrvConfig(
+                listen_port=options.namesrv_port,
+                bind_address=options.host,
+                kv_config_path=str(files / "kvConfig.json"),
+                config_store_path=str(files / "namesrv.properties"),
+            ),
+            Clock(self._steady.reactor),
+        )
+        name_server.start()
+        self.name_server = name_server
+        changes = {"namesrvAddr": self.namesrv_addr}
+        if self.config.listen_port == 0:
+            changes["listenPort"] = str(free_broker_port(options.host))
+        given = {**self._settings, **changes}
+        (config, store_config), _ = configure(given)
+        configuration = Configuration((config, store_config), given)
+        self.broker = Broker(config, store_config, self._clock, configuration)
+        self.broker.start()
+        self._deadline_ms = self._steady.now_ms() + READY_TIMEOUT_MS
+        self._look()
+
+    def _look(self) -> None:
+        """Whether the name server knows the broker yet."""
+        if self.name_server is None or self.ready.called:
+            return
+        if self.config.broker_name in self.name_server.table.cluster_info().broker_addr_table:
+            self.ready.callback(None)
+        elif self._steady.now_ms() > self._deadline_ms:
+            self.ready.errback(OSError("the broker could not register with the name server"))
+        else:
+            self._steady.later(_LOOK_MS, self._look)
+
+    def stop(self) -> Deferred[Any]:
+        """The broker, which takes leave of the name server, then that."""
+        stopped: Deferred[Any] = Deferred()
+        broker, self.broker = self.broker, None
+        name_server, self.name_server = self.name_server, None
+        if broker is not None:
+            broker.stop().chainDeferred(stopped)
+        else:
+            stopped.callback(None)
+        if name_server is not None:
+            stopped.addBoth(lambda _: name_server.stop())
+        return stopped
+
+
+def configure(settings: Mapping[str, str]) -> tuple[Any, list[UnknownKey]]:
+    """The configuration of broker and store, and the keys that nobody knows. Raises ConfigError."""
+    parts, unknown = load_all((BrokerConfig, StoreConfig), settings)
+    return parts, unknown
+
+
+def own_address() -> str:
+    """The address of this machine as others see it; loopback when it has no network."""
+    return address_facing(_ELSEWHERE)
+
+
+def free_broker_port(host: str) -> int:
+    """A port that is free together with its neighbours. Raises OSError when there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in random.sample(_PORTS, 100):
+        held: list[socket.socket] = []
+        try:
+            for step in _NEIGHBOURS:
+                held.append(socket.socket(family, socket.SOCK_STREAM))
+                held[-1].bind((host, port + step))
+        except OSError:
+            continue
+        finally:
+            for each in held:
+                each.close()
+        return port
+    raise OSError(f"no free port was found at {host}")
+
+
+def default_store() -> str:
+    """The folder of the store unless one is given, in $XDG_DATA_HOME or ~/.local/share."""
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return str(Path(home) / "txrocketmq" / "standalone")
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of the command."""
+    parser = argparse.ArgumentParser(
+        prog=PROG, description="Runs a name server and a broker in one process, until Ctrl-C."
+    )
+    parser.add_argument(
+        "--namesrv-port", type=_port, default=NAMESRV_PORT, metavar="PORT",
+        help="of the name server (%(default)s; 0: any free one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--broker-port", type=_port, metavar="PORT",
+        help="of the broker (10911; 0: any free one); its VIP port is two below",
+    )  # fmt: skip
+    parser.add_argument(
+        "--store", metavar="FOLDER", help=f"where messages are kept ({default_store()})"
+    )
+    parser.add_argument(
+        "--host", default=LOOPBACK, metavar="ADDRESS",
+        help="address to listen on and to tell clients (%(default)s, so this machine only);"
+        " 0.0.0.0 for all, clients are then told the one that others see",
+    )  # fmt: skip
+    parser.add_argument(
+        "-c", "--config", metavar="FILE", help="broker.conf: settings of broker and store"
+    )
+    parser.add_argument(
+        "--ready-file", metavar="FILE",
+        help="write the addresses of name server and broker there once they serve",
+    )  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    return int(text)
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """What the flags and the file ask for. Raises ConfigError."""
+    settings = {"storePathRootDir": default_store()}
+    if arguments.config is not None:
+        settings |= read_file(arguments.config)
+        settings["brokerConfigPath"] = arguments.config
+    if arguments.store is not None:
+        settings["storePathRootDir"] = arguments.store
+    if arguments.broker_port is not None:
+        settings["listenPort"] = str(arguments.broker_port)
+    return Options(arguments.namesrv_port, arguments.host, settings)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until SIGTERM or SIGINT; the exit code."""
+    flags = parse_arguments(arguments)
+    try:
+        options = options_of(flags)
+        service = Standalone(options)
+    except ConfigError as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return 1
+    for key in service.unknown_keys:
+        print(f"{PROG}: {flags.config}: {key}", file=sys.stderr)
+    ignored = [
+        k for cls in (BrokerConfig, StoreConfig) for k in ignored_keys(cls, options.settings)
+    ]
+    if ignored:
+        print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
+    service.ready.addCallbacks(
+        lambda _: _is_ready(service, flags.ready_file),
+        lambda failure: print(f"{PROG}: {failure.getErrorMessage()}", file=sys.stderr),
+    )
+    return run_service(PROG, service)
+
+
+def _is_ready(service: Standalone, ready_file: str | None) -> None:
+    assert service.broker is not None
+    print(
+        welcome(
+            service.namesrv_addr,
+            service.broker_addr,
+            service.config.broker_cluster_name,
+            service.config.broker_name,
+            str(Path(service.store_config.store_path_root_dir).absolute()),
+        ),
+        flush=True,
+    )
+    if ready_file is not None:
+        Path(ready_file).write_text(f"{service.namesrv_addr} {service.broker_addr}\n")

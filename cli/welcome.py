@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `txrocketmq standalone` says when it is ready: where it is, and what to do next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+_DEFAULT_NAMESRV = "127.0.0.1:9876"
+_TEXT = """\
+
+Ready.
+  name server  {namesrv}
+  broker       {broker}  ({name} of {cluster})
+  store        {store}
+
+In another terminal, watch a topic and send to it:
+  {command} tail TopicTest{option}
+  {command} send TopicTest "Hello RocketMQ"{option}
+
+From Java:
+  DefaultMQProducer producer = new DefaultMQProducer("group");
+  producer.setNamesrvAddr("{namesrv}"); producer.start();
+  producer.send(new Message("TopicTest", "Hello RocketMQ".getBytes()));
+
+With the original's tools:
+  mqadmin clusterList -n {namesrv}
+
+Ctrl-C stops both.
+"""
+
+
+def welcome(namesrv: str, broker: str, cluster: str, name: str, store: str) -> str:
+    """The text."""
+    option = "" if namesrv == _DEFAULT_NAMESRV else f" --namesrv {namesrv}"
+    return _TEXT.format(
+        namesrv=namesrv,
+        broker=broker,
+        cluster=cluster,
+        name=name,
+        store=store,
+        option=option,
+        command=own_command(),
+    )
+
+
+def own_command() -> str:
+    """How a shell in this folder finds the command that runs now."""
+    if shutil.which("txrocketmq") is not None:
+        return "txrocketmq"
+    beside = Path(sys.executable).with_name("txrocketmq")
+    if not beside.exists():
+        return f"{sys.executable} -m txrocketmq.cli"
+    here = Path.cwd()
+    return str(beside.relative_to(here) if beside.is_relative_to(here) else beside)

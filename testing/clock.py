@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A clock that a test puts forward: delays, retries and checks are due at once.
+
+Its time runs on from where it was put. Connections keep their own, steady time, so that no peer
+seems to have been silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from twisted.internet.interfaces import IDelayedCall
+
+from txrocketmq.remoting.transport.clock import Clock
+
+
+class HurriedClock(Clock):
+    """A clock with `advance`."""
+
+    def __init__(self, reactor: Any = None) -> None:
+        super().__init__(reactor)
+        self._steady = Clock(self.reactor)
+        self._ahead_ms = 0
+        self._delayed: WeakSet[Any] = WeakSet()
+
+    @property
+    def steady(self) -> Clock:
+        """The clock of connections: it is never put forward."""
+        return self._steady
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, and as many more as the clock was put forward."""
+        return super().now_ms() + self._ahead_ms
+
+    def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
+        """Calls once after a delay, sooner when the clock is put forward meanwhile."""
+        delayed = super().later(delay_ms, call, *args)
+        self._delayed.add(delayed)
+        return delayed
+
+    def advance(self, ms: int) -> None:
+        """Puts the clock forward. What is due by then happens soon after, each repeated task once.
+
+        Raises ValueError for a negative number: messages may be stored under the later time.
+        """
+        if ms < 0:
+            raise ValueError(f"a clock is put forward, not back: {ms} ms")
+        self._ahead_ms += ms
+        now_s = self.reactor.seconds()
+        for delayed in list(self._delayed):
+            if delayed.active():
+                delayed.reset(max(0.0, delayed.getTime() - now_s - ms / 1000))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same name server and broker within the running reactor, for tests with Twisted.
+
+server = InProcessServer()
+yield server.start()
+self.addCleanup(server.stop)
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.cli.standalone import Options, Standalone
+from txrocketmq.testing.clock import HurriedClock
+from txrocketmq.testing.settings import broker_settings
+
+
+class InProcessServer:
+    """Name server and broker on free ports of loopback, with a temporary store.
+
+    The arguments are settings of the broker, under their names in broker.conf.
+    """
+
+    def __init__(self, **settings: object) -> None:
+        self._folder = tempfile.mkdtemp(prefix="rocketmq-")
+        self.clock = HurriedClock()
+        """The broker's clock."""
+        self.service = Standalone(
+            Options(namesrv_port=0, settings=broker_settings(self._folder, settings)), self.clock
+        )
+        """Name server and broker themselves."""
+
+    @property
+    def namesrv_addr(self) -> str:
+        """Address of the name server, "host:port"."""
+        return self.service.namesrv_addr
+
+    @property
+    def broker_addr(self) -> str:
+        """Address of the broker."""
+        return self.service.broker_addr
+
+    def start(self) -> Deferred[None]:
+        """Fires when clients find the broker. Raises ValueError, OSError when it cannot start."""
+        try:
+            self.service.start()
+        except Exception:
+            self._remove(None)
+            raise
+        return self.service.ready
+
+    def advance(self, ms: int) -> None:
+        """Puts the broker's clock forward: what is due by then happens in the next turns."""
+        self.clock.advance(ms)
+
+    def stop(self) -> Deferred[Any]:
+        """Stops both in order and removes the store."""
+        return self.service.stop().addBoth(self._remove)
+
+    def _remove(self, outcome: Any) -> Any:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return outcome

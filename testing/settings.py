@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of a broker for tests: small files, and clients that are not forgotten in hurried time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "listenPort": "0",
+    "mappedFileSizeCommitLog": str(64 * 1024 * 1024),
+    "maxHashSlotNum": "50000",
+    "maxIndexNum": "200000",
+    "channelExpiredTimeout": str(2**31 - 1),  # a closed connection is noticed all the same
+}
+"""What differs from the original's defaults."""
+
+
+def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
+    """Settings under their names in broker.conf, as text; True and False are spelled as there."""
+    return {
+        **DEFAULTS,
+        "storePathRootDir": store,
+        **{key: _text(value) for key, value in given.items()},
+    }
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

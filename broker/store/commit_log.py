@@ -40,6 +40,8 @@ _BLANK: Final = fixed(record.BLANK).struct
 _HEAD: Final = fixed(record.RECORD_HEAD).struct
 _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
+_MOST_BESIDES_BYTES: Final = 400
+"""More than a record has besides body and properties, and a blank after it."""
 _STEP_BYTES: Final = 256 * 1024
 _IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _NOT_IN_QUEUE: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
@@ -77,13 +79,14 @@ class Batch:
     units, with the units in their `pending`, `entries` what is to be indexed.
     """
 
-    __slots__ = ("entries", "pieces", "queues", "refused", "results")
+    __slots__ = ("entries", "new_files", "pieces", "queues", "refused", "results")
 
     def __init__(self) -> None:
         self.results: list[Appended] = []
         self.queues: list[ConsumeQueue] = []
         self.entries: list[IndexEntry] = []
         self.refused = 0
+        self.new_files = 0
         self.pieces: list[tuple[MappedFile, list[bytes], int]] = []
         """What is to be appended to which file, and up to which offset that is then written."""
 
@@ -148,31 +151,28 @@ class CommitLog:
             file.append(b"".join(parts))
             file.wrote_bytes = end_offset - file.from_offset
 
+    # The path of every message: no call in it that could be left out.
     def _encode_all(
         self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
     ) -> None:
-        # The path of every message: no call in it that could be left out.
         results, touched, entries = batch.results, batch.queues, batch.entries
-        config, table = self.config, queues.table
-        max_body_bytes, indexed = config.max_message_size, config.message_index_enable
-        file, rolled = self._first_file()
-        offset = file.end_offset
-        last_end = file.from_offset + file.size_bytes - _BLANK.size
-        parts: list[bytes] = []
+        table, indexed = queues.table, self.config.message_index_enable
+        plain_bytes = min(self.config.max_message_size, self.files.file_bytes - _MOST_BESIDES_BYTES)
+        file, parts = self._first_file(batch), list[bytes]()
+        offset, last_end = file.end_offset, file.from_offset + file.size_bytes - _BLANK.size
         for message in messages:
             (
                 topic, queue_id, body, properties, tags_code, born_ms, born_host, store_host,
                 uniq_key, keys, tags, flag, sys_flag, reconsume_times, prepared_offset,
             ) = message  # fmt: skip
-            layout = _PLAIN
-            body_bytes, properties_bytes = len(body), len(properties)
+            layout, body_bytes, properties_bytes = _PLAIN, len(body), len(properties)
             try:
                 queue = table[topic][queue_id]
             except KeyError:
                 queue = None
             if (
                 queue is None
-                or body_bytes > max_body_bytes
+                or body_bytes + properties_bytes > plain_bytes
                 or properties_bytes > MAX_PROPERTIES_BYTES
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
                 or sys_flag & _IPV6_FLAGS
@@ -182,18 +182,14 @@ class CommitLog:
                     batch.refuse(checked, now_ms)
                     continue
                 queue, layout, sys_flag = checked
-            record_topic = queue.record_topic
-            size = layout.size + body_bytes + len(record_topic) + _LENGTH_BYTES + properties_bytes
+            topic_bytes = queue.record_topic
+            size = layout.size + body_bytes + len(topic_bytes) + _LENGTH_BYTES + properties_bytes
             if offset + size > last_end:
-                if size + _BLANK.size > self.files.file_bytes:
-                    batch.refuse(PutStatus.MESSAGE_ILLEGAL, now_ms)
-                    continue
-                file_end = last_end + _BLANK.size
-                parts.append(_BLANK.pack(file_end - offset, record.MAGIC_BLANK))
-                batch.pieces.append((file, parts, file_end))
-                file, rolled, parts = self.files.prepare(rolled, 1), rolled + 1, []
-                offset = file.from_offset
-                last_end = offset + file.size_bytes - _BLANK.size
+                file, parts = self._next_file(batch, file, parts, offset), []
+                offset, last_end = (
+                    file.from_offset,
+                    file.from_offset + file.size_bytes - _BLANK.size,
+                )
             queue_offset = 0 if sys_flag & _NOT_IN_QUEUE else queue.next_offset
             try:
                 head = layout.pack(
@@ -204,7 +200,7 @@ class CommitLog:
             except struct.error:
                 batch.refuse(PutStatus.MESSAGE_ILLEGAL, now_ms)
                 continue
-            parts += (head, body, record_topic, _pack_length(properties_bytes), properties)
+            parts += (head, body, topic_bytes, _pack_length(properties_bytes), properties)
             if not sys_flag & _NOT_IN_QUEUE:
                 queue.next_offset = queue_offset + 1
                 if not queue.pending:
@@ -217,12 +213,23 @@ class CommitLog:
         if parts:
             batch.pieces.append((file, parts, offset))
 
-    def _first_file(self) -> tuple[MappedFile, int]:
-        """The file to go on in, and how many prepared files that takes."""
+    def _first_file(self, batch: Batch) -> MappedFile:
+        """The file to go on in."""
         file = self.files.last
         if file is None or file.is_full:
-            return self.files.prepare(0, 1), 1
-        return file, 0
+            file = self.files.prepare(0, 1)
+            batch.new_files = 1
+        return file
+
+    def _next_file(
+        self, batch: Batch, file: MappedFile, parts: list[bytes], offset: int
+    ) -> MappedFile:
+        """Ends a file with a blank after these parts; the file to go on in."""
+        end_offset = file.from_offset + file.size_bytes
+        parts.append(_BLANK.pack(end_offset - offset, record.MAGIC_BLANK))
+        batch.pieces.append((file, parts, end_offset))
+        batch.new_files += 1
+        return self.files.prepare(batch.new_files - 1, 1)
 
     def _check(
         self, message: PutMessage, queues: ConsumeQueues
@@ -241,9 +248,13 @@ class CommitLog:
         if len(message.store_host) == _IPV6_HOST_BYTES:
             sys_flag |= MessageSysFlag.STORE_HOST_V6
         try:
-            return queues.open(message.topic, message.queue_id), layout, sys_flag
+            queue = queues.open(message.topic, message.queue_id)
         except ValueError:
             return PutStatus.MESSAGE_ILLEGAL
+        size = layout.size + len(message.body) + len(queue.record_topic) + _LENGTH_BYTES
+        if size + len(message.properties) + _BLANK.size > self.files.file_bytes:
+            return PutStatus.MESSAGE_ILLEGAL
+        return queue, layout, sys_flag
 
     # --- reading ---
 
@@ -265,7 +276,3 @@ class CommitLog:
         """When the message there was stored; -1 when the log does not have it."""
         data = self.files.select(offset, size_bytes)
         return -1 if data is None else store_timestamp_ms(data)
-
-    def next_file_offset(self, offset: int) -> int:
-        """Where the file after this offset's starts (rollNextFile)."""
-        return offset + self.files.file_bytes - offset % self.files.file_bytes

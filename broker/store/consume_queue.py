@@ -277,6 +277,9 @@ class ConsumeQueue:
             return
         max_address = 1
         index = max(len(files.mapped_files) - _RECOVERED_FILES, 0)
+        while index and not written_units(files.mapped_files[index].view[:UNIT_BYTES]):
+            # Nothing of it was durable when the power went: look further back.
+            index -= 1
         while True:
             file = files.mapped_files[index]
             written = written_units(file.view)

@@ -145,11 +145,13 @@ class Flush:
         """Decides whether queues are due; called every second."""
         if not self._last_thorough_ms:
             self._last_thorough_ms = self._last_queue_flush_ms = now_ms
-        if now_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
+        # A clock that was set back makes them due too.
+        if 0 <= now_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
             return
         self._last_queue_flush_ms = now_ms
         self._queue_pages = self.config.flush_consume_queue_least_pages
-        if now_ms - self._last_thorough_ms >= self.config.flush_consume_queue_thorough_interval:
+        interval_ms = self.config.flush_consume_queue_thorough_interval
+        if not 0 <= now_ms - self._last_thorough_ms < interval_ms:
             self._last_thorough_ms = now_ms
             self._queue_pages = 0
 
@@ -161,7 +163,7 @@ class Flush:
         job.log_end = self._log.max_offset
         job.log_timestamp_ms = self.log_timestamp_ms
         job.paths += [file.path for file in self._log.files.unflushed()]
-        if self._queue_pages is not None:
+        if self._queue_pages is not None and self._write_index():
             self._add_queues(job, self._queue_pages)
             self._queue_pages = None
         job.index_files = self._index.full_files
@@ -174,6 +176,17 @@ class Flush:
             return None
         self._job = job
         return job
+
+    def _write_index(self) -> bool:
+        """Writes what waits for the index, so that nothing waits that the checkpoint covers.
+
+        False when the disk has no room.
+        """
+        try:
+            self._index.write_pending(self.log_timestamp_ms)
+        except OSError:
+            return False
+        return True
 
     def _add_queues(self, job: FlushJob, least_pages: int) -> None:
         for queue in self._queues:

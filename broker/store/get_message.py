@@ -233,7 +233,6 @@ class _Search:
         recent_most, older_most = self._limits()
         slices = _Slices(self._log)
         count = total = 0
-        lost_before = -1
         for physical_offset, size, code in UNIT.iter_unpack(units):
             if count:
                 most_count, most = recent_most if physical_offset >= recent_from else older_most
@@ -241,13 +240,12 @@ class _Search:
                     break
             self._last_physical_offset = physical_offset
             self._next += 1
-            if size == PRE_BLANK_SIZE or physical_offset < lost_before:
+            if size == PRE_BLANK_SIZE:
                 continue
             if wanted is not None and code not in wanted and not self._wants(code, wanted):
                 continue
             if not slices.find(physical_offset, size):
                 # The log has lost it, or the unit is damaged.
-                lost_before = self._log.next_file_offset(physical_offset)
                 self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
                 continue
             if filter_message is not None and not filter_message(slices.found()):
@@ -256,7 +254,6 @@ class _Search:
             slices.take()
             count += 1
             total += size
-            lost_before = -1
         if count:
             self._status = GetMessageStatus.FOUND
             self._buffers = slices.end()

@@ -40,7 +40,7 @@ class Retention:
         self._log = log
         self._queues = queues
         self._index = index
-        self._next_round_ms = 0
+        self._last_round_ms = 0
         self._manual_rounds = 0
         self._removals = 0
         """How many log files this round is still to delete."""
@@ -72,12 +72,13 @@ class Retention:
     def ask(self) -> None:
         """Lets old files be deleted in the next rounds at any hour (executeDeleteFilesManually)."""
         self._manual_rounds = _MANUAL_ROUNDS
-        self._next_round_ms = 0
+        self._last_round_ms = 0
 
     def tick(self, now_ms: int) -> int:
         """Does what is due; called every second. How many files of log, queues and index went."""
-        if now_ms >= self._next_round_ms:
-            self._next_round_ms = now_ms + self.config.clean_resource_interval
+        # A clock that was set back starts a round too.
+        if not 0 <= now_ms - self._last_round_ms < self.config.clean_resource_interval:
+            self._last_round_ms = now_ms
             self.look_at_disks()
             self._removals = self._expired_files(now_ms)
         removed = 0

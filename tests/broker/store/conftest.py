@@ -28,6 +28,7 @@ SMALL: dict[str, Any] = {
     "mapped_file_size_consume_queue_ext": 128,
     "max_hash_slot_num": 7,
     "max_index_num": 40,
+    "commit_log_recover_max_num": 1000,
 }
 GOLDEN: dict[str, Any] = {
     "mapped_file_size_commit_log": 262_144,
@@ -141,6 +142,7 @@ class MemoryFiles:
         copy.small = dict(self.small)
         copy.directories = set(self.directories)
         copy.modified = dict(self.modified)
+        copy.durable = dict(self.durable)
         for path, mapped in self.maps.items():
             copy.map(path, len(mapped))[:] = mapped[:]
         return copy

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.original_keys import STORE_KEYS
+from txrocketmq.remoting.config_file import ConfigError, as_properties, load, updated
+
+
+def test_keys_are_the_originals() -> None:
+    keys = as_properties(StoreConfig())
+    assert keys["mappedFileSizeCommitLog"] == "1073741824"
+    assert keys["checkCRCOnRecover"] == "true"
+    assert keys["deleteWhen"] == "04"
+    assert not keys.keys() & STORE_KEYS, "a key either has an effect or has none"
+
+
+def test_keys_without_effect_are_known() -> None:
+    config, unknown = load(StoreConfig, {"transientStorePoolEnable": "true", "maxIndexNumm": "1"})
+    assert config == StoreConfig()
+    assert [(each.key, each.nearest) for each in unknown] == [("maxIndexNumm", "maxIndexNum")]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"flushDiskType": "SOON"}, "flushDiskType is ASYNC_FLUSH or SYNC_FLUSH, not 'SOON'"),
+        ({"brokerRole": "BOSS"}, "brokerRole is one of"),
+        ({"storePathCommitLog": "/a,/b"}, "one directory"),
+        ({"mappedFileSizeCommitLog": "10"}, "mappedFileSizeCommitLog is at least 4096, not 10"),
+        ({"mappedFileSizeConsumeQueue": "0"}, "mappedFileSizeConsumeQueue"),
+        ({"maxHashSlotNum": "0"}, "maxHashSlotNum"),
+        ({"maxIndexNum": "1"}, "maxIndexNum"),
+        ({"deleteWhen": "25"}, "hours from 00 to 23"),
+        ({"deleteWhen": "4 o'clock"}, "hours from 00 to 23"),
+        ({"messageDelayLevel": "1s 5x"}, "no '5x'"),
+        ({"messageDelayLevel": "s"}, "no 's'"),
+    ],
+)
+def test_what_cannot_be_is_refused(values: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        load(StoreConfig, values)
+
+
+def test_queue_files_have_whole_units() -> None:
+    assert StoreConfig(mapped_file_size_consume_queue=101).consume_queue_file_bytes == 120
+    assert StoreConfig().consume_queue_file_bytes == 6_000_000
+
+
+def test_hours_and_delays() -> None:
+    config = StoreConfig(delete_when="04;23; 5", message_delay_level="1s 2m 3h 4d")
+    assert config.delete_hours() == {4, 5, 23}
+    assert config.delay_levels_ms() == {1: 1_000, 2: 120_000, 3: 10_800_000, 4: 345_600_000}
+    assert len(StoreConfig().delay_levels_ms()) == 18
+
+
+def test_sizes_do_not_change_while_running() -> None:
+    config = updated(StoreConfig(), {"maxMessageSize": "10", "mappedFileSizeCommitLog": "8192"})
+    assert config.max_message_size == 10
+    assert config.mapped_file_size_commit_log == 1 << 30
+
+
+def test_only_a_slave_is_one() -> None:
+    assert StoreConfig(broker_role="SLAVE").is_slave
+    assert not StoreConfig().is_slave

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.errors import FileSizeError
+from txrocketmq.broker.store.index_file import Index, IndexEntry, index_file_name
+from txrocketmq.remoting.message.tags import java_string_hash
+
+SLOTS, ITEMS = 7, 40
+NOW_MS = 1_700_000_000_000
+FAR_MS = 1 << 50
+
+
+def new_index(files: Any, *, items: int = ITEMS) -> Index:
+    return Index(files, "/index", SLOTS, items)
+
+
+def entry(
+    offset: int,
+    uniq_key: str | None = None,
+    keys: str | None = None,
+    tags: str | None = None,
+    *,
+    topic: str = "T",
+    stored_ms: int = NOW_MS,
+) -> IndexEntry:
+    return topic, uniq_key, keys, tags, offset, stored_ms
+
+
+def write(index: Index, *entries: IndexEntry) -> None:
+    index.pending += entries
+    index.write_pending(NOW_MS)
+    assert index.pending == []
+
+
+def found(index: Index, key: str, index_type: str | None = None, **bounds: Any) -> list[int]:
+    asked = {"max_count": 64, "begin_ms": 0, "end_ms": FAR_MS, **bounds}
+    return index.find("T", key, index_type=index_type, **asked).physical_offsets
+
+
+def test_a_message_is_found_by_its_unique_key_its_keys_and_its_tag(files: Any) -> None:
+    index = new_index(files)
+    write(index, entry(10, "7F00000100000001", "a  b", "Tag"), entry(20, None, "b"))
+    assert found(index, "7F00000100000001") == [10]
+    assert found(index, "a") == [10]
+    assert found(index, "b") == [20, 10], "newest first"
+    assert found(index, "Tag", "T") == [10]
+    assert found(index, "Tag") == []
+    assert found(index, "a", "T") == []
+    assert found(index, "") == []
+    assert index.find("Other", "a", 64, 0, FAR_MS, None).physical_offsets == []
+
+
+def test_the_bytes_are_the_originals(files: Any) -> None:
+    index = new_index(files)
+    write(index, entry(10, "U", "k", "Tag"), entry(20, "U", stored_ms=NOW_MS + 2999))
+    (path,) = files.maps
+    assert re.fullmatch(r"/index/\d{17}", path)
+    data = files.maps[path][:]
+    header = formats.INDEX_HEADER.parse(data)
+    assert (header.begin_timestamp, header.end_timestamp) == (NOW_MS, NOW_MS + 2999)
+    assert (header.begin_physical_offset, header.end_physical_offset) == (10, 20)
+    assert header.index_count == 5
+    hashes = [abs(java_string_hash(text)) for text in ("T#U", "T#k", "T#T#Tag", "T#U")]
+    slots = [value % SLOTS for value in hashes]
+    assert header.hash_slot_count == len(set(slots))
+    newest: dict[int, int] = {}
+    for number, value in enumerate(hashes, start=1):
+        item = formats.INDEX_ITEM.parse(data[40 + 4 * SLOTS + 20 * number :])
+        assert item.key_hash == value
+        assert item.physical_offset == (20 if number == 4 else 10)
+        assert item.seconds_since_begin == (2 if number == 4 else 0)
+        assert item.previous_item == newest.get(value % SLOTS, 0)
+        newest[value % SLOTS] = number
+    for slot in range(SLOTS):
+        assert int.from_bytes(data[40 + 4 * slot : 44 + 4 * slot], "big") == newest.get(slot, 0)
+    assert not any(data[40 + 4 * SLOTS : 40 + 4 * SLOTS + 20]), "items count from 1"
+
+
+KEYS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(
+        ["7F00000100000001", "7F00000100000002", "7F0000010000FFFF", "é123", "polygenelubricants"]
+    ),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(KEYS, KEYS, KEYS), max_size=20), st.booleans())
+def test_all_that_is_written_is_found(
+    files: Any, texts: list[tuple[str, str, str]], one_by_one: bool
+) -> None:
+    files.maps.clear()
+    index = new_index(files)
+    entries = [
+        entry(100 * at, uniq_key, keys, tags, stored_ms=NOW_MS + 700 * at)
+        for at, (uniq_key, keys, tags) in enumerate(texts)
+    ]
+    for each in entries:
+        index.pending.append(each)
+        if one_by_one:
+            index.write_pending(NOW_MS)
+    index.write_pending(NOW_MS)
+    again = new_index(files)
+    again.load(None)
+    for _, uniq_key, keys, tags, offset, _ in entries:
+        assert uniq_key is not None
+        assert keys is not None
+        assert offset in found(again, uniq_key)
+        assert all(offset in found(again, word) for word in keys.split(" ") if word)
+        assert not tags or offset in found(again, tags, "T")
+
+
+def test_the_time_is_matched_to_the_second(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k", stored_ms=NOW_MS + 1000 * each) for each in range(10)))
+    assert found(index, "k", begin_ms=NOW_MS + 3000, end_ms=NOW_MS + 5999) == [5, 4, 3]
+    assert found(index, "k", begin_ms=0, end_ms=NOW_MS - 1) == []
+    assert found(index, "k", begin_ms=NOW_MS + 9001) == []
+    assert found(index, "k", max_count=2) == [9, 8]
+
+
+def test_full_files_are_followed_by_new_ones(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k", stored_ms=NOW_MS + each) for each in range(100)))
+    assert len(files.maps) == 3  # of 39 items each
+    assert found(index, "k", max_count=200) == list(range(99, -1, -1))
+    assert [file.end_physical_offset for file in index.full_files] == [38, 77]
+    last = formats.INDEX_HEADER.parse(files.maps[index.paths()[-1]][:])
+    assert (last.begin_physical_offset, last.begin_timestamp) == (78, NOW_MS + 78)
+    assert index.find("T", "k", 1, 0, FAR_MS, None)[1:] == (NOW_MS + 99, 99)
+    assert index.next_offset == 100
+    again = new_index(files)
+    again.load(None)
+    assert found(again, "k", max_count=200) == list(range(99, -1, -1))
+    write(again, entry(100, "k"))
+    assert found(again, "k", max_count=1) == [100]
+
+
+def test_names_tell_the_time_and_do_not_collide(files: Any) -> None:
+    local = time.strftime("%Y%m%d%H%M%S", time.localtime(NOW_MS // 1000))
+    assert index_file_name(NOW_MS + 7) == local + "007"
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(100)))
+    assert index.paths() == [f"/index/{local}{each:03}" for each in range(3)]
+
+
+def test_nothing_is_written_without_room_and_nothing_is_lost(files: Any) -> None:
+    index = new_index(files)
+    write(index, entry(0, "a"))
+    files.room_bytes = 0
+    index.pending += [entry(each, "b") for each in range(1, 60)]
+    with pytest.raises(OSError, match="No space"):
+        index.write_pending(NOW_MS)
+    assert index.pending
+    files.room_bytes = None
+    index.write_pending(NOW_MS)
+    assert sorted(set(found(index, "b"))) == list(range(1, 60))
+
+
+def test_files_of_messages_that_are_gone_are_removed(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(100)))
+    assert index.remove_files_before(38) == 0
+    assert index.remove_files_before(39) == 1
+    assert index.remove_files_before(1000) == 1, "the last stays"
+    assert len(files.maps) == 1
+
+
+def test_files_with_messages_behind_the_log_are_dropped(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(100)))
+    index.drop_after(100)
+    assert len(files.maps) == 3
+    index.drop_after(60)
+    assert len(files.maps) == 1
+    index.drop_after(0)
+    assert not files.maps
+    assert index.next_offset == 0
+    assert index.find("T", "k", 9, 0, FAR_MS, None) == ([], 0, 0)
+
+
+def test_the_first_message_may_lie_at_0(files: Any) -> None:
+    index = new_index(files)
+    assert index.next_offset == 0
+    write(index, entry(0, "k"))
+    assert index.next_offset == 1
+
+
+def test_after_a_crash_of_the_machine_young_files_go(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k", stored_ms=NOW_MS + each) for each in range(100)))
+    again = new_index(files)
+    again.load(NOW_MS + 77)
+    assert found(again, "k", max_count=200) == list(range(77, -1, -1))
+    assert len(files.maps) == 2
+
+
+def test_slots_that_a_killed_process_left_behind_are_set_again(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, f"key{each:04}") for each in range(30)))
+    (mapped,) = files.maps.values()
+    mapped[40 : 40 + 4 * SLOTS] = bytes(4 * SLOTS)
+    again = new_index(files)
+    again.load(None, redo=True)
+    assert all(found(again, f"key{each:04}") == [each] for each in range(30))
+
+
+def test_slots_and_chains_that_are_damaged_end_a_search(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(5)))
+    (mapped,) = files.maps.values()
+    slot = 40 + 4 * (abs(java_string_hash("T#k")) % SLOTS)
+    for number in (6, 1000, 0x7FFFFFFF, -1):
+        mapped[slot : slot + 4] = number.to_bytes(4, "big", signed=True)
+        assert found(index, "k") == []
+    mapped[slot : slot + 4] = (5).to_bytes(4, "big")
+    item = 40 + 4 * SLOTS + 20 * 5
+    mapped[item + 16 : item + 20] = (5).to_bytes(4, "big")
+    assert found(index, "k") == [4], "an item that is its own predecessor"
+    mapped[item + 12 : item + 16] = (-1).to_bytes(4, "big", signed=True)
+    assert found(index, "k") == []
+    mapped[slot : slot + 4] = (77).to_bytes(4, "big")
+    write(index, entry(9, "k"))
+    assert found(index, "k") == [9]
+
+
+def test_a_file_of_another_size_is_refused(files: Any) -> None:
+    write(new_index(files), entry(0, "k"))
+    with pytest.raises(FileSizeError, match="maxIndexNum"):
+        new_index(files, items=50).load(None)
+
+
+def test_directories_beside_the_files_are_left_alone(files: Any) -> None:
+    write(new_index(files), entry(0, "k"))
+    files.make_directory("/index/old")
+    index = new_index(files)
+    index.load(None)
+    assert found(index, "k") == [0]
+
+
+def test_the_one_hash_without_a_positive_counterpart_is_0(files: Any) -> None:
+    key = "1LG3HE3"
+    assert java_string_hash(f"T#{key}") == -(1 << 31)
+    index = new_index(files)
+    write(index, entry(1, key), entry(2, None, key))
+    assert found(index, key) == [2, 1]
+    (mapped,) = files.maps.values()
+    item = formats.INDEX_ITEM.parse(mapped[40 + 4 * SLOTS + 20 :])
+    assert item.key_hash == 0

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.reput import Reput
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.tags import java_string_hash
+
+NOW_MS = 1_700_000_000_000
+FAR_MS = 1 << 50
+
+
+class Rig:
+    """A log that is written, with queues and an index that are not."""
+
+    def __init__(self, files: Any, config: StoreConfig) -> None:
+        self.log = CommitLog(files, config)
+        self.queues = ConsumeQueues(files, config)
+        self.index = Index(files, "/index", config.max_hash_slot_num, config.max_index_num)
+        self.reput = Reput(config, self.log, self.queues, self.index)
+
+    def put(self, *messages: PutMessage) -> None:
+        batch = self.log.encode(messages, self.queues, NOW_MS)
+        self.log.write(batch)
+        for queue in batch.queues:
+            queue.pending.clear()
+
+    def found(self, topic: str, key: str, index_type: str | None = None) -> list[int]:
+        self.index.write_pending(NOW_MS)
+        return self.index.find(topic, key, 64, 0, FAR_MS, index_type).physical_offsets
+
+    def max_offsets(self) -> dict[tuple[str, int], int]:
+        return {
+            (queue.topic, queue.queue_id): queue.max_offset
+            for queue in self.queues
+            if queue.max_offset
+        }
+
+
+@pytest.fixture
+def rig(files: Any, config: Callable[..., StoreConfig]) -> Rig:
+    return Rig(files, config())
+
+
+Build = Callable[..., PutMessage]
+
+
+def test_queues_and_index_are_made_from_the_log(rig: Rig, message: Build) -> None:
+    rig.put(
+        message("A", 0, uniq_key="U" * 32, keys="k1 k2", tags="Tag"),
+        message("B", 2, body=bytes(5000)),
+        message("A", 0, body=bytes(5000)),
+    )
+    touched = rig.reput.run(rig.log.max_offset)
+    assert sorted((queue.topic, queue.queue_id) for queue in touched) == [("A", 0), ("B", 2)]
+    assert rig.max_offsets() == {("A", 0): 2, ("B", 2): 1}
+    unit = rig.queues.open("A", 0).unit(0)
+    assert unit is not None
+    assert unit.tags_code == java_string_hash("Tag")
+    for key in ("U" * 32, "k1", "k2"):
+        assert rig.found("A", key) == [0]
+    assert rig.found("A", "Tag", "T") == [0]
+    assert rig.reput.offset == rig.log.max_offset
+
+
+def test_the_next_run_goes_on_where_the_last_ended(rig: Rig, message: Build) -> None:
+    rig.put(*[message(body=bytes(3000))] * 3)
+    first_end = rig.log.max_offset
+    rig.put(*[message(body=bytes(3000))] * 4)
+    rig.reput.run(first_end)
+    assert rig.max_offsets() == {("Topic", 0): 3}
+    assert rig.reput.offset == first_end
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {("Topic", 0): 7}
+    assert rig.reput.run(rig.log.max_offset) == []
+
+
+def test_dispatching_again_changes_nothing(rig: Rig, message: Build) -> None:
+    rig.put(*[message(keys="k", body=bytes(3000))] * 5)
+    rig.reput.run(rig.log.max_offset)
+    rig.reput.offset = 0
+    assert rig.reput.run(rig.log.max_offset) == []
+    assert rig.max_offsets() == {("Topic", 0): 5}
+    assert len(rig.found("Topic", "k")) == 5
+
+
+def test_transactions_go_where_they_belong(rig: Rig, message: Build) -> None:
+    kinds = {
+        "half": MessageSysFlag.TRANSACTION_PREPARED_TYPE,
+        "commit": MessageSysFlag.TRANSACTION_COMMIT_TYPE,
+        "rollback": MessageSysFlag.TRANSACTION_ROLLBACK_TYPE,
+    }
+    rig.put(*(message(sys_flag=kind, keys=name) for name, kind in kinds.items()))
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {("Topic", 0): 1}
+    assert [bool(rig.found("Topic", name)) for name in kinds] == [True, True, False]
+
+
+def test_delayed_messages_get_their_time(rig: Rig, message: Build) -> None:
+    delayed = message("SCHEDULE_TOPIC_XXXX", 2)._replace(properties=b"DELAY\x013\x02")
+    rig.put(delayed)
+    rig.reput.run(rig.log.max_offset)
+    unit = rig.queues.open("SCHEDULE_TOPIC_XXXX", 2).unit(0)
+    assert unit is not None
+    assert unit.tags_code == NOW_MS + 10_000
+
+
+def test_the_index_may_be_switched_off(
+    files: Any, config: Callable[..., StoreConfig], message: Build
+) -> None:
+    rig = Rig(files, config(message_index_enable=False))
+    rig.put(message(keys="k"))
+    rig.reput.run(rig.log.max_offset)
+    assert rig.index.pending == []
+    assert rig.max_offsets() == {("Topic", 0): 1}
+
+
+def test_without_room_it_goes_on_later(rig: Rig, files: Any, message: Build) -> None:
+    rig.put(*[message(f"T{each}", keys="k") for each in range(9)])
+    rig.queues.table.clear()
+    files.room_bytes = 400  # of queue files of 100
+    with pytest.raises(OSError, match="No space"):
+        rig.reput.run(rig.log.max_offset)
+    some = len(rig.max_offsets())
+    assert 0 < some < 9
+    files.room_bytes = None
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {(f"T{each}", 0): 1 for each in range(9)}
+    assert all(len(rig.found(f"T{each}", "k")) == 1 for each in range(9))
+
+
+def test_many_entries_are_written_on_the_way(
+    files: Any, config: Callable[..., StoreConfig], message: Build
+) -> None:
+    rig = Rig(files, config(max_index_num=5000, mapped_file_size_commit_log=1 << 20))
+    rig.put(*[message(keys="k")] * 1500)
+    rig.reput.run(rig.log.max_offset)
+    assert len(rig.index.pending) < 1024
+    assert len(rig.index.paths()) == 1
+
+
+def test_a_deleted_queue_is_made_anew(rig: Rig, message: Build) -> None:
+    rig.put(message())
+    rig.reput.run(rig.log.max_offset)
+    rig.queues.delete_topic("Topic")
+    rig.reput.forget_queues()
+    rig.put(message())
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {("Topic", 0): 1}
+
+
+def test_a_record_of_a_topic_that_cannot_be_is_left_out(rig: Rig, message: Build) -> None:
+    rig.put(message("good"), message("good"))
+    at = rig.log.files.mapped_files[0].map().find(b"good")
+    rig.log.files.mapped_files[0].map()[at : at + 4] = b"a/bc"
+    rig.queues.table.clear()
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {("good", 0): 2}, "the place before it is blank"
+    assert rig.queues.open("good", 0).min_offset == 1

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
+
+OpenStore = Callable[..., MessageStore]
+Build = Callable[..., PutMessage]
+HOUR_MS = 3_600_000
+LOG = "/store/commitlog/"
+
+
+def at_hour(hour: int) -> int:
+    """A time at this hour of the day, local time."""
+    return int(time.mktime((2023, 11, 14, hour, 30, 0, 0, 0, -1))) * 1000
+
+
+NOON_MS = at_hour(12)
+FOUR_MS = at_hour(4)
+OLD_MS = FOUR_MS - 72 * HOUR_MS
+YOUNG_MS = NOON_MS - HOUR_MS
+
+
+@pytest.fixture
+def filled(open_store: OpenStore, files: Any, message: Build) -> Callable[..., MessageStore]:
+    """A store with ten log files, the first `old` of which are old at four o'clock."""
+
+    def fill(old: int, **settings: Any) -> MessageStore:
+        store = open_store(**settings)
+        store.put([message(body=bytes(7000), keys="k") for _ in range(10)], FOUR_MS)
+        store.tick(NOON_MS - 24 * HOUR_MS)
+        for number, path in enumerate(logs(files)):
+            files.modified[path] = OLD_MS if number < old else YOUNG_MS
+        return store
+
+    return fill
+
+
+def logs(files: Any) -> list[str]:
+    return sorted(path for path in files.maps if path.startswith(LOG))
+
+
+def ticks(store: MessageStore, now_ms: int, count: int = 30) -> None:
+    for second in range(count):
+        store.tick(now_ms + second * 1000)
+
+
+def test_old_files_are_deleted_at_their_hour(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(3)
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == 10
+    ticks(store, FOUR_MS)
+    assert len(logs(files)) == 7
+    assert store.min_physical_offset == 3 * 8192
+
+
+def test_one_file_goes_at_a_time(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(3)
+    for left in (9, 8, 7, 7):
+        store.tick(FOUR_MS)
+        assert len(logs(files)) == left
+
+
+def test_none_is_skipped(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(3)
+    files.modified[logs(files)[1]] = YOUNG_MS
+    ticks(store, FOUR_MS)
+    assert len(logs(files)) == 9
+
+
+def test_the_last_file_stays(
+    filled: Callable[..., MessageStore], files: Any, message: Build
+) -> None:
+    store = filled(10)
+    ticks(store, FOUR_MS)
+    assert len(logs(files)) == 1
+    assert store.put([message()], FOUR_MS)[0].queue_offset == 10
+
+
+def test_a_round_deletes_so_many_and_no_more(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(8, delete_file_batch_max=2)
+    ticks(store, FOUR_MS, 10)
+    assert len(logs(files)) == 8
+    ticks(store, FOUR_MS + 10_000, 10)
+    assert len(logs(files)) == 6
+
+
+def test_queues_and_index_follow(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(7)
+    ticks(store, FOUR_MS)
+    assert store.min_offset("Topic", 0) == 7
+    assert store.max_offset("Topic", 0) == 10
+    assert len([path for path in files.maps if "consumequeue" in path]) == 1
+    assert store.earliest_store_time("Topic", 0) == FOUR_MS
+    found = store.query("Topic", "k", 64, 0, FOUR_MS * 2)
+    assert len(found.buffers) == 3
+
+
+def test_index_files_follow(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(7, max_index_num=4)
+    before = len([path for path in files.maps if "index" in path])
+    ticks(store, FOUR_MS)
+    assert before == 4
+    assert len([path for path in files.maps if "index" in path]) == 2
+
+
+def test_old_files_go_at_any_hour_when_the_disk_is_rather_full(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(3)
+    files.ratio = 0.75
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == 10
+    files.ratio = 0.76
+    ticks(store, NOON_MS + 60_000)
+    assert len(logs(files)) == 7
+
+
+@pytest.mark.parametrize(("enabled", "left"), [(True, 1), (False, 7)])
+def test_young_files_go_when_the_disk_is_very_full(
+    filled: Callable[..., MessageStore], files: Any, enabled: bool, left: int
+) -> None:
+    store = filled(3, clean_file_forcibly_enable=enabled)
+    files.ratio = 0.86
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == left
+    assert store.writeable
+
+
+def test_the_bounds_of_the_ratios_are_the_originals(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(0, disk_space_warning_level_ratio=99, disk_space_clean_forcibly_ratio=99)
+    files.ratio = 0.86
+    ticks(store, NOON_MS, 1)
+    assert store.writeable
+    assert len(logs(files)) == 9
+    files.ratio = 0.91
+    ticks(store, NOON_MS + 20_000, 1)
+    assert not store.writeable
+
+
+def test_a_full_disk_ends_the_taking_of_messages_until_there_is_room(
+    filled: Callable[..., MessageStore], files: Any, message: Build
+) -> None:
+    store = filled(0)
+    files.ratio = 0.91
+    ticks(store, NOON_MS, 1)
+    assert not store.writeable
+    assert store.why_not_writeable() == (
+        "the disk of /store is 91% full: no messages are stored above 90%"
+        " (diskSpaceWarningLevelRatio)"
+    )
+    assert store.put([message()], NOON_MS)[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert store.get("Topic", 0, 8, 1, 100).count == 1, "reading goes on"
+    files.ratio = 0.5
+    ticks(store, NOON_MS + 20_000, 1)
+    assert store.put([message()], NOON_MS)[0].status is PutStatus.PUT_OK
+    assert store.why_not_writeable() == ""
+
+
+def test_a_disk_that_is_full_at_the_start_is_told(open_store: OpenStore, files: Any) -> None:
+    files.ratio = 0.95
+    assert "95% full" in open_store().why_not_writeable()
+
+
+def test_files_may_be_deleted_on_demand(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(3)
+    store.delete_expired(NOON_MS)
+    assert len(logs(files)) == 9
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == 7
+    for path in logs(files):
+        files.modified[path] = OLD_MS
+    ticks(store, NOON_MS + 60_000, 10)
+    assert len(logs(files)) == 1, "for some rounds"
+
+
+def test_hours_may_change_while_running(filled: Callable[..., MessageStore], files: Any) -> None:
+    store = filled(3)
+    changed = {**store.config.__dict__, "delete_when": "12"}
+    store.configure(type(store.config)(**changed))
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == 7

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +25,14 @@ from txrocketmq.remoting.config_file import Configuration, load
 from txrocketmq.remoting.dispatch import Registry
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+
+
+class Answer(NamedTuple):
+    """What a handler answered, its body in one piece."""
+
+    code: int
+    header: Any
+    body: bytes
 
 
 class Names:
@@ -62,7 +71,7 @@ class Names:
         version: int = MQVersion.V5_4_0,
         now_ms: int = NOW_MS,
         ext_fields: Mapping[str, str] | None = None,
-    ) -> Reply[Any]:
+    ) -> Answer:
         """The answer of the handler; raises ResponseError where it refuses."""
         fields = {**header.encode(), **(ext_fields or {})}
         command = RemotingCommand(call.code, fields, body, version=version)
@@ -71,7 +80,8 @@ class Names:
             Request(typed, command, peer or FakePeer(), now_ms)
         )
         assert isinstance(reply, Reply)
-        return reply
+        assert isinstance(reply.body, bytes)
+        return Answer(reply.code, reply.header, reply.body)
 
 
 MakeNames = Callable[..., Names]
@@ -133,3 +143,24 @@ def registration(
         enable_acting_master=acting_master,
         **more,
     )
+
+
+def table_with(**settings: bool) -> RouteTable:
+    config = dataclasses.replace(NamesrvConfig(), **settings)  # type: ignore[arg-type]
+    return RouteTable(Configuration((config,), {}))
+
+
+def addresses(table: RouteTable, topic: str = "T1") -> dict[int, str]:
+    route = table.route(topic)
+    assert route is not None
+    (broker,) = route.broker_datas
+    return dict(broker.broker_addrs)
+
+
+def perms(table: RouteTable, topic: str = "T1") -> dict[str, int]:
+    route = table.route(topic)
+    return {} if route is None else {queue.broker_name: queue.perm for queue in route.queue_datas}
+
+
+def kinds(table: RouteTable) -> Sequence[type]:
+    return [type(event) for event in table.take_events()]

@@ -159,7 +159,7 @@ def test_a_registered_broker_is_found_by_its_topics(version: str, names: Names) 
     list(replay(names, [first]))
     header = GetRouteInfoRequestHeader(topic="TBW102")
     reply = names.ask(route.GET_ROUTEINFO_BY_TOPIC, header)
-    found = TopicRouteData.decode(bytes(reply.body))  # type: ignore[arg-type]
+    found = TopicRouteData.decode(reply.body)
     (broker,) = found.broker_datas
     assert dict(broker.broker_addrs) == {0: "127.0.0.1:30911"}
     assert [(it.broker_name, it.perm, it.write_queue_nums) for it in found.queue_datas] == [

@@ -52,8 +52,8 @@ class Client:
     """Somebody connected to the name server."""
 
     def __init__(self, reactor: MemoryReactorClock) -> None:
-        factory = reactor.tcpServers[0][1]
-        self.wire = Wire()
+        factory: Any = reactor.tcpServers[0][1]
+        self.wire: Any = Wire()  # type: ignore[no-untyped-call]
         self.protocol: Any = factory.buildProtocol(None)
         self.protocol.makeConnection(self.wire)
         self._opaque = 0

@@ -31,7 +31,7 @@ def update(names: Names, body: bytes) -> None:
 
 
 def shown(names: Names) -> dict[str, str]:
-    return read_properties(bytes(names.ask(admin.GET_NAMESRV_CONFIG, NoHeader()).body).decode())  # type: ignore[arg-type]
+    return read_properties(names.ask(admin.GET_NAMESRV_CONFIG, NoHeader()).body.decode())
 
 
 def test_key_values(names: Names) -> None:

@@ -55,7 +55,7 @@ def query(names: Names, version: DataVersion, now_ms: int = NOW_MS) -> tuple[boo
         broker_name="broker-a", broker_addr=ADDRESS, cluster_name="c1", broker_id=0
     )
     reply = names.ask(route.QUERY_DATA_VERSION, asked, version.encode(), now_ms=now_ms)
-    return reply.header.changed, bytes(reply.body)
+    return reply.header.changed, reply.body
 
 
 def test_a_registration_is_taken(names: Names) -> None:

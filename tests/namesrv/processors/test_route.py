@@ -61,10 +61,10 @@ def test_the_order_of_a_topic_is_told_where_it_is_wanted(make_names: MakeNames) 
         names.kv.put(ORDER_TOPIC_CONFIG, "T1", "broker-a:4")
         header = GetRouteInfoRequestHeader(topic="T1")
         reply = names.ask(route.GET_ROUTEINFO_BY_TOPIC, header)
-        assert TopicRouteData.decode(bytes(reply.body)).order_topic_conf == order
+        assert TopicRouteData.decode(reply.body).order_topic_conf == order
         header = GetRouteInfoRequestHeader(topic="T2")
         reply = names.ask(route.GET_ROUTEINFO_BY_TOPIC, header)
-        assert TopicRouteData.decode(bytes(reply.body)).order_topic_conf is None
+        assert TopicRouteData.decode(reply.body).order_topic_conf is None
 
 
 def test_routes_wait_for_brokers_where_that_is_wanted(make_names: MakeNames) -> None:
@@ -91,7 +91,7 @@ def test_a_zone_is_told_by_the_request(
     names.table.register(registration(name="broker-s", zone="south", port=20911), "s", NOW_MS)
     header = GetRouteInfoRequestHeader(topic="T1")
     reply = names.ask(route.GET_ROUTEINFO_BY_TOPIC, header, ext_fields=fields)
-    found = TopicRouteData.decode(bytes(reply.body))
+    found = TopicRouteData.decode(reply.body)
     assert {broker.broker_name for broker in found.broker_datas} == brokers
 
 

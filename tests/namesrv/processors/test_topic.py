@@ -44,7 +44,7 @@ def filled(names: Names) -> Names:
 
 
 def listed(names: Names, call: Call[Any, Any], header: Header) -> TopicList:
-    return TopicList.decode(bytes(names.ask(call, header).body))  # type: ignore[arg-type]
+    return TopicList.decode(names.ask(call, header).body)
 
 
 @pytest.mark.parametrize(("call", "header", "wanted"), LISTS)

@@ -21,6 +21,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import (
     ConfigError,
     Configuration,
+    load_all,
     read_file,
     read_properties,
     write_properties,
@@ -76,6 +77,7 @@ class AdminConfigProcessor:
                 raise ResponseError(
                     ResponseCode.NO_PERMISSION, "Can not update config in black list."
                 )
+            load_all((BrokerConfig, StoreConfig), {**self._configuration.properties, **values})
             taken = self._configuration.update(values)
             self._write({key: values[key] for key in taken})
         except ConfigError as error:

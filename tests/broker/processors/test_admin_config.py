@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.conftest import Parts
+from tests.fakes import NOW_MS, refused, request
+from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
+from txrocketmq.broker.processors.admin_config import AdminConfigProcessor
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.config_file import Configuration, read_file, read_properties
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol.body.route import DataVersion
+
+FILE = "# mine\nbrokerName=b\nsendMessageThreadPoolNums=4\n"
+
+IN_TWENTY_YEARS_MS = NOW_MS + 20 * 365 * 86_400_000
+"""Of a file's age, what counts is when it was written, by the clock of the machine."""
+
+
+class Admin(AdminConfigProcessor):
+    """With what it was given, and how often it registered."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.path = parts.folder / "broker.conf"
+        self.path.write_text(FILE)
+        self.registered: list[DataVersion] = []
+        self.parts = parts
+        parts.config.broker_config_path = str(self.path)
+        super().__init__(
+            parts.config,
+            Configuration((parts.config, parts.store.config), read_file(self.path)),
+            parts.topics,
+            parts.store,
+            lambda: self.registered.append(parts.topics.data_version),
+            parts.now_ms,
+        )
+
+    def update(self, text: str) -> None:
+        self.update_config(request(NoHeader(), text.encode(), now_ms=self.parts.now_ms))
+
+    def settings(self) -> tuple[dict[str, str], DataVersion]:
+        reply = self.get_config(request(NoHeader()))
+        assert reply.header is not None
+        version = DataVersion.decode(reply.header.version.encode())
+        return read_properties(reply.body_bytes.decode()), version
+
+
+@pytest.fixture
+def admin(parts: Parts) -> Admin:
+    return Admin(parts)
+
+
+def test_all_settings_are_shown(parts: Parts, admin: Admin) -> None:
+    shown, version = admin.settings()
+    assert shown["brokerClusterName"] == "DefaultCluster"
+    assert shown["storePathRootDir"] == parts.store.config.store_path_root_dir
+    assert shown["sendMessageThreadPoolNums"] == "4"
+    assert list(shown) == sorted(shown)
+    assert version == DataVersion(timestamp=parts.now_ms)
+
+
+def test_live_settings_count_at_once(parts: Parts, admin: Admin) -> None:
+    held = parts.config
+    admin.update("longPollingEnable=false\nmaxMessageSize=100\nnoSuchKey=1\n")
+    assert held.long_polling_enable is False
+    assert parts.store.config.max_message_size == 100
+    shown, version = admin.settings()
+    assert (shown["longPollingEnable"], shown["maxMessageSize"]) == ("false", "100")
+    assert "noSuchKey" not in shown
+    assert version.counter == 1
+
+
+def test_other_settings_count_after_a_restart(parts: Parts, admin: Admin) -> None:
+    admin.update("brokerName=other\n")
+    assert parts.config.broker_name == "DEFAULT_BROKER"
+    assert admin.settings()[0]["brokerName"] == "other"
+    assert read_file(admin.path)["brokerName"] == "other"
+
+
+def test_changes_are_written_to_the_file(admin: Admin) -> None:
+    admin.update("longPollingEnable=false\n")
+    assert read_file(admin.path) == {
+        "brokerName": "b",
+        "sendMessageThreadPoolNums": "4",
+        "longPollingEnable": "false",
+    }
+    assert (admin.path.parent / "broker.conf.bak").read_text() == FILE
+    assert sorted(path.name for path in admin.path.parent.glob("broker.conf*")) == [
+        "broker.conf",
+        "broker.conf.bak",
+    ]
+
+
+def test_without_a_file_changes_hold_until_the_end(parts: Parts, admin: Admin) -> None:
+    parts.config.broker_config_path = ""
+    admin.update("longPollingEnable=false\n")
+    assert parts.config.long_polling_enable is False
+    assert admin.path.read_text() == FILE
+
+
+def test_a_file_that_cannot_be_written_is_told(parts: Parts, admin: Admin) -> None:
+    parts.config.broker_config_path = str(Path(admin.path.parent, "none", "broker.conf"))
+    with refused(ResponseCode.SYSTEM_ERROR, "broker.conf"):
+        admin.update("longPollingEnable=false\n")
+
+
+def test_a_changed_permission_is_told_to_name_servers(parts: Parts, admin: Admin) -> None:
+    before = parts.topics.data_version
+    parts.now_ms += 5
+    admin.update("longPollingEnable=false\n")
+    assert admin.registered == []
+    admin.update("brokerPermission=4\n")
+    assert admin.registered == [before.next(parts.now_ms)]
+    assert parts.config.broker_permission == 4
+
+
+@pytest.mark.parametrize("key", ["brokerConfigPath", "configBlackList", "rocketmqHome", "mine"])
+def test_keys_of_the_black_list(parts: Parts, admin: Admin, key: str) -> None:
+    parts.config.config_black_list = "configBlackList;mine"
+    with refused(ResponseCode.NO_PERMISSION, "Can not update config in black list."):
+        admin.update(f"longPollingEnable=false\n{key}=x\n")
+    assert parts.config.long_polling_enable is True
+
+
+@pytest.mark.parametrize("text", ["brokerPermission=x", "flushDiskType=NEVER", "a=\\u12"])
+def test_values_that_cannot_be_change_nothing(parts: Parts, admin: Admin, text: str) -> None:
+    with refused(ResponseCode.SYSTEM_ERROR):
+        admin.update(f"longPollingEnable=false\n{text}\n")
+    assert parts.config.long_polling_enable is True
+    assert admin.path.read_text() == FILE
+
+
+def test_topics_without_configuration_are_cleaned(parts: Parts, admin: Admin) -> None:
+    parts.topic("T")
+    for topic in ("T", "gone", "%LMQ%light", SCHEDULE_TOPIC, "rmq_sys_x"):
+        parts.put(topic, 0)
+    admin.clean_topics(request(NoHeader()))
+    assert set(parts.store.topics()) == {"T", "%LMQ%light", SCHEDULE_TOPIC, "rmq_sys_x"}
+
+
+def test_nothing_is_cleaned_that_is_needed(parts: Parts, admin: Admin) -> None:
+    put = parts.put("T")
+    admin.clean_queues(request(NoHeader()))
+    admin.clean_log(request(NoHeader(), now_ms=IN_TWENTY_YEARS_MS))
+    assert parts.store.topics() == ["T"]
+    assert parts.store.message_at(put.physical_offset) is not None
+
+
+def test_old_log_files_and_their_queues_are_cleaned(parts: Parts, admin: Admin) -> None:
+    parts.put("T", body=bytes(40_000))
+    parts.put(SCHEDULE_TOPIC, 0, body=bytes(40_000))
+    parts.put("U", body=bytes(40_000))
+    assert parts.store.max_physical_offset > 2 * 65_536
+    admin.clean_log(request(NoHeader(), now_ms=IN_TWENTY_YEARS_MS))
+    assert parts.store.min_physical_offset == 65_536
+    admin.clean_queues(request(NoHeader()))
+    assert set(parts.store.topics()) == {SCHEDULE_TOPIC, "U"}

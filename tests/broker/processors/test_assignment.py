@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.broker.conftest import Parts
+from tests.fakes import outcome_of, refused, request
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.message_request_mode import MessageRequestModes
+from txrocketmq.broker.processors.assignment import AssignmentProcessor
+from txrocketmq.broker.topic_routes import TopicRoutes
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.pop import (
+    MessageRequestModeSerializeWrapper,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+    SetMessageRequestModeRequestBody,
+)
+from txrocketmq.remoting.protocol.body.route import QueueData, TopicRouteData
+
+ROUTE = TopicRouteData(
+    queue_datas=[
+        QueueData(broker_name=name, read_queue_nums=2, write_queue_nums=2, perm=6) for name in "ab"
+    ]
+)
+QUEUES = [MessageQueue("T", name, queue_id) for name in "ab" for queue_id in range(2)]
+
+
+def ask_route(topic: str) -> PendingReply:
+    pending = PendingReply()
+    known = topic in {"T", "%RETRY%g"}
+    pending.resolve(
+        Reply(body=ROUTE.encode()) if known else Reply(code=ResponseCode.TOPIC_NOT_EXIST)
+    )
+    return pending
+
+
+@pytest.fixture
+def processor(parts: Parts) -> AssignmentProcessor:
+    for name in ("c1", "c2", "c3"):
+        parts.consumer("g", name, "T")
+    parts.topic("T")
+    return AssignmentProcessor(
+        parts.config,
+        parts.topics,
+        parts.groups,
+        parts.consumers,
+        TopicRoutes(ask_route),
+        MessageRequestModes(JsonFile(parts.folder / "messageRequestMode.json")),
+    )
+
+
+def assigned(processor: AssignmentProcessor, **fields: Any) -> list[MessageQueue] | None:
+    body = QueryAssignmentRequestBody(
+        **{
+            "topic": "T",
+            "consumer_group": "g",
+            "client_id": "c1",
+            "strategy_name": "AVG",
+            "message_model": "CLUSTERING",
+            **fields,
+        }
+    )
+    reply = outcome_of(processor.assignment(request(NoHeader(), body.encode())))
+    assert reply.code == ResponseCode.SUCCESS
+    found = QueryAssignmentResponseBody.decode(reply.body_bytes).message_queue_assignments
+    if found is None:
+        return None
+    assert {each.mode for each in found} <= {"PULL"}
+    return [each.message_queue for each in found if each.message_queue is not None]
+
+
+def test_queues_of_all_brokers_are_shared_out(processor: AssignmentProcessor) -> None:
+    assert [assigned(processor, client_id=name) for name in ("c1", "c2", "c3")] == [
+        QUEUES[:2],
+        QUEUES[2:3],
+        QUEUES[3:],
+    ]
+    circle = assigned(processor, strategy_name="AVG_BY_CIRCLE")
+    assert circle == [QUEUES[0], QUEUES[3]]
+
+
+def test_everybody_gets_everything(parts: Parts, processor: AssignmentProcessor) -> None:
+    assert assigned(processor, message_model="BROADCASTING") == QUEUES
+    parts.config.server_load_balancer_enable = False
+    assert assigned(processor) == QUEUES
+
+
+def test_one_that_is_no_member_gets_nothing(processor: AssignmentProcessor) -> None:
+    assert assigned(processor, client_id="stranger") == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"topic": "unknown"},
+        {"consumer_group": "empty"},
+        {"strategy_name": "MINE"},
+        {"strategy_name": None},
+        {"client_id": None},
+    ],
+)
+def test_without_an_answer_a_consumer_keeps_what_it_has(
+    processor: AssignmentProcessor, fields: dict[str, Any]
+) -> None:
+    assert assigned(processor, **fields) is None
+
+
+def test_a_body_that_is_none(processor: AssignmentProcessor) -> None:
+    with pytest.raises(HeaderError):
+        processor.assignment(request(NoHeader(), b"{"))
+
+
+def set_mode(processor: AssignmentProcessor, **fields: Any) -> None:
+    body = SetMessageRequestModeRequestBody(**{"topic": "T", "consumer_group": "g", **fields})
+    processor.set_mode(request(NoHeader(), body.encode()))
+
+
+def test_modes_are_kept(processor: AssignmentProcessor) -> None:
+    set_mode(processor)
+    body = processor.all_modes(request(NoHeader())).body_bytes
+    modes = MessageRequestModeSerializeWrapper.decode(body).message_request_mode_map
+    assert modes["T"]["g"].mode == "PULL"
+
+
+def test_modes_that_cannot_be(parts: Parts, processor: AssignmentProcessor) -> None:
+    with refused(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode"):
+        set_mode(processor, topic="%RETRY%g")
+    with refused(ResponseCode.TOPIC_NOT_EXIST, "topic[U] not exist"):
+        set_mode(processor, topic="U")
+    with refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST):
+        set_mode(processor, consumer_group="a b")
+    with refused(ResponseCode.NO_PERMISSION, "mode POP is not served"):
+        set_mode(processor, mode="POP")

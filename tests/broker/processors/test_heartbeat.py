@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.broker.conftest import Parts
+from tests.fakes import FakePeer, refused, request
+from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.tags import SQL92, SubscriptionData
+from txrocketmq.remoting.protocol.body.heartbeat import (
+    CheckClientRequestBody,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    ProducerData,
+)
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.heartbeat import (
+    GetConsumerListByGroupRequestHeader,
+    HeartbeatRequestHeader,
+    UnregisterClientRequestHeader,
+)
+
+
+@pytest.fixture
+def processor(parts: Parts) -> HeartbeatProcessor:
+    return HeartbeatProcessor(parts.topics, parts.groups, parts.consumers, parts.producers)
+
+
+def consumer(group: str = "g", *topics: str, **fields: Any) -> ConsumerData:
+    values: dict[str, Any] = {
+        "consume_type": "CONSUME_PASSIVELY",
+        "message_model": "CLUSTERING",
+        "consume_from_where": "CONSUME_FROM_FIRST_OFFSET",
+        "subscription_data_set": [SubscriptionData(topic, sub_version=1) for topic in topics],
+    }
+    return ConsumerData(group_name=group, **{**values, **fields})
+
+
+def beat(
+    processor: HeartbeatProcessor, *consumers: ConsumerData, peer: FakePeer, **fields: Any
+) -> str:
+    """Sends a heartbeat; gives IS_SUB_CHANGE of the answer."""
+    data = HeartbeatData(client_id="c1", consumer_data_set=consumers, **fields)
+    reply = processor.heartbeat(
+        request(HeartbeatRequestHeader(), data.encode(), peer=peer, version=407, language="GO")
+    )
+    assert reply.code == ResponseCode.SUCCESS
+    assert reply.ext_fields is not None
+    assert reply.ext_fields["IS_SUPPORT_HEART_BEAT_V2"] == "true"
+    return reply.ext_fields["IS_SUB_CHANGE"]
+
+
+def test_a_heartbeat_registers_all_that_a_client_has(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    peer = FakePeer()
+    changed = beat(
+        processor,
+        consumer("g", "T"),
+        peer=peer,
+        producer_data_set=[ProducerData(group_name="p")],
+    )
+    assert changed == "true"
+    group = parts.consumers.group("g")
+    assert group is not None
+    (member,) = group.members.values()
+    assert (member.client_id, member.language, member.version) == ("c1", "GO", 407)
+    assert member.last_seen_ms == parts.now_ms
+    assert set(group.subscriptions) == {"T"}
+    assert group.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+    assert [each.peer for each in parts.producers.members("p")] == [peer]
+
+
+def test_it_makes_the_group_and_its_retry_topic(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    beat(processor, consumer("g", unit_mode=True), peer=FakePeer())
+    assert parts.groups.get("g") is not None
+    retry = parts.topics.get("%RETRY%g")
+    assert retry is not None
+    assert (retry.read_queue_nums, retry.perm, retry.topic_sys_flag) == (1, 6, 2)
+    parts.groups.update(SubscriptionGroupConfig(group_name="h", retry_queue_nums=3))
+    beat(processor, consumer("h"), peer=FakePeer())
+    assert parts.topics.all()["%RETRY%h"].read_queue_nums == 3
+
+
+def test_a_group_that_may_not_be_made_is_passed_over(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    parts.config.auto_create_subscription_group = False
+    beat(processor, consumer("g"), consumer("CID_RMQ_SYS_x"), peer=FakePeer())
+    assert [group.name for group in parts.consumers.groups()] == ["CID_RMQ_SYS_x"]
+    assert parts.topics.get("%RETRY%g") is None
+
+
+def test_version_2_asks_for_subscriptions_when_they_changed(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    peer = FakePeer()
+    full, bare = consumer("g", "T"), consumer("g")
+    assert beat(processor, full, peer=peer, heartbeat_fingerprint=5) == "false"
+    assert beat(processor, bare, peer=peer, heartbeat_fingerprint=5, without_sub=True) == "false"
+    group = parts.consumers.group("g")
+    assert group is not None
+    assert set(group.subscriptions) == {"T"}
+    assert beat(processor, bare, peer=peer, heartbeat_fingerprint=6, without_sub=True) == "true"
+
+
+def test_version_2_asks_for_subscriptions_that_it_never_saw(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    bare = consumer("g")
+    answer = beat(processor, bare, peer=FakePeer(), heartbeat_fingerprint=5, without_sub=True)
+    assert answer == "true"
+
+
+def test_without_sub_counts_only_with_a_fingerprint(
+    parts: Parts, processor: HeartbeatProcessor
+) -> None:
+    peer = FakePeer()
+    beat(processor, consumer("g", "T"), peer=peer)
+    beat(processor, consumer("g"), peer=peer, without_sub=True)
+    group = parts.consumers.group("g")
+    assert group is not None
+    assert not group.subscriptions
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"clientID":"c","consumerDataSet":3}'])
+def test_a_body_that_is_none(processor: HeartbeatProcessor, body: bytes) -> None:
+    with pytest.raises(HeaderError):
+        processor.heartbeat(request(HeartbeatRequestHeader(), body))
+
+
+def test_a_client_leaves_one_group_at_a_time(parts: Parts, processor: HeartbeatProcessor) -> None:
+    peer = FakePeer()
+    beat(
+        processor,
+        consumer("g"),
+        consumer("h"),
+        peer=peer,
+        producer_data_set=[ProducerData(group_name="p")],
+    )
+    processor.unregister(
+        request(UnregisterClientRequestHeader(client_id="c1", consumer_group="g"), peer=peer)
+    )
+    assert [group.name for group in parts.consumers.groups()] == ["h"]
+    assert parts.producers.members("p")
+    processor.unregister(
+        request(UnregisterClientRequestHeader(client_id="c1", producer_group="p"), peer=peer)
+    )
+    assert not parts.producers.members("p")
+    assert parts.consumers.group("h") is not None
+
+
+def test_members_of_a_group(parts: Parts, processor: HeartbeatProcessor) -> None:
+    for name in ("c2", "c1"):
+        parts.consumer("g", name)
+    header = GetConsumerListByGroupRequestHeader(consumer_group="g")
+    reply = processor.members(request(header))
+    assert GetConsumerListByGroupResponseBody.decode(reply.body_bytes).consumer_id_list == (
+        "c1",
+        "c2",
+    )
+    with refused(ResponseCode.SYSTEM_ERROR, "no consumer for this group, h"):
+        processor.members(request(GetConsumerListByGroupRequestHeader(consumer_group="h")))
+
+
+def test_expressions_that_can_be_served(processor: HeartbeatProcessor) -> None:
+    def check(kind: str) -> int:
+        body = CheckClientRequestBody(
+            client_id="c1",
+            group="g",
+            subscription_data=SubscriptionData("T", "a > 5", expression_type=kind),
+        )
+        return processor.check(request(NoHeader(), body.encode())).code
+
+    assert check("TAG") == check("") == ResponseCode.SUCCESS
+    assert processor.check(request(NoHeader())).code == ResponseCode.SUCCESS
+    assert processor.check(request(NoHeader(), b"{}")).code == ResponseCode.SUCCESS
+    with refused(ResponseCode.SYSTEM_ERROR, "does not support consumer to filter message by SQL92"):
+        check(SQL92)

@@ -11,9 +11,9 @@ Java: CommitLog.checkMessageAndReturnSize, DispatchRequest.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.message import properties as names
@@ -39,10 +39,12 @@ _STORE_TIMESTAMP_AT: Final = fixed(record.RECORD_FIXED).offset_of("store_timesta
 _IPV6_MORE_BYTES: Final = record.IPV6_HOST.sizeof() - record.IPV4_HOST.sizeof()
 _SYS_FLAG_AT: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag")
 _PROPERTIES_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in a third of the time that its class takes."""
 
 
 class Record(NamedTuple):
-    """A record as the walk sees it; `topic` and `properties` are slices of the file."""
+    """A record as the walk sees it; the last four say where in the file its text is."""
 
     physical_offset: int
     size_bytes: int
@@ -50,8 +52,20 @@ class Record(NamedTuple):
     queue_offset: int
     sys_flag: int
     store_timestamp_ms: int
-    topic: memoryview
-    properties: memoryview
+    view: memoryview
+    topic_at: int
+    properties_at: int
+    end: int
+
+    @property
+    def topic(self) -> memoryview:
+        """A slice of the file."""
+        return self.view[self.topic_at : self.properties_at - _PROPERTIES_LENGTH_BYTES]
+
+    @property
+    def properties(self) -> memoryview:
+        """A slice of the file."""
+        return self.view[self.properties_at : self.end]
 
 
 class Walk:
@@ -103,23 +117,26 @@ class Walk:
                 return None
             fields = layout.unpack_from(view, position)
             store_timestamp, body_length = fields[11], fields[16]
-        topic_at = body_at + body_length + (1 if magic == record.MAGIC_V1 else 2)
+        body_end = body_at + body_length
+        topic_at = body_end + (1 if magic == record.MAGIC_V1 else 2)
         if body_length < 0 or topic_at > end:
             return None
-        if self._check_crc and body_length:
-            body = view[body_at : body_at + body_length]
-            if zlib.crc32(body) & 0x7FFFFFFF != crc:
-                return None
-        topic_end = topic_at + int.from_bytes(view[body_at + body_length : topic_at], "big")
-        properties_at = topic_end + _PROPERTIES_LENGTH_BYTES
+        topic_length = view[body_end]
+        if magic == record.MAGIC_V2:
+            topic_length = topic_length << 8 | view[body_end + 1]
+        properties_at = topic_at + topic_length + _PROPERTIES_LENGTH_BYTES
         if properties_at > end:
             return None
-        properties_length = int.from_bytes(view[topic_end:properties_at], "big")
-        if properties_at + properties_length != end:
+        if properties_at + (view[properties_at - 2] << 8 | view[properties_at - 1]) != end:
             return None
-        return Record(
-            physical_offset, total_size, queue_id, queue_offset, sys_flag, store_timestamp,
-            view[topic_at:topic_end], view[properties_at:end],
+        if self._check_crc and body_length and crc32(view[body_at:body_end]) & 0x7FFFFFFF != crc:
+            return None
+        return _new(
+            Record,
+            (
+                physical_offset, total_size, queue_id, queue_offset, sys_flag, store_timestamp,
+                view, topic_at, properties_at, end,
+            ),
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode, SerializeType
@@ -41,12 +41,26 @@ _SERVES = "_serves"
 _SERVES_MANY = "_serves_many"
 
 
-def serves(
-    *calls: Call[Q, R], vip: bool = True
-) -> Callable[
-    [Callable[[P, Request[Q]], Reply[R] | PendingReply | None]],
-    Callable[[P, Request[Q]], Reply[R] | PendingReply | None],
-]:
+class Serves(Protocol[Q, R]):
+    """Takes a method that fits the calls, and leaves it the type it has."""
+
+    @overload
+    def __call__(
+        self, method: Callable[[P, Request[Q]], Reply[R]], /
+    ) -> Callable[[P, Request[Q]], Reply[R]]: ...
+
+    @overload
+    def __call__(
+        self, method: Callable[[P, Request[Q]], PendingReply], /
+    ) -> Callable[[P, Request[Q]], PendingReply]: ...
+
+    @overload
+    def __call__(
+        self, method: Callable[[P, Request[Q]], Reply[R] | PendingReply | None], /
+    ) -> Callable[[P, Request[Q]], Reply[R] | PendingReply | None]: ...
+
+
+def serves(*calls: Call[Q, R], vip: bool = True) -> Serves[Q, R]:
     """Binds a method to calls; `vip=False` keeps it off the VIP port."""
 
     def mark(method: Any) -> Any:

@@ -117,7 +117,7 @@ def test_units_of_a_queue(parts: Parts, query: QueryMessageProcessor) -> None:
             physic_offset=put[1].physical_offset, physic_size=put[1].size, tags_code=ord("a")
         ),
     )
-    assert body.subscription_data is body.filter_data is None
+    assert (body.subscription_data, body.filter_data) == (None, None)
     assert len(units(query, count=100).queue_data or ()) == 3
     assert units(query, count=-1).queue_data == ()
 

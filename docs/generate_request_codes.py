@@ -78,6 +78,10 @@ PARTLY: dict[int, str] = {
     310: "no half messages (transactions), no timer messages",
     46: "expressions of type SQL92 are refused",
     11: "tags, not SQL92",
+    12: "not `lastKey`, which pages through an index in RocksDB",
+    41: "not `lockInStrictMode`, which asks replicas",
+    400: "mode PULL only",
+    401: "mode PULL only",
     361: "tags, not SQL92",
 }
 """Codes that are served with something missing, and what."""
@@ -108,8 +112,7 @@ def served() -> dict[int, str]:
         broker = Broker(BrokerConfig(), StoreConfig(store_path_root_dir=folder))
         name_server = NameServer(NamesrvConfig(kv_config_path=f"{folder}/kv.json"))
         found = dict.fromkeys(Registry(*all_processors(broker)).bindings, BROKER)
-        bindings = name_server._registry().bindings  # noqa: SLF001 - start() would listen
-        found |= dict.fromkeys(bindings, NAME_SERVER)
+        found |= dict.fromkeys(name_server.registry().bindings, NAME_SERVER)
     return found
 
 

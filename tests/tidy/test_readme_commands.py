@@ -7,6 +7,7 @@ Fenced blocks say by their language what is to be done with them:
   lines after each are what it prints, where "..." is anything.
 - `sh`: shown only, since it takes long or needs more than this machine has; programs of ours and
   their options, and targets of the Makefile, must exist.
+- `python`: one that begins with the name of a test module is run by pytest.
 """
 
 from __future__ import annotations
@@ -96,6 +97,26 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
     server.terminate()
     server.communicate(timeout=30)
     assert server.returncode == 0
+
+
+def test_python_of_the_pages_runs(tmp_path: Path) -> None:
+    names = []
+    for block in _blocks():
+        named = re.match(r"# (test_\w+\.py)\n", block.text)
+        if block.language == "python" and named is not None:
+            (tmp_path / named.group(1)).write_text(block.text, "utf-8")
+            names.append(named.group(1))
+    assert names
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_pages_use_known_languages() -> None:

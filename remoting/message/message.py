@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
@@ -175,16 +175,7 @@ def decode_message(
     Raises MessageDecodeError: unknown magic, lengths that do not add up, a record cut short, a
     body that does not decompress.
     """
-    try:
-        fields = _FIXED.unpack_from(buffer, offset)
-        body_at = offset + _FIXED.size
-        ipv6_hosts = fields[_SYS_FLAG_INDEX] & _IPV6_HOSTS
-        if ipv6_hosts:
-            layout = _FIXED_BY_IPV6_HOSTS[ipv6_hosts]
-            fields = layout.unpack_from(buffer, offset)
-            body_at = offset + layout.size
-    except struct.error:
-        raise MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes") from None
+    fields, body_at = _fixed_part(buffer, offset)
     (
         total_size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag,
         born_timestamp, born_ip, born_port, store_timestamp, store_ip, store_port,
@@ -203,10 +194,7 @@ def decode_message(
         )
     body = bytes(buffer[body_at:topic_length_at])
     if decompress_body and body and sys_flag & MessageSysFlag.COMPRESSED:
-        try:
-            body = decompress(body, sys_flag, max_body_bytes)
-        except CompressionError as error:
-            raise MessageDecodeError(offset, str(error)) from error
+        body = _decompressed(body, sys_flag, max_body_bytes, offset)
         sys_flag &= ~MessageSysFlag.COMPRESSED
     message = MessageExt(
         str(buffer[topic_at:topic_end], "utf-8", "replace"),
@@ -228,6 +216,26 @@ def decode_message(
         prepared_transaction_offset,
     )
     return message, end
+
+
+def _fixed_part(buffer: Buffer, offset: int) -> tuple[tuple[Any, ...], int]:
+    """The fields before the body, and where that begins."""
+    try:
+        fields = _FIXED.unpack_from(buffer, offset)
+        ipv6_hosts = fields[_SYS_FLAG_INDEX] & _IPV6_HOSTS
+        if not ipv6_hosts:
+            return fields, offset + _FIXED.size
+        layout = _FIXED_BY_IPV6_HOSTS[ipv6_hosts]
+        return layout.unpack_from(buffer, offset), offset + layout.size
+    except struct.error:
+        raise MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes") from None
+
+
+def _decompressed(body: bytes, sys_flag: int, max_body_bytes: int, offset: int) -> bytes:
+    try:
+        return decompress(body, sys_flag, max_body_bytes)
+    except CompressionError as error:
+        raise MessageDecodeError(offset, str(error)) from error
 
 
 def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: int) -> str:

@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError, ReactorNotRunning
 
 from txrocketmq.remoting.transport.console_log import start_logging
+from txrocketmq.remoting.transport.memory import settle_memory
 
 reactor: Any = _reactor
 
@@ -44,6 +45,7 @@ def run_service(name: str, service: Service) -> int:
     except (ValueError, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
+    settle_memory()
     reactor.addSystemEventTrigger("before", "shutdown", service.stop)
     run_until_signal(reactor)
     return 0

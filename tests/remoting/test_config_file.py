@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from txrocketmq.remoting.config_file import (
     ConfigError,
     Configuration,
@@ -111,7 +112,7 @@ def test_written_text_is_latin_1_for_java() -> None:
     assert write_properties({"k": "\u00fc \U0001f600"}) == "k=\\u00fc \\ud83d\\ude00\n"
 
 
-texts = st.text(st.characters(exclude_categories=("Cs",)))
+texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(texts.filter(bool), texts))

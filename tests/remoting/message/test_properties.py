@@ -58,7 +58,8 @@ def test_round_trip_with_and_without_the_last_separator(values: dict[str, str]) 
 @given(st.text(st.sampled_from("ab\x01\x02")))
 def test_decode_never_fails_and_is_stable(text: str) -> None:
     values = decode_properties(text)
-    assert all(values) and all(values.values())
+    assert all(values)
+    assert all(values.values())
     assert decode_properties(encode_properties(values)) == values
 
 

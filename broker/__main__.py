@@ -21,21 +21,20 @@ from txrocketmq.remoting.config_file import (
     read_file,
 )
 
-IMPORTANT = (
-    "namesrvAddr",
-    "brokerIP1",
-    "listenPort",
-    "brokerName",
-    "brokerClusterName",
-    "brokerId",
-    "autoCreateTopicEnable",
-    "autoCreateSubscriptionGroup",
-    "storePathRootDir",
-    "flushDiskType",
-    "fileReservedTime",
-    "deleteWhen",
-    "maxMessageSize",
+IMPORTANT = frozenset(
+    """
+    accessMessageInMemoryMaxRatio aclEnable autoCreateSubscriptionGroup autoCreateTopicEnable
+    brokerClusterName brokerIP1 brokerId brokerName brokerRole cleanFileForciblyEnable
+    deleteFileBatchMax deleteWhen fileReservedTime flushDiskType flushIntervalCommitLog listenPort
+    maxTransferBytesOnMessageInDisk maxTransferBytesOnMessageInMemory
+    maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory messageIndexEnable
+    messageIndexSafe msgTraceTopicName namesrvAddr rejectTransactionMessage storePathCommitLog
+    storePathRootDir traceTopicEnable
+    """.split()
 )
+"""What -m prints: fields that the original marks as important."""
+MASTER_ID = 0
+"""A master's brokerId, whatever the file says."""
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -70,13 +69,23 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
     What has no effect is said on standard error.
     """
     given = read_file(path) if path is not None else {}
-    (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
+    try:
+        (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     for key in unknown:
         print(f"mqbroker: {path}: {key}", file=sys.stderr)
     ignored = [key for cls in (BrokerConfig, StoreConfig) for key in ignored_keys(cls, given)]
     if ignored:
-        print(f"mqbroker: {path}: without effect here: {', '.join(ignored)}", file=sys.stderr)
-    changes: dict[str, Any] = {"broker_config_path": path or ""}
+        print(
+            f"mqbroker: {path}: accepted, without effect here: {', '.join(ignored)}",
+            file=sys.stderr,
+        )
+    if store_config.is_slave:
+        raise ConfigError(
+            f"{path}: brokerRole is SLAVE, but replication is not served: be a master"
+        )
+    changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:
         changes["namesrv_addr"] = addresses

@@ -7,11 +7,15 @@ in `store/config.py`; both are read from the same file.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from txrocketmq.broker.original_keys import BROKER_KEYS
-from txrocketmq.remoting.config_file import setting
+from txrocketmq.remoting.config_file import ConfigError, setting
+
+
+_ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
 @dataclass
@@ -120,6 +124,16 @@ class BrokerConfig:
     """Belongs to POP."""
     enable_create_sys_group: bool = setting(True)
     """Whether the system groups are made at the start."""
+
+    def __post_init__(self) -> None:
+        """ConfigError when the settings cannot be used."""
+        for address in filter(None, map(str.strip, self.namesrv_addr.split(";"))):
+            port = _ADDRESS.fullmatch(address)
+            if port is None or not 0 < int(port[1]) < 65_536:
+                raise ConfigError(
+                    "namesrvAddr is addresses like 127.0.0.1:9876;192.168.0.1:9876,"
+                    f" not {address!r}"
+                )
 
     def become(self, other: BrokerConfig) -> None:
         """Takes all settings of another."""

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.errors import ConnectError, HeaderError
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
@@ -178,11 +178,23 @@ class NameServers:
             self._registered[address] = True
             if not before:
                 log.info("registered with name server {address}", address=address)
-            if outcome.body:
-                table = KVTable.decode(outcome.body_bytes).table
-                self._on_order_topics(set(table))
+            self._take_order_topics(address, outcome.body_bytes)
             return
         self._registered[address] = False
         if before is not False:
             why = outcome.remark if isinstance(outcome, Reply) else outcome
             log.warn("name server {address} did not register us: {why}", address=address, why=why)
+
+    def _take_order_topics(self, address: str, body: bytes) -> None:
+        if not body:
+            return
+        try:
+            table = KVTable.decode(body).table
+        except HeaderError as error:
+            log.warn(
+                "name server {address} sent order topics that are none: {error}",
+                address=address,
+                error=error,
+            )
+            return
+        self._on_order_topics(set(table))

@@ -149,7 +149,6 @@ class Broker:
             config.register_broker_timeout_mills,
             self.topics.set_order_topics,
         )
-        self.name_servers.set_addresses(config.namesrv_addr)
         self.register(force=True)
 
     def _join(self) -> None:
@@ -207,6 +206,7 @@ class Broker:
     def register(self, *, force: bool) -> None:
         """Tells the name servers the topics, with the broker's permission applied."""
         if self.name_servers is not None:
+            self.name_servers.set_addresses(self.config.namesrv_addr)
             self.name_servers.register(
                 self.topics.for_registration(), self.topics.data_version, force=force
             )

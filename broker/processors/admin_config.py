@@ -88,6 +88,7 @@ class AdminConfigProcessor:
             self._data_version = self._data_version.next(request.now_ms)
         if "brokerPermission" in taken:
             self._topics.data_version = self._topics.data_version.next(request.now_ms)
+        if not {"brokerPermission", "namesrvAddr"}.isdisjoint(taken):
             self._register()
         return Reply()
 

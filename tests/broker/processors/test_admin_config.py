@@ -117,6 +117,12 @@ def test_a_changed_permission_is_told_to_name_servers(parts: Parts, admin: Admin
     assert parts.config.broker_permission == 4
 
 
+def test_new_name_servers_are_told_at_once(parts: Parts, admin: Admin) -> None:
+    before = parts.topics.data_version
+    admin.update("namesrvAddr=127.0.0.1:9876\n")
+    assert admin.registered == [before]
+
+
 @pytest.mark.parametrize("key", ["brokerConfigPath", "configBlackList", "rocketmqHome", "mine"])
 def test_keys_of_the_black_list(parts: Parts, admin: Admin, key: str) -> None:
     parts.config.config_black_list = "configBlackList;mine"
@@ -125,7 +131,9 @@ def test_keys_of_the_black_list(parts: Parts, admin: Admin, key: str) -> None:
     assert parts.config.long_polling_enable is True
 
 
-@pytest.mark.parametrize("text", ["brokerPermission=x", "flushDiskType=NEVER", "a=\\u12"])
+@pytest.mark.parametrize(
+    "text", ["brokerPermission=x", "flushDiskType=NEVER", "namesrvAddr=x", "a=\\u12"]
+)
 def test_values_that_cannot_be_change_nothing(parts: Parts, admin: Admin, text: str) -> None:
     with refused(ResponseCode.SYSTEM_ERROR):
         admin.update(f"longPollingEnable=false\n{text}\n")

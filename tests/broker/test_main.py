@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command: flags, the configuration file, what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from txrocketmq.broker.__main__ import IMPORTANT, configure, main, parse_arguments
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.remoting.config_file import as_properties, known_keys, read_properties
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+
+
+def test_the_flags_of_the_original() -> None:
+    options = parse_arguments(["-c", "broker.conf", "-n", "a:1;b:2", "-p", "-m"])
+    assert (options.configFile, options.namesrvAddr) == ("broker.conf", "a:1;b:2")
+    assert options.printConfigItem
+    assert options.printImportantConfig
+
+
+def test_without_a_file_everything_is_default() -> None:
+    config, store_config, given = configure(None, None)
+    assert config == BrokerConfig()
+    assert store_config == StoreConfig()
+    assert given == {}
+
+
+def test_a_file_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        "brokerName = a\nfileReservedTime=48\nbrokerNmae=b\nsendMessageThreadPoolNums=4\nmyOwn=1\n"
+    )
+    config, store_config, given = configure(str(path), None)
+    assert (config.broker_name, config.broker_config_path) == ("a", str(path))
+    assert store_config.file_reserved_time == 48
+    assert given["myOwn"] == "1"
+    assert capsys.readouterr().err.splitlines() == [
+        f"mqbroker: {path}: unknown key brokerNmae (did you mean brokerName?)",
+        f"mqbroker: {path}: unknown key myOwn",
+        f"mqbroker: {path}: accepted, without effect here: sendMessageThreadPoolNums",
+    ]
+
+
+def test_a_master_has_id_0_whatever_the_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerId=3\nbrokerRole=SYNC_MASTER\n")
+    assert configure(str(path), None)[0].broker_id == 0
+
+
+def test_name_servers_of_the_flag_before_the_file_before_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("namesrvAddr=file:1\n")
+    monkeypatch.setenv("NAMESRV_ADDR", "environment:1")
+    assert configure(str(path), "flag:1")[0].namesrv_addr == "flag:1"
+    assert configure(str(path), None)[0].namesrv_addr == "file:1"
+    assert configure(None, None)[0].namesrv_addr == "environment:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("brokerId=x", "brokerId is a whole number, not 'x'"),
+        ("namesrvAddr=localhost", "namesrvAddr is addresses like 127.0.0.1:9876"),
+        ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
+        ("flushDiskType=NEVER", "flushDiskType is ASYNC_FLUSH or SYNC_FLUSH"),
+        ("brokerRole=SLAVE", "brokerRole is SLAVE, but replication is not served: be a master"),
+        ("a=\\u1", "wants 4 hex digits"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, why: str
+) -> None:
+    path = tmp_path / "broker.conf"
+    if text is not None:
+        path.write_text(text)
+    assert main(["-c", str(path), "-p"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("mqbroker: ")
+    assert said.err.count("\n") == 1
+    assert why in said.err
+    assert str(path) in said.err
+
+
+def test_name_servers_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-n", "nowhere", "-p"]) == 1
+    assert "not 'nowhere'" in capsys.readouterr().err
+
+
+def test_all_settings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-n", "127.0.0.1:9876", "-p"]) == 0
+    printed = read_properties(capsys.readouterr().out)
+    assert printed["namesrvAddr"] == "127.0.0.1:9876"
+    assert set(printed) == {**as_properties(BrokerConfig()), **as_properties(StoreConfig())}.keys()
+
+
+def test_important_settings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m"]) == 0
+    printed = read_properties(capsys.readouterr().out)
+    assert {"brokerName", "listenPort", "storePathRootDir", "flushDiskType"} <= set(printed)
+    assert set(printed) <= IMPORTANT
+    assert known_keys(BrokerConfig) | known_keys(StoreConfig) >= IMPORTANT
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["-h"])
+    assert ended.value.code == 0
+    assert "mqbroker" in capsys.readouterr().out

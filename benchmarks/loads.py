@@ -91,9 +91,10 @@ class _Meters:
         )
 
 
-def run(load: Load, servers: Servers, windows: Windows, home: Path) -> Sample:
+def run(load: Load, servers: Servers, windows: Windows) -> Sample:
     """Runs the load to its end. Raises LoadError."""
-    command = _command(load, servers, windows, home)
+    home = servers.home
+    command = _command(load, servers, windows)
     with (home / f"load-{load.name}.log").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
@@ -118,7 +119,7 @@ def run(load: Load, servers: Servers, windows: Windows, home: Path) -> Sample:
     return _sample(load, result or {}, edges, anonymous_bytes)
 
 
-def _command(load: Load, servers: Servers, windows: Windows, home: Path) -> list[str]:
+def _command(load: Load, servers: Servers, windows: Windows) -> list[str]:
     options = {
         "warmup-ms": windows.warm_up_ms,
         "window-ms": windows.window_ms,
@@ -129,7 +130,7 @@ def _command(load: Load, servers: Servers, windows: Windows, home: Path) -> list
         "java",
         "-Xms512m",
         "-Xmx1g",
-        f"-Drocketmq.client.logRoot={home}/client-logs",
+        f"-Drocketmq.client.logRoot={servers.home}/client-logs",
         "-Drocketmq.client.logLevel=WARN",
         "-cp",
         official.load_classpath(),

@@ -38,16 +38,15 @@ def turn(
 
     A load that fails says so and leaves no sample. Raises ServerError.
     """
-    home = OUTPUT / side
     samples = []
-    with servers.running(side, home, profile=profile) as running:
+    with servers.running(side, OUTPUT, profile=profile) as running:
         print(f"{side}: {running}", flush=True)
         time.sleep(SETTLE_S)
         idle_bytes = proc.anonymous_bytes(running.namesrv_pid)
         idle_bytes += proc.anonymous_bytes(running.broker_pid)
         for load in chosen:
             try:
-                sample = loads.run(load, running, windows, home)
+                sample = loads.run(load, running, windows)
             except loads.LoadError as error:  # the other loads still tell something
                 print(f"  {error}", flush=True)
                 continue

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ class Servers:
     """A running pair, and how long the broker took from its start to the first accepted send."""
 
     side: Side
+    home: Path
     namesrv_pid: int
     broker_pid: int
     namesrv_address: str
@@ -85,14 +87,18 @@ class Servers:
 
 
 @contextlib.contextmanager
-def running(side: Side, home: Path, *, profile: Path | None = None) -> Iterator[Servers]:
-    """Name server and broker on free ports, stopped and their store removed at the end.
+def running(side: Side, below: Path, *, profile: Path | None = None) -> Iterator[Servers]:
+    """Name server and broker on free ports, in a new home of their own below a directory.
+
+    Several runs may go on at once. At the end both are stopped and their home is removed; after
+    an error all but the store stays, for its logs.
 
     With `profile` our broker runs under cProfile and leaves its statistics in that file.
     Raises ServerError.
     """
-    shutil.rmtree(home, ignore_errors=True)
-    (home / "conf").mkdir(parents=True)
+    below.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(prefix=f"{side}-", dir=below))
+    (home / "conf").mkdir()
     namesrv_port, broker_port = _free_ports()
     _write_configuration(home, namesrv_port, broker_port)
     namesrv_command, broker_command = _commands(side, home, profile)
@@ -105,12 +111,14 @@ def running(side: Side, home: Path, *, profile: Path | None = None) -> Iterator[
         start_seconds = _wait_for_broker(broker, broker_port, home, started)
         yield Servers(
             side=side,
+            home=home,
             namesrv_pid=namesrv.pid,
             broker_pid=broker.pid,
             namesrv_address=f"127.0.0.1:{namesrv_port}",
             broker_port=broker_port,
             start_seconds=start_seconds,
         )
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _commands(side: Side, home: Path, profile: Path | None) -> tuple[list[str], list[str]]:

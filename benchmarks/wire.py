@@ -229,9 +229,8 @@ def main(argv: list[str]) -> int:
         if options.port:
             _measure(Target(options.port, options.pid, options))
             return 0
-        home = ROOT / "var" / "bench" / f"wire-{options.side}"
         profile = options.profile.resolve() if options.profile else None
-        with servers.running(options.side, home, profile=profile) as running:
+        with servers.running(options.side, ROOT / "var" / "bench", profile=profile) as running:
             print(f"{options.side}: {running}", flush=True)
             _measure(Target(running.broker_port, running.broker_pid, options))
     except (WireError, servers.ServerError, JarsUnavailable, OSError) as error:

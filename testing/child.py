@@ -18,11 +18,14 @@ import threading
 from typing import Any, TextIO
 
 import orjson
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.standalone import Options, Standalone
 from txrocketmq.remoting.transport.run import run_service, stop_running
 from txrocketmq.testing.clock import HurriedClock
+
+log = Logger()
 
 
 class Control:
@@ -41,7 +44,7 @@ class Control:
 
     def failed(self, failure: Failure) -> None:
         """Nobody will find the broker: the log says why, and the parent sees the end."""
-        print(failure.getErrorMessage(), file=sys.stderr)
+        log.error("{error}", error=failure.getErrorMessage())
         stop_running(self._clock.reactor)
 
     def obey(self, line: str) -> None:

@@ -62,7 +62,7 @@ class Server:
         folder = Path(tempfile.mkdtemp(prefix="rocketmq-"))
         argument = orjson.dumps(broker_settings(str(folder / "store"), settings)).decode()
         with (folder / "server.log").open("wb") as log:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-m", "txrocketmq.testing.child", argument],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a broker for tests: small files, and clients that are not forgotten in hurried time."""
+"""Settings of a broker for tests: small files, and clients that hurried time does not forget."""
 
 from __future__ import annotations
 

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sending: what leaves, which broker is tried next, what is refused before anybody is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of
+from txrocketmq.client.config import ProducerConfig
+from txrocketmq.client.errors import MessageIllegal, MQBrokerError, NoRoute, SendFailed
+from txrocketmq.client.producer.producer import Producer
+from txrocketmq.client.producer.send_result import SendStatus
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.errors import ConnectError, RequestTimeout
+from txrocketmq.remoting.message.compression import CompressionType, decompress
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import Message, MessageQueue, decode_batch
+from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+
+STORED = Reply(SendMessageResponseHeader(msg_id="OFFSETID", queue_id=0, queue_offset=7))
+
+
+@pytest.fixture
+def two(scene: Scene) -> Scene:
+    """A topic with two queues at each of two brokers, both of which store."""
+    scene.routes["T"] = a_route({"broker-a": 2, "broker-b": 2})
+    for address in (BROKER_A, BROKER_B):
+        scene.connections.on(address, send.SEND_MESSAGE_V2, STORED)
+        scene.connections.on(address, send.SEND_BATCH_MESSAGE, STORED)
+    return scene
+
+
+def sent(scene: Scene) -> list[tuple[str, Any, bytes]]:
+    calls = (send.SEND_MESSAGE_V2, send.SEND_BATCH_MESSAGE)
+    return [
+        (a, header, body) for a, call, header, body, _ in scene.connections.asked if call in calls
+    ]
+
+
+def test_what_leaves(two: Scene) -> None:
+    two.time.advance(5)
+    message = Message("T", b"body", 3, {"TAGS": "A", "own": "1"})
+    result = result_of(Producer(two.client, "g").send(message))
+    ((_, header, body),) = sent(two)
+    assert body == b"body"
+    assert (header.producer_group, header.topic, header.flag) == ("g", "T", 3)
+    assert (header.default_topic, header.default_topic_queue_nums) == ("TBW102", 4)
+    assert (header.born_timestamp, header.sys_flag, header.reconsume_times) == (5_000, 0, 0)
+    assert header.batch is False
+    key = message.unique_key
+    assert decode_properties(header.properties) == {
+        "TAGS": "A",
+        "own": "1",
+        "WAIT": "true",
+        "UNIQ_KEY": key,
+    }
+    assert (result.msg_id, result.offset_msg_id, result.queue_offset) == (key, "OFFSETID", 7)
+
+
+def test_a_key_that_is_there_stays(two: Scene) -> None:
+    message = Message("T", b"x", properties={"UNIQ_KEY": "MINE", "WAIT": "false"})
+    assert result_of(Producer(two.client, "g").send(message)).msg_id == "MINE"
+    assert decode_properties(sent(two)[0][1].properties)["WAIT"] == "false"
+
+
+def test_messages_go_round_the_queues(two: Scene) -> None:
+    producer = Producer(two.client, "g")
+    for _ in range(4):
+        result_of(producer.send(Message("T", b"x")))
+    assert sorted((a, header.queue_id) for a, header, _ in sent(two)) == [
+        (BROKER_A, 0),
+        (BROKER_A, 1),
+        (BROKER_B, 0),
+        (BROKER_B, 1),
+    ]
+
+
+@pytest.mark.parametrize("kind", list(CompressionType))
+def test_bodies_of_four_kilobytes_are_compressed(two: Scene, kind: CompressionType) -> None:
+    producer = Producer(two.client, "g", ProducerConfig(compression=kind))
+    result_of(producer.send(Message("T", b"a" * 4095)))
+    result_of(producer.send(Message("T", b"a" * 4096)))
+    (_, plain, _), (_, header, body) = sent(two)
+    assert plain.sys_flag == 0
+    assert header.sys_flag == MessageSysFlag.COMPRESSED | kind.flag
+    assert decompress(body, header.sys_flag) == b"a" * 4096
+    assert len(body) < 200
+
+
+@pytest.mark.parametrize("error", [ConnectError("refused"), RequestTimeout("late"), refusal(14)])
+def test_another_broker_is_tried(two: Scene, error: Any) -> None:
+    two.connections.on(BROKER_A, send.SEND_MESSAGE_V2, error)
+    producer = Producer(two.client, "g")
+    for _ in range(4):
+        assert result_of(producer.send(Message("T", b"x"))).queue.broker_name == "broker-b"
+    keys: dict[str, set[str]] = {}
+    for address, header, _ in sent(two):
+        keys.setdefault(decode_properties(header.properties)["UNIQ_KEY"], set()).add(address)
+    assert {BROKER_A, BROKER_B} in keys.values()  # one message, one key, two brokers
+
+
+def test_when_all_fail_each_attempt_is_told(two: Scene) -> None:
+    two.connections.on(BROKER_A, send.SEND_MESSAGE_V2, ConnectError("refused"))
+    two.connections.on(BROKER_B, send.SEND_MESSAGE_V2, refusal(2, "busy"))
+    with pytest.raises(SendFailed) as error:
+        result_of(Producer(two.client, "g").send(Message("T", b"x")))
+    assert len(error.value.attempts) == 3
+    assert len(sent(two)) == 3
+    assert "broker-a: refused" in str(error.value)
+    assert "SYSTEM_BUSY (2): busy" in str(error.value)
+    assert error.value.code in (10001, 2)
+
+
+def test_retries_are_a_setting(two: Scene) -> None:
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, RequestTimeout("late"))
+    with pytest.raises(SendFailed, match="after 1 attempt:") as error:
+        result_of(Producer(two.client, "g", ProducerConfig(retry_times=0)).send(Message("T", b"x")))
+    assert error.value.code == 10002
+
+
+def test_a_refusal_that_all_would_give_is_final(two: Scene) -> None:
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, refusal(13, "too long"))
+    with pytest.raises(MQBrokerError, match="MESSAGE_ILLEGAL"):
+        result_of(Producer(two.client, "g").send(Message("T", b"x")))
+    assert len(sent(two)) == 1
+
+
+def test_attempts_share_one_time_limit(two: Scene) -> None:
+    def slow(address: str, header: Any, body: bytes) -> Reply[Any]:
+        two.time.advance(2)
+        return refusal(2)
+
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, slow)
+    with pytest.raises(SendFailed, match="after 2 attempts"):
+        result_of(Producer(two.client, "g").send(Message("T", b"x"), timeout_ms=3_500))
+    limits = [ms for _, call, _, _, ms in two.connections.asked if call is send.SEND_MESSAGE_V2]
+    assert limits == [3_500, 1_500]
+
+
+def test_a_message_that_is_stored_but_not_safe_is_not_sent_again(two: Scene) -> None:
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, refusal(10))
+    result = result_of(Producer(two.client, "g").send(Message("T", b"x")))
+    assert result.status is SendStatus.FLUSH_DISK_TIMEOUT
+    assert len(sent(two)) == 1
+
+
+def test_unless_that_is_wanted(two: Scene) -> None:
+    config = ProducerConfig(retry_another_broker_when_not_store_ok=True)
+    two.connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(10))
+    two.connections.on(BROKER_B, send.SEND_MESSAGE_V2, refusal(13))
+    producer = Producer(two.client, "g", config)
+    outcomes = set()
+    for _ in range(4):
+        try:
+            outcomes.add(result_of(producer.send(Message("T", b"x"))).status)
+        except MQBrokerError:
+            outcomes.add(None)  # broker-b came first, and its answer is final
+    assert outcomes == {SendStatus.FLUSH_DISK_TIMEOUT, None}
+
+
+def test_a_queue_of_ones_own_choice_is_tried_once(two: Scene) -> None:
+    queue = MessageQueue("T", "broker-b", 1)
+    producer = Producer(two.client, "g")
+    assert result_of(producer.send(Message("T", b"x"), queue=queue)).queue.broker_name == "broker-b"
+    assert sent(two)[0][1].queue_id == 1
+    two.connections.on(BROKER_B, send.SEND_MESSAGE_V2, ConnectError("refused"))
+    with pytest.raises(ConnectError):
+        result_of(producer.send(Message("T", b"x"), queue=queue))
+    assert len(sent(two)) == 2
+
+
+def test_a_batch_is_one_request(two: Scene) -> None:
+    messages = [Message("T", b"a" * 5000), Message("T", b"b", properties={"TAGS": "x"})]
+    result = result_of(Producer(two.client, "g").send_batch(messages))
+    ((_, header, body),) = sent(two)
+    assert (header.batch, header.sys_flag) == (True, 0)
+    inner = decode_batch(body, "T")
+    assert [m.body for m in inner] == [b"a" * 5000, b"b"]
+    assert [m.unique_key for m in inner] == [m.unique_key for m in messages]
+    assert result.msg_id == ",".join(str(m.unique_key) for m in messages)
+    own = decode_properties(header.properties)
+    assert own["WAIT"] == "true"
+    assert own["UNIQ_KEY"] not in result.msg_id
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([], "at least one"),
+        ([Message("T", b"x"), Message("U", b"x")], "same topic"),
+        ([Message("T", b"x", properties={"DELAY": "1"})], "no delayed"),
+        ([Message("T", b"x"), Message("T", b"x", properties={"WAIT": "false"})], "wait"),
+        ([Message("%RETRY%g", b"x")], "retry"),
+        ([Message("T", b"x" * 3_000_000)] * 2, "batch of 6000128 bytes is larger"),
+        ([Message("T", b"")], "empty"),
+    ],
+)
+def test_what_is_no_batch(two: Scene, messages: list[Message], why: str) -> None:
+    with pytest.raises(MessageIllegal, match=why):
+        result_of(Producer(two.client, "g").send_batch(messages))
+    assert two.connections.asked == []
+
+
+def test_one_way_waits_for_nothing(two: Scene) -> None:
+    result_of(Producer(two.client, "g").send_oneway(Message("T", b"x")))
+    ((_, call, header, body),) = two.connections.told
+    assert (call, header.topic, body) == (send.SEND_MESSAGE_V2, "T", b"x")
+    assert sent(two) == []
+
+
+def test_what_no_broker_would_take_is_not_sent(two: Scene) -> None:
+    producer = Producer(two.client, "g")
+    with pytest.raises(MessageIllegal):
+        result_of(producer.send(Message("T", b"")))
+    with pytest.raises(MessageIllegal, match="group"):
+        Producer(two.client, "no good")
+    assert two.connections.asked == []
+
+
+def test_a_topic_without_route_is_told(scene: Scene) -> None:
+    with pytest.raises(NoRoute, match="topic T has no route"):
+        result_of(Producer(scene.client, "g").send(Message("T", b"x")))
+
+
+def test_heartbeats_will_tell_of_the_producer(scene: Scene) -> None:
+    Producer(scene.client, "g")
+    assert scene.client._producer_groups == {"g"}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of routes, the choice among them, and the addresses of brokers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.client.fakes import BROKER_A, BROKER_B, a_route
+from txrocketmq.client.route import (
+    MAX_QUEUES,
+    BrokerAddresses,
+    PublishInfo,
+    default_route,
+    is_changed,
+    publish_queues,
+    subscribe_queues,
+)
+from txrocketmq.remoting.message.message import MessageQueue
+
+
+def queue(broker: str, queue_id: int, topic: str = "T") -> MessageQueue:
+    return MessageQueue(topic, broker, queue_id)
+
+
+def test_producers_get_the_writable_queues_of_masters_by_broker() -> None:
+    route = a_route({"broker-b": 1, "broker-a": 2})
+    assert publish_queues("T", route) == [
+        queue("broker-a", 0),
+        queue("broker-a", 1),
+        queue("broker-b", 0),
+    ]
+
+
+def test_a_slave_alone_takes_no_messages_but_gives_them() -> None:
+    route = a_route({"broker-a": 1}, addresses={"broker-a": {1: BROKER_A}})
+    assert publish_queues("T", route) == []
+    assert subscribe_queues("T", route) == [queue("broker-a", 0)]
+
+
+@pytest.mark.parametrize(("perm", "writes", "reads"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0)])
+def test_permissions(perm: int, writes: int, reads: int) -> None:
+    route = a_route({"broker-a": 1}, perm=perm)
+    assert len(publish_queues("T", route)) == writes
+    assert len(subscribe_queues("T", route)) == reads
+
+
+def test_an_ordered_topic_has_the_queues_that_were_configured() -> None:
+    route = a_route({"broker-a": 8}, order="broker-b:2;broker-c:x;broker-a:1;")
+    assert publish_queues("T", route) == [
+        queue("broker-b", 0),
+        queue("broker-b", 1),
+        queue("broker-a", 0),
+    ]
+
+
+def test_a_route_cannot_ask_for_a_million_queues() -> None:
+    route = a_route({"broker-a": 2**31 - 1})
+    assert len(publish_queues("T", route)) == len(subscribe_queues("T", route)) == MAX_QUEUES
+    assert len(publish_queues("T", a_route({"broker-a": 1}, order="a:999999999"))) == MAX_QUEUES
+
+
+def test_a_new_topic_has_no_more_queues_than_wanted() -> None:
+    route = default_route(a_route({"broker-a": 8, "broker-b": 2}), 4)
+    assert [(q.read_queue_nums, q.write_queue_nums) for q in route.queue_datas] == [(4, 4), (2, 2)]
+
+
+def test_order_is_no_change() -> None:
+    one, other = a_route({"broker-a": 1, "broker-b": 2}), a_route({"broker-b": 2, "broker-a": 1})
+    assert not is_changed(one, other)
+    assert is_changed(one, a_route({"broker-a": 1, "broker-b": 3}))
+    assert is_changed(None, one)
+
+
+def test_queues_are_taken_in_turn() -> None:
+    info = PublishInfo([queue("a", 0), queue("a", 1), queue("b", 0)], start=0)
+    assert [info.select().queue_id for _ in range(4)] == [0, 1, 0, 0]
+
+
+def test_the_turn_does_not_break_at_the_end_of_the_counter() -> None:
+    info = PublishInfo([queue("a", 0), queue("a", 1)], start=0x7FFFFFFF)
+    assert [info.select().queue_id for _ in range(3)] == [1, 0, 1]
+
+
+def test_another_broker_than_the_last_is_taken_where_there_is_one() -> None:
+    info = PublishInfo([queue("a", 0), queue("a", 1), queue("b", 0)], start=0)
+    assert info.select("a").broker_name == "b"
+    assert PublishInfo([queue("a", 0)], start=0).select("a") == queue("a", 0)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1), st.integers(0, 2**31 - 1))
+def test_selection_ends_with_a_queue_of_the_topic(brokers: list[str], start: int) -> None:
+    queues = [queue(broker, n) for n, broker in enumerate(brokers)]
+    info = PublishInfo(queues, start=start)
+    chosen = info.select("a")
+    assert chosen in queues
+    assert chosen.broker_name != "a" or set(brokers) == {"a"}
+
+
+def test_addresses_by_broker_and_role() -> None:
+    brokers = BrokerAddresses()
+    addresses = {"broker-a": {0: BROKER_A, 1: "slave:1", 2: "slave:2"}, "broker-b": {1: BROKER_B}}
+    brokers.update(a_route({"broker-a": 1, "broker-b": 1}, addresses=addresses).broker_datas)
+    assert brokers.to_publish("broker-a") == BROKER_A
+    assert brokers.to_publish("broker-b") is None
+    assert brokers.to_subscribe("broker-a") == BROKER_A
+    assert brokers.to_subscribe("broker-a", 2) == "slave:2"
+    assert brokers.to_subscribe("broker-a", 9) == BROKER_A
+    assert brokers.to_subscribe("broker-b") == BROKER_B
+    assert brokers.to_subscribe("broker-c") is None
+    assert brokers.masters() == [BROKER_A]
+    assert sorted(brokers.all()) == sorted([BROKER_A, "slave:1", "slave:2", BROKER_B])
+
+
+def test_a_slave_that_is_gone_is_replaced_by_the_next() -> None:
+    brokers = BrokerAddresses()
+    addresses = {"broker-a": {0: BROKER_A, 2: "slave:2"}}
+    brokers.update(a_route({"broker-a": 1}, addresses=addresses).broker_datas)
+    assert brokers.to_subscribe("broker-a", 1) == "slave:2"
+
+
+def test_brokers_that_no_route_names_are_forgotten() -> None:
+    brokers = BrokerAddresses()
+    brokers.update(a_route({"broker-a": 1, "broker-b": 1}).broker_datas)
+    brokers.keep({"broker-b"})
+    assert brokers.masters() == [BROKER_B]

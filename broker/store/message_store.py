@@ -74,6 +74,7 @@ class MessageStore:
     def __init__(self, config: StoreConfig, *, files: Files | None = None) -> None:
         self._files = files or OsFiles()
         self._is_open = False
+        self._put_error: OSError | None = None
         self._recent_bytes = recent_bytes(config)
         self.on_arrival: Callable[[str, int, int], None] | None = None
         self.stats = StoreStats()
@@ -187,8 +188,10 @@ class MessageStore:
         start = self._log.max_offset
         try:
             batch = self._log.encode(messages, self._queues, now_ms)
-        except OSError:
+        except OSError as error:
+            self._put_error = error
             return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, messages, now_ms)
+        self._put_error = None
         self._log.write(batch)
         self.flush.log_timestamp_ms = now_ms
         if self._waits_for_disk:
@@ -422,6 +425,8 @@ class MessageStore:
 
     def why_not_writeable(self) -> str:
         """A sentence for a person; empty while the store takes messages."""
+        if self._put_error is not None:
+            return f"the log has no room for the next message: {self._put_error}"
         if self.writeable:
             return ""
         if not self._is_open:

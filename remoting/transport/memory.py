@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a server process keeps its memory: fewer page faults and fewer collections for each read.
 
-A broker makes and drops a few hundred KiB and thousands of small objects with every read. By default
-glibc hands such memory back to the system and faults it in again at the next read, and Python looks
-for cycles that are not there; both together are a tenth of the CPU time of a send. There is no
-counterpart in the original, whose heap is fixed.
+A broker makes and drops a few hundred KiB and thousands of small objects with every read. By
+default glibc hands such memory back to the system and faults it in again at the next read, and
+Python looks for cycles that are not there; both together are a tenth of the CPU time of a send.
+There is no counterpart in the original, whose heap is fixed.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from txrocketmq.broker.processors.queue_lock import QueueLockProcessor
 from txrocketmq.broker.processors.send_back import SendBackProcessor
 from txrocketmq.broker.processors.send_many import SendManyProcessor
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
+from txrocketmq.remoting.codes import SerializeType
 
 if TYPE_CHECKING:
     from txrocketmq.broker.service import Broker
@@ -39,9 +40,11 @@ def all_processors(broker: Broker) -> list[object]:
         broker.store_host,
         broker.unique_keys,
     )
+    # The short way writes its answers as JSON.
+    short_way = [SendManyProcessor(send)] if broker.serialize_type == SerializeType.JSON else []
     return [
         send,
-        SendManyProcessor(send),
+        *short_way,
         PullMessageProcessor(
             broker.config,
             broker.topics,

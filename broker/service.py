@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
 from txrocketmq.broker.all_processors import all_processors
@@ -42,11 +43,17 @@ from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
-from txrocketmq.remoting.transport.server import RemotingServer, log_failure
+from txrocketmq.remoting.transport.server import (
+    RemotingServer,
+    configured_serialize_type,
+    log_failure,
+)
 
 SCHEDULE_MS = 100
 SECOND_MS = 1_000
 EXPIRE_MS = 10_000
+PAUSE_MS = 100
+"""Between two registrations of topics: each carries them all."""
 ROUTES_MS = 30_000
 """How often routes of other brokers are asked for (loadBalancePollNameServerInterval)."""
 _VIP_OFFSET = 2
@@ -95,10 +102,11 @@ class Broker:
         self._server = RemotingServer(self.clock.steady, self._disconnected)
         self._connections = Connections(self.clock.steady)
         self.name_servers: NameServers | None = None
+        self.serialize_type = configured_serialize_type()
         self.address = ""
         self.store_host = b""
         self.unique_keys = UniqueKeys(bytes(4), os.getpid(), id(self))
-        self._flushing = False
+        self._is_pausing = self._is_due = False
         self._saving: set[str] = set()
 
     # ------------------------------------------------------- start and stop
@@ -112,11 +120,16 @@ class Broker:
         log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
         for warning in recovered.warnings:
             log.warn("store: {warning}", warning=warning)
-        dispatcher = Dispatcher(Registry(), self.clock.now_ms, log_failure)
-        vip = Dispatcher(Registry(), self.clock.now_ms, log_failure)
-        self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
-        vip_port = self.port - _VIP_OFFSET
-        self._server.listen(vip_port, vip, config.bind_address)
+        form = self.serialize_type
+        dispatcher = Dispatcher(Registry(), self.clock.now_ms, log_failure, form)
+        vip = Dispatcher(Registry(), self.clock.now_ms, log_failure, form)
+        try:
+            self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
+            vip_port = self.port - _VIP_OFFSET
+            self._server.listen(vip_port, vip, config.bind_address)
+        except CannotListenError:
+            self.store.stop(self.clock.now_ms())
+            raise
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         if not config.broker_ip1:  # from here on as if it had been set: it stands in remarks
             config.broker_ip1 = ip
@@ -156,7 +169,7 @@ class Broker:
         store, every, config = self.store, self.clock.every, self.config
         store.on_arrival = self.polling.arrived
         store.flush.on_demand = self._flush
-        self.topics.on_change = lambda _: self.register(force=True)
+        self.topics.on_change = lambda _: self._register_soon()
         every(SCHEDULE_MS, lambda: self.schedule.tick(self.clock.now_ms()), first_ms=SECOND_MS)
         every(SECOND_MS, self._each_second)
         every(store.config.flush_interval_commit_log, self._flush)
@@ -186,6 +199,7 @@ class Broker:
         return done
 
     def _close(self, done: Deferred[None]) -> None:
+        self._is_due = False
         self.clock.stop()
         self._connections.close()
 
@@ -210,6 +224,21 @@ class Broker:
             self.name_servers.register(
                 self.topics.for_registration(), self.topics.data_version, force=force
             )
+
+    def _register_soon(self) -> None:
+        """At once; but when topics come one after the other, once for all that came in a pause."""
+        if self._is_pausing:
+            self._is_due = True
+            return
+        self._is_pausing = True
+        self.register(force=True)
+        self.clock.later(PAUSE_MS, self._after_pause)
+
+    def _after_pause(self) -> None:
+        self._is_pausing = False
+        if self._is_due:
+            self._is_due = False
+            self._register_soon()
 
     def _ask_route(self, topic: str) -> PendingReply:
         if self.name_servers is not None:

@@ -27,7 +27,11 @@ from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
-from txrocketmq.remoting.transport.server import RemotingServer, log_failure
+from txrocketmq.remoting.transport.server import (
+    RemotingServer,
+    configured_serialize_type,
+    log_failure,
+)
 
 FIRST_SCAN_MS = 5_000
 
@@ -62,7 +66,9 @@ class NameServer:
         self.kv.load()
         self.port = self._server.listen(
             config.listen_port,
-            Dispatcher(self.registry(), self.clock.now_ms, log_failure),
+            Dispatcher(
+                self.registry(), self.clock.now_ms, log_failure, configured_serialize_type()
+            ),
             config.bind_address,
         )
         self.clock.every(

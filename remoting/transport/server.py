@@ -6,6 +6,7 @@ Counterpart of NettyRemotingServer. TLS is wrapped around a port by `listen(...,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
 from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
 from txrocketmq.remoting.transport.clock import Clock
@@ -26,6 +28,15 @@ _SWEEP_MS = 1_000
 _BACKLOG = 1024
 
 log = Logger()
+
+
+def configured_serialize_type() -> SerializeType:
+    """How this process writes headers: $ROCKETMQ_SERIALIZE_TYPE, JSON unless it says ROCKETMQ.
+
+    Headers are read in either form; answers are written in this one (RemotingCommand's statics).
+    """
+    name = os.environ.get("ROCKETMQ_SERIALIZE_TYPE", "").strip().upper()
+    return SerializeType.ROCKETMQ if name == "ROCKETMQ" else SerializeType.JSON
 
 
 def log_failure(command: RemotingCommand, peer: Peer, error: Exception) -> None:

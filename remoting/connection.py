@@ -97,7 +97,8 @@ class Connection:
     def _command(self, call: Call[Any, Any], header: Header, body: bytes) -> RemotingCommand:
         ext_fields = header.encode_letters() if call.letters else header.encode()
         opaque = next(self._opaques) & _OPAQUE_MASK
-        return RemotingCommand(call.code, ext_fields, body, opaque=opaque)
+        # No fields at all, rather than an empty object: as the original writes it.
+        return RemotingCommand(call.code, ext_fields or None, body, opaque=opaque)
 
     def _answered(self, command: RemotingCommand) -> bool:
         if not command.is_response:

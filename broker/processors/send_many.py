@@ -15,20 +15,23 @@ import struct
 from operator import itemgetter
 from typing import Any
 
-from txrocketmq.broker.processors.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send_message import MAX_BATCH, SendMessageProcessor
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus
 from txrocketmq.broker.topic import FORBIDDEN_TO_SEND
 from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import serves_many
+from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import is_writable
+from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 from txrocketmq.remoting.serialize.json import encode_header
 
 SPECIAL = frozenset(
@@ -54,12 +57,14 @@ _PAIR_END = 2
 _ENTRY_HEAD = fixed(BATCH_ENTRY_HEAD).struct
 _ENTRY_TAIL = fixed(PROPERTIES_LENGTH).struct
 _NOT_AGAIN = frozenset((None, "", "0"))
+_NO = frozenset((None, "false"))
+_QUEUE_NUMS = frozenset(map(str, range(1025)))
+"""What is surely a number, without a call to find out."""
 _OPAQUE = 1_234_567_890
 _USUAL = re.compile(
     "(?:KEYS\x01([^\x01\x02]+)\x02)?"
     "UNIQ_KEY\x01([0-9A-Za-z]+)\x02"
-    "WAIT\x01true\x02?"
-    "(?:TAGS\x01([^\x01\x02]+)\x02?)?"
+    "WAIT\x01true(?:\x02TAGS\x01([^\x01\x02]+))?\x02?"
 )
 """Properties without any of the user's own, in the order in which Java's HashMap has them."""
 
@@ -176,33 +181,26 @@ class SendManyProcessor:
 
     def _unpacked(self, command: RemotingCommand, born_host: bytes) -> list[PutMessage] | None:
         """The messages of a batch; None when one of them, or the batch, is not plain."""
-        ext: Any = command.ext_fields
         try:
-            topic, _, queue, sys_flag, born_ms, text, _, _, _ = _LETTERS(ext)
-            queue_id, born_timestamp_ms, sys_flag = int(queue), int(born_ms), int(sys_flag)
+            header = SendMessageRequestHeader.decode(command.ext_fields)
             if (
-                not 0 <= queue_id < self._queues[topic]
-                or ext.get("j") not in _NOT_AGAIN
-                or _BATCHS_OWN.fullmatch(text) is None
-                or len(topic) > _MAX_BATCH_TOPIC
+                not 0 <= header.queue_id < self._queues[header.topic]
+                or header.reconsume_times
+                or _BATCHS_OWN.fullmatch(header.properties or "") is None
+                or len(header.topic) > _MAX_BATCH_TOPIC
             ):
                 return None
-            return self._entries(
-                command.body, topic, queue_id, born_timestamp_ms, born_host, sys_flag
-            )
-        except (KeyError, ValueError, TypeError, struct.error):
+            messages = self._entries(command.body, header, born_host)
+        except (KeyError, ValueError, HeaderError, struct.error):
             return None
+        return messages if messages and len(messages) <= MAX_BATCH else None
 
     def _entries(
-        self,
-        body: bytes,
-        topic: str,
-        queue_id: int,
-        born_ms: int,
-        born_host: bytes,
-        sys_flag: int,
+        self, body: bytes, header: SendMessageRequestHeader, born_host: bytes
     ) -> list[PutMessage] | None:
         messages: list[PutMessage] = []
+        topic, queue_id = header.topic, header.queue_id
+        born_ms, sys_flag = header.born_timestamp, header.sys_flag
         head, length, usual = _ENTRY_HEAD.unpack_from, _ENTRY_TAIL.unpack_from, _USUAL.fullmatch
         suffix, store_host = self._suffix.encode(), self._plain.store_host
         at, end = 0, len(body)
@@ -254,7 +252,10 @@ class SendManyProcessor:
             "queueId": str(messages[0][1]),
             "queueOffset": str(results[0][3]),
         }
-        transaction_id = _BATCHS_OWN.fullmatch(command.ext_fields["i"])[1]  # type: ignore[index]
+        ext: Any = command.ext_fields
+        transaction_id = decode_properties(ext.get("i") or ext.get("properties") or "").get(
+            names.UNIQ_KEY
+        )
         if transaction_id:
             ext_fields["transactionId"] = transaction_id
         answer = RemotingCommand(
@@ -291,13 +292,20 @@ class SendManyProcessor:
             ext: Any = command.ext_fields
             try:
                 if "b" in ext:
-                    topic, flag, queue, sys_flag, born_ms, text, _, _, _ = _LETTERS(ext)
-                    plain = ext.get("m") != "true" and ext.get("j") in _NOT_AGAIN
+                    topic, flag, queue, sys_flag, born_ms, text, _, _, nums = _LETTERS(ext)
+                    batch, again, most = ext.get("m"), ext.get("j"), ext.get("l")
                 else:
-                    topic, flag, queue, sys_flag, born_ms, text, _, _, _ = _NAMES(ext)
-                    plain = ext.get("batch") != "true" and ext.get("reconsumeTimes") in _NOT_AGAIN
+                    topic, flag, queue, sys_flag, born_ms, text, _, _, nums = _NAMES(ext)
+                    batch, again = ext.get("batch"), ext.get("reconsumeTimes")
+                    most = ext.get("maxReconsumeTimes")
                 queue_id = int(queue)
-                if not plain or not 0 <= queue_id < queues_of[topic]:
+                if (
+                    batch not in _NO
+                    or again not in _NOT_AGAIN
+                    or most not in _NOT_AGAIN
+                    or nums not in _QUEUE_NUMS
+                    or not 0 <= queue_id < queues_of[topic]
+                ):
                     rest.append(command)
                     continue
                 match = usual(text)
@@ -386,10 +394,12 @@ def _indexed(text: str) -> tuple[str | None, str | None, str | None]:
     """KEYS, UNIQ_KEY and TAGS of any properties; no UNIQ_KEY means: not plain."""
     if text[-1] == "\x02":
         text = text[:-1]
-    properties = dict([pair.split("\x01") for pair in text.split("\x02")])
+    pairs = text.split("\x02")
+    properties = dict([pair.split("\x01") for pair in pairs])
     uniq_key = properties.get("UNIQ_KEY")
     if (
         uniq_key is None
+        or len(properties) != len(pairs)
         or not (uniq_key.isascii() and uniq_key.isalnum())
         or not SPECIAL.isdisjoint(properties)
         or properties.get("WAIT", "true") != "true"

@@ -47,7 +47,8 @@ from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMess
 
 FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 _MAX_TOPIC_BYTES = 127
-_MAX_BATCH = 100_000
+MAX_BATCH = 100_000
+"""Messages in a batch."""
 
 _REFUSED = {
     PutStatus.MESSAGE_ILLEGAL: (
@@ -281,7 +282,7 @@ class SendMessageProcessor:
             raise self._refusal(
                 ResponseCode.MESSAGE_ILLEGAL, f"the batch is broken: {error}"
             ) from None
-        if not inner or len(inner) > _MAX_BATCH:
+        if not inner or len(inner) > MAX_BATCH:
             raise self._refusal(*self._illegal())
         base = self._message(request, topic, b"", header.properties or "")
         base.properties.update(self.ext_fields)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ class Parts:
     folder: Path
     config: BrokerConfig = field(default_factory=BrokerConfig)
     now_ms: int = NOW_MS
+    store_settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         folder = self.folder
@@ -46,6 +48,7 @@ class Parts:
                 mapped_file_size_consume_queue=2_000,
                 max_hash_slot_num=100,
                 max_index_num=400,
+                **self.store_settings,
             )
         )
         self.store.load(self.now_ms)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker that takes sends: commands in, answers and stored messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.broker.conftest import STORE_HOST, Parts
+from tests.fakes import FakePeer
+from txrocketmq.broker.processors.send_many import SendManyProcessor
+from txrocketmq.broker.processors.send_message import SendMessageProcessor
+from txrocketmq.broker.store.flush import FlushJob
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
+from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.message.ids import UniqueKeys
+from txrocketmq.remoting.message.message import MessageExt, decode_message
+
+IP = bytes([127, 0, 0, 1])
+
+
+def send_processor(parts: Parts) -> SendMessageProcessor:
+    """The plain way, on these parts."""
+    return SendMessageProcessor(
+        parts.config,
+        parts.topics,
+        parts.groups,
+        parts.locks,
+        parts.delay_levels,
+        parts.store,
+        parts.stats,
+        STORE_HOST,
+        UniqueKeys(IP, 1, 1),
+    )
+
+
+class Sending:
+    """Serves sends, by the plain way alone or with the short way before it."""
+
+    def __init__(self, folder: Path, *, short_way: bool, **store_settings: Any) -> None:
+        self.parts = Parts(folder, store_settings=store_settings)
+        self.processor = send_processor(self.parts)
+        processors: list[object] = [self.processor]
+        if short_way:
+            processors.append(SendManyProcessor(self.processor))
+        self.failures: list[Exception] = []
+        self.dispatcher = Dispatcher(
+            Registry(*processors),
+            self.parts.clock,
+            lambda _, __, error: self.failures.append(error),
+        )
+        self.peer = FakePeer()
+
+    def serve(self, commands: Iterable[RemotingCommand]) -> list[RemotingCommand]:
+        """What the commands of one read are answered; see `answers` for later ones."""
+        self.dispatcher.serve(self.peer, commands)
+        return self.answers()
+
+    def answers(self) -> list[RemotingCommand]:
+        """Answers that were not asked for before."""
+        decoder = FrameDecoder()
+        found = decoder.receive(b"".join(map(bytes, self.peer.written)))
+        assert decoder.error is None
+        self.peer.written.clear()
+        return found
+
+    def stored(self) -> list[MessageExt]:
+        """All messages in the log, in its order."""
+        store, found = self.parts.store, []
+        offset = store.min_physical_offset
+        while offset < store.max_physical_offset:
+            record = store.message_at(offset)
+            if record is None:  # the rest of a file is blank
+                size = store.config.mapped_file_size_commit_log
+                offset = (offset // size + 1) * size
+                continue
+            message, end = decode_message(record, decompress_body=False)
+            found.append(message)
+            offset += end
+        return found
+
+    def flush(self) -> FlushJob:
+        """Begins what makes the log durable; see Flush."""
+        job = self.parts.store.flush.begin()
+        assert job is not None
+        return job
+
+    def close(self) -> None:
+        """Closes the store."""
+        self.parts.store.stop(self.parts.now_ms)

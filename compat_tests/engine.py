@@ -155,7 +155,7 @@ class LocalProcess:
         self._log = Path(log)
         with os.fdopen(descriptor, "wb") as output:
             self._process = subprocess.Popen(
-                command,
+                [*_ends_with_its_parent(), *command],
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -180,6 +180,12 @@ class LocalProcess:
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")
+
+
+def _ends_with_its_parent() -> list[str]:
+    """A prefix for a command that must not outlive a test run that is killed."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
 
 
 def open_java(where: str, work_folder: Path, say: Say) -> Engine:

@@ -106,8 +106,8 @@ class Standalone:
         try:
             self._start()
         except CannotListenError as error:
-            self.stop()
             option = "--namesrv-port" if self.broker is None else "--broker-port"
+            self.stop()
             raise OSError(
                 f"cannot listen on port {error.port}: {error.socketError}. Is another one running?"
                 f" Stop it, or choose another port with {option}."
@@ -119,7 +119,7 @@ class Standalone:
     def _start(self) -> None:
         options = self._options
         files = Path(self.store_config.store_path_root_dir) / "namesrv"
-        name_server = NameServer(
+        self.name_server = NameServer(
             NamesrvConfig(
                 listen_port=options.namesrv_port,
                 bind_address=options.host,
@@ -128,8 +128,7 @@ class Standalone:
             ),
             Clock(self._steady.reactor),
         )
-        name_server.start()
-        self.name_server = name_server
+        self.name_server.start()
         changes = {"namesrvAddr": self.namesrv_addr}
         if self.config.listen_port == 0:
             changes["listenPort"] = str(free_broker_port(options.host))

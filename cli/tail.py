@@ -19,6 +19,7 @@ from txrocketmq.client.errors import NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.transport.clock import Clock
 
 PROG: Final = "txrocketmq tail"
 LOOK_AGAIN_MS: Final = 500
@@ -93,12 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def tail(client: ClientInstance, options: argparse.Namespace) -> int:
     """Prints messages until enough were printed, none came for too long, or it is cancelled."""
-    printer = Printer(message_json if options.json else message_line, options.count)
+    line = message_json if options.json else message_line
+    printer = Printer(line, options.count, client.clock.now_ms)
     loop = PullLoop(
         client, options.topic, printer.show, start=options.start, expression=options.tag
     )
     printer.enough = loop.stop
-    silence = _Silence(client, options.timeout, printer, loop.stop)
+    silence = _Silence(client.clock, options.timeout, printer, loop.stop)
     try:
         await _start(client, loop, silence)
         await loop.done
@@ -130,10 +132,14 @@ async def _start(client: ClientInstance, loop: PullLoop, silence: _Silence) -> N
 class Printer:
     """Prints messages, and calls `enough` when `limit` were printed."""
 
-    def __init__(self, line: Callable[[MessageExt], str], limit: int | None) -> None:
+    def __init__(
+        self, line: Callable[[MessageExt], str], limit: int | None, now_ms: Callable[[], int]
+    ) -> None:
         self._line = line
         self._limit = limit
+        self._now_ms = now_ms
         self.shown = 0
+        self.last_ms = now_ms()
         self.enough: Callable[[], None] = lambda: None
 
     def show(self, queue: MessageQueue, messages: list[MessageExt]) -> None:
@@ -142,6 +148,7 @@ class Printer:
             messages = messages[: self._limit - self.shown]
         self.shown += len(messages)
         if messages:
+            self.last_ms = self._now_ms()
             print("\n".join(map(self._line, messages)), flush=True)
         if self.shown == self._limit:
             self.enough()
@@ -151,34 +158,30 @@ class _Silence:
     """Calls `stop` when nothing was printed for some seconds."""
 
     def __init__(
-        self,
-        client: ClientInstance,
-        seconds: int | None,
-        printer: Printer,
-        stop: Callable[[], None],
+        self, clock: Clock, seconds: int | None, printer: Printer, stop: Callable[[], None]
     ) -> None:
-        self._client = client
+        self._clock = clock
+        self._limit_ms = (seconds or 0) * 1000
         self._printer = printer
         self._stop = stop
-        self._shown = 0
         self._pause: Deferred[None] | None = None
         self.is_over = False
         if seconds is not None:
-            self._wait(seconds)
+            self._wait(self._limit_ms)
 
     def end(self) -> None:
         """Waits no more."""
         if self._pause is not None:
             self._pause.cancel()
 
-    def _wait(self, seconds: int) -> None:
-        self._pause = self._client.clock.pause(seconds * 1000)
-        self._pause.addCallbacks(lambda _: self._look(seconds), lambda _: None)
+    def _wait(self, pause_ms: int) -> None:
+        self._pause = self._clock.pause(pause_ms)
+        self._pause.addCallbacks(lambda _: self._look(), lambda _: None)
 
-    def _look(self, seconds: int) -> None:
-        if self._printer.shown == self._shown:
+    def _look(self) -> None:
+        left_ms = self._printer.last_ms + self._limit_ms - self._clock.now_ms()
+        if left_ms > 0:
+            self._wait(left_ms)
+        else:
             self.is_over = True
             self._stop()
-            return
-        self._shown = self._printer.shown
-        self._wait(seconds)

@@ -157,7 +157,7 @@ def test_unless_that_is_wanted(two: Scene) -> None:
     two.connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(10))
     two.connections.on(BROKER_B, send.SEND_MESSAGE_V2, refusal(13))
     producer = Producer(two.client, "g", config)
-    outcomes = set()
+    outcomes: set[SendStatus | None] = set()
     for _ in range(4):
         try:
             outcomes.add(result_of(producer.send(Message("T", b"x"))).status)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `txrocketmq` finds its commands, and says what there is."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from txrocketmq.cli.__main__ import COMMANDS, main, own_version, usage
+
+
+def test_each_command_has_a_module_with_a_main() -> None:
+    for name in COMMANDS:
+        assert callable(importlib.import_module(f"txrocketmq.cli.{name}").main)
+
+
+def test_the_rest_of_the_line_goes_to_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[list[str]] = []
+
+    def command(arguments: list[str]) -> int:
+        got.append(arguments)
+        return 7
+
+    monkeypatch.setitem(sys.modules, "txrocketmq.cli.send", SimpleNamespace(main=command))
+    assert main(["send", "T", "--count", "2"]) == 7
+    assert got == [["T", "--count", "2"]]
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_lists_the_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out.strip() == usage()
+    assert all(f"  {name} " in out for name in COMMANDS)
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"txrocketmq {own_version()}\n"
+    assert own_version()[0].isdigit()
+
+
+def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sned"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "no command 'sned'" in captured.err
+    assert usage() in captured.err

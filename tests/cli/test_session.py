@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands of the client end, and what they say then. Running them is in tests/process."""
+
+from __future__ import annotations
+
+import argparse
+import io
+
+import pytest
+from twisted.internet.defer import CancelledError
+from twisted.python.failure import Failure
+
+from txrocketmq.cli import session
+from txrocketmq.client.errors import NoRoute
+from txrocketmq.remoting.errors import ConnectError
+
+
+def ended(error: Exception) -> tuple[int, str]:
+    said = io.StringIO()
+    return session.exit_code("prog", Failure(error), 130, said), said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (NoRoute("T", "nobody has it"), "prog: topic T has no route: nobody has it\n"),
+        (ConnectError("refused"), "prog: refused\n"),
+        (ValueError("no number"), "prog: no number\n"),
+    ],
+)
+def test_an_error_is_one_sentence(error: Exception, text: str) -> None:
+    assert ended(error) == (1, text)
+
+
+def test_an_interrupt_says_nothing() -> None:
+    assert ended(CancelledError()) == (130, "")
+
+
+def test_a_reader_that_has_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[int] = []
+    monkeypatch.setattr(session, "forget_stdout", lambda: forgotten.append(1))
+    assert ended(BrokenPipeError()) == (0, "")
+    assert forgotten == [1]
+
+
+def test_a_defect_shows_where_it_is() -> None:
+    code, text = ended(KeyError("oops"))
+    assert code == 1
+    assert text.startswith("prog: a defect of this program:\n")
+    assert "KeyError" in text
+
+
+def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def parsed(*arguments: str) -> str:
+        parser = argparse.ArgumentParser()
+        session.add_namesrv_option(parser)
+        return str(parser.parse_args(arguments).namesrv)
+
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    assert parsed() == "127.0.0.1:9876"
+    monkeypatch.setenv("NAMESRV_ADDR", "env:1")
+    assert parsed() == "env:1"
+    assert parsed("--namesrv", "flag:1") == parsed("-n", "flag:1") == "flag:1"

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq standalone`: settings, ports, what is undone when it cannot start.
+
+That it runs is tested in tests/process.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from twisted.internet.error import CannotListenError
+from twisted.internet.testing import MemoryReactorClock
+
+from txrocketmq.cli import standalone
+from txrocketmq.cli.standalone import (
+    Options,
+    Standalone,
+    default_store,
+    free_broker_port,
+    main,
+    options_of,
+    own_address,
+    parse_arguments,
+)
+from txrocketmq.remoting.config_file import ConfigError
+from txrocketmq.remoting.transport.clock import Clock
+
+
+@pytest.fixture(autouse=True)
+def _data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def options(*arguments: str) -> Options:
+    return options_of(parse_arguments(arguments))
+
+
+def test_defaults(tmp_path: Path) -> None:
+    service = Standalone(options())
+    assert options().namesrv_port == 9876
+    assert service.config.listen_port == 10911
+    assert service.config.broker_name == "broker-a"
+    assert (service.config.bind_address, service.config.broker_ip1) == ("127.0.0.1", "127.0.0.1")
+    assert service.store_config.store_path_root_dir == default_store()
+    assert default_store() == str(tmp_path / "data" / "txrocketmq" / "standalone")
+
+
+def test_the_data_folder_is_in_the_home_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert default_store() == str(Path.home() / ".local/share/txrocketmq/standalone")
+
+
+def test_the_file_gives_way_to_the_flags(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=mine\nlistenPort=1111\nstorePathRootDir=/nowhere\n")
+    service = Standalone(options("-c", str(conf), "--broker-port", "2222"))
+    assert (service.config.broker_name, service.config.listen_port) == ("mine", 2222)
+    assert service.store_config.store_path_root_dir == "/nowhere"
+    service = Standalone(options("-c", str(conf), "--store", "/elsewhere"))
+    assert service.config.listen_port == 1111
+    assert service.store_config.store_path_root_dir == "/elsewhere"
+
+
+def test_unknown_keys_are_kept_for_a_warning(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerNam=mine\n")
+    (key,) = Standalone(options("-c", str(conf))).unknown_keys
+    assert str(key) == "unknown key brokerNam (did you mean brokerName?)"
+
+
+def test_a_host_is_listened_on_and_told() -> None:
+    config = Standalone(options("--host", "10.1.2.3")).config
+    assert (config.bind_address, config.broker_ip1) == ("10.1.2.3", "10.1.2.3")
+
+
+def test_all_interfaces_are_told_as_the_one_that_others_see(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standalone, "address_facing", lambda _: "10.9.9.9")
+    assert own_address() == "10.9.9.9"
+    config = Standalone(options("--host", "0.0.0.0")).config
+    assert (config.bind_address, config.broker_ip1) == ("0.0.0.0", "10.9.9.9")
+
+
+def test_what_the_file_says_of_the_address_counts(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerIP1=broker.example\nbindAddress=0.0.0.0\n")
+    config = Standalone(options("-c", str(conf))).config
+    assert (config.bind_address, config.broker_ip1) == ("0.0.0.0", "broker.example")
+
+
+def test_a_setting_that_is_wrong_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("listenPort=many\n")
+    with pytest.raises(ConfigError, match="listenPort"):
+        Standalone(options("-c", str(conf)))
+    assert main(["-c", str(conf)]) == 1
+    assert main(["-c", str(tmp_path / "none.conf")]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("txrocketmq standalone: ")
+    assert "listenPort" in first
+    assert "none.conf" in second
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "http", ""])
+def test_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments([f"--broker-port={port}"])
+    assert ended.value.code == 2
+    assert f"{port!r} is no port" in capsys.readouterr().err
+
+
+def test_a_free_port_has_free_neighbours() -> None:
+    port = free_broker_port("127.0.0.1")
+    for step in (-2, 0, 1):
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", port + step))
+
+
+def test_no_free_port_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Taken(socket.socket):
+        def bind(self, address: object) -> None:
+            raise OSError("in use")
+
+    monkeypatch.setattr(socket, "socket", Taken)
+    with pytest.raises(OSError, match="no free port"):
+        free_broker_port("127.0.0.1")
+
+
+class Reactor(MemoryReactorClock):
+    """Refuses to listen on some ports."""
+
+    taken: frozenset[int] = frozenset()
+
+    def listenTCP(self, port: int, *args: object) -> object:  # noqa: N802
+        if port in self.taken:
+            raise CannotListenError("127.0.0.1", port, OSError("in use"))
+        listening = super().listenTCP(port, *args)  # type: ignore[no-untyped-call]
+        listening._hostAddress.port = port
+        return listening
+
+
+@pytest.mark.parametrize(
+    ("port", "flag"), [(9876, "--namesrv-port"), (10911, "--broker-port"), (10909, "--broker-port")]
+)
+def test_a_port_that_is_taken_is_told_with_the_flag_that_helps(
+    tmp_path: Path, port: int, flag: str
+) -> None:
+    reactor = Reactor()  # type: ignore[no-untyped-call]
+    reactor.taken = frozenset({port})
+    service = Standalone(options("--store", str(tmp_path / "store")), Clock(reactor))
+    with pytest.raises(OSError, match=f"cannot listen on port {port}: in use.*{flag}"):
+        service.start()
+    assert service.name_server is None
+    assert service.broker is None
+    assert not (tmp_path / "store" / "abort").exists()  # the store is closed
+    assert not reactor.getDelayedCalls()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What standalone says when it is ready can be copied and run."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from txrocketmq.cli import send, tail, welcome
+from txrocketmq.cli.welcome import own_command
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: "/bin/txrocketmq")
+
+
+def text(namesrv: str) -> str:
+    return welcome.welcome(namesrv, "127.0.0.1:1", "c", "broker-a", "/s")
+
+
+def commands(namesrv: str) -> list[list[str]]:
+    lines = [line.strip() for line in text(namesrv).splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("txrocketmq ")]
+
+
+@pytest.mark.parametrize("namesrv", ["127.0.0.1:9876", "127.0.0.1:4711"])
+def test_the_commands_are_what_the_commands_understand(
+    namesrv: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    (first, *tail_arguments), (second, *send_arguments) = commands(namesrv)
+    assert (first, second) == ("tail", "send")
+    assert tail.parse_arguments(tail_arguments).namesrv == namesrv
+    assert send.parse_arguments(send_arguments).namesrv == namesrv
+
+
+def test_it_says_where_everything_is() -> None:
+    said = text("127.0.0.1:4711")
+    for part in ("127.0.0.1:4711", "127.0.0.1:1", "broker-a of c", "/s", "mqadmin clusterList -n"):
+        assert part in said
+    assert 'setNamesrvAddr("127.0.0.1:4711")' in said
+
+
+def test_the_command_is_named_so_that_a_shell_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert own_command() == "txrocketmq"
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    scripts = tmp_path / "venv" / "bin"
+    scripts.mkdir(parents=True)
+    python = scripts / "python"
+    monkeypatch.setattr(sys, "executable", str(python))
+    assert own_command() == f"{python} -m txrocketmq.cli"
+    (scripts / "txrocketmq").touch()
+    assert own_command() == str(scripts / "txrocketmq")
+    monkeypatch.chdir(tmp_path)
+    assert own_command() == "venv/bin/txrocketmq"

@@ -14,7 +14,6 @@ from typing import ClassVar
 from txrocketmq.broker.original_keys import BROKER_KEYS
 from txrocketmq.remoting.config_file import ConfigError, setting
 
-
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 

@@ -57,6 +57,47 @@ class FakePeer:
         self.connected = False
 
 
+class Asked:
+    """One question to another server."""
+
+    def __init__(self, address: str, call: Call[Any, Any], header: Header, body: bytes) -> None:
+        self.address = address
+        self.call = call
+        self.header = header
+        self.body = body
+        self.pending = PendingReply()
+
+
+class FakeConnections:
+    """Stands for the connections to other servers; keeps what is asked, for the test to answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.timeouts_ms: list[int] = []
+        self.is_closed = False
+
+    def invoke(
+        self,
+        address: str,
+        call: Call[Any, Any],
+        header: Header,
+        body: bytes = b"",
+        *,
+        timeout_ms: int,
+    ) -> PendingReply:
+        self.asked.append(Asked(address, call, header, body))
+        self.timeouts_ms.append(timeout_ms)
+        return self.asked[-1].pending
+
+    def take(self) -> list[Asked]:
+        """What was asked since, which is answered by `pending.resolve`."""
+        asked, self.asked = self.asked, []
+        return asked
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 def request(
     header: H,
     body: bytes = b"",

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from tests.fakes import Asked, FakeConnections
 from txrocketmq.broker.outer_api import Identity, NameServers
-from txrocketmq.remoting.call import Call, PendingReply, Reply
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
-from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
 from txrocketmq.remoting.protocol.body.route import (
@@ -31,40 +31,6 @@ from txrocketmq.remoting.transport.client import Connections
 TOPICS = {"T": TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4)}
 VERSION = DataVersion(timestamp=5, counter=2)
 REGISTERED: Reply[Any] = Reply(RegisterBrokerResponseHeader())
-
-
-class Asked:
-    """One question to a name server."""
-
-    def __init__(self, address: str, call: Call[Any, Any], header: Header, body: bytes) -> None:
-        self.address = address
-        self.call = call
-        self.header = header
-        self.body = body
-        self.pending = PendingReply()
-
-
-class FakeConnections:
-    def __init__(self) -> None:
-        self.asked: list[Asked] = []
-        self.timeouts_ms: list[int] = []
-
-    def invoke(
-        self,
-        address: str,
-        call: Call[Any, Any],
-        header: Header,
-        body: bytes = b"",
-        *,
-        timeout_ms: int,
-    ) -> PendingReply:
-        self.asked.append(Asked(address, call, header, body))
-        self.timeouts_ms.append(timeout_ms)
-        return self.asked[-1].pending
-
-    def take(self) -> list[Asked]:
-        asked, self.asked = self.asked, []
-        return asked
 
 
 class Scene:

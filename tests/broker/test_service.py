@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole broker, on a reactor without a network and a clock that the tests advance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.error import CannotListenError
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+
+from tests.fakes import FakeConnections
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.service import Broker
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.message.flags import PullSysFlag
+from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.tags import SubscriptionData
+from txrocketmq.remoting.protocol import heartbeat, offset, pull, send
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData
+from txrocketmq.remoting.protocol.body.route import KVTable, RegisterBrokerBody, TopicConfig
+from txrocketmq.remoting.protocol.heartbeat import HeartbeatRequestHeader
+from txrocketmq.remoting.protocol.offset import UpdateConsumerOffsetRequestHeader
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
+from txrocketmq.remoting.protocol.route import RegisterBrokerResponseHeader
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.serialize.json import decode_body
+from txrocketmq.remoting.transport.clock import Clock
+
+
+class Wire(StringTransport):
+    """A connection's end, with what TCP adds."""
+
+    def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - ITCPTransport
+        """Nothing to delay."""
+
+
+class Client:
+    """Somebody connected to one of the broker's ports."""
+
+    def __init__(self, scene: Scene, port: int = 0) -> None:
+        factory: Any = scene.reactor.tcpServers[port][1]
+        self.wire: Any = Wire()  # type: ignore[no-untyped-call]
+        self.protocol: Any = factory.buildProtocol(None)
+        self.protocol.makeConnection(self.wire)
+        self._decoder = FrameDecoder()
+
+    def tell(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> None:
+        command = RemotingCommand(call.code, header.encode(), body, opaque=1)
+        self.protocol.dataReceived(b"".join(map(bytes, encode_frame(command))))
+
+    def heard(self) -> list[RemotingCommand]:
+        data = self.wire.value()
+        self.wire.clear()
+        return self._decoder.receive(data)
+
+    def ask(self, call: Call[Any, Any], header: Header, body: bytes = b"") -> RemotingCommand:
+        self.tell(call, header, body)
+        (answer,) = self.heard()
+        return answer
+
+    def beat(self, group: str = "g") -> None:
+        consumer = ConsumerData(
+            group_name=group,
+            consume_type="CONSUME_PASSIVELY",
+            message_model="CLUSTERING",
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
+            subscription_data_set=[SubscriptionData("T", sub_version=1)],
+        )
+        data = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
+        self.tell(heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode())
+
+    def send(self, **properties: str) -> RemotingCommand:
+        text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
+        header = SendMessageRequestHeader(
+            producer_group="p",
+            topic="T",
+            default_topic="TBW102",
+            default_topic_queue_nums=4,
+            queue_id=0,
+            sys_flag=0,
+            born_timestamp=1,
+            flag=0,
+            properties=text,
+        )
+        return self.ask(send.SEND_MESSAGE, header, b"body")
+
+    def pull(self) -> None:
+        header = PullMessageRequestHeader(
+            consumer_group="g",
+            topic="T",
+            queue_id=0,
+            queue_offset=0,
+            max_msg_nums=32,
+            sys_flag=PullSysFlag.SUSPEND | PullSysFlag.SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_millis=15_000,
+            subscription="*",
+            sub_version=0,
+        )
+        self.tell(pull.PULL_MESSAGE, header)
+
+
+class Scene:
+    """A broker that has started, its name servers in the test's hands."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
+        self.reactor = MemoryReactorClock()
+        self.reactor.advance(1_700_000_000)
+        self.connections = FakeConnections()
+        self.broker = Broker(
+            BrokerConfig(
+                **{
+                    "broker_ip1": "127.0.0.1",
+                    "namesrv_addr": "127.0.0.1:9876",
+                    **settings,
+                }
+            ),
+            StoreConfig(
+                store_path_root_dir=str(folder),
+                mapped_file_size_commit_log=65_536,
+                mapped_file_size_consume_queue=2_000,
+                max_hash_slot_num=100,
+                max_index_num=400,
+            ),
+            Clock(self.reactor),
+        )
+        self.broker._connections.close()
+        self.broker._connections = self.connections  # type: ignore[assignment]
+
+    def start(self) -> Scene:
+        self.broker.start()
+        return self
+
+    def pass_ms(self, ms: int, step_ms: int = 50) -> None:
+        for _ in range(ms // step_ms):
+            self.reactor.advance(step_ms / 1000)
+
+    def registered(self) -> list[RegisterBrokerBody]:
+        """The registrations since, each answered."""
+        bodies = []
+        for asked in self.connections.take():
+            if asked.call.code == RequestCode.REGISTER_BROKER:
+                bodies.append(RegisterBrokerBody.decode(asked.body))
+                asked.pending.resolve(Reply(RegisterBrokerResponseHeader()))
+        return bodies
+
+    def stop(self) -> list[object]:
+        """Stops; the name server's answer is given. Gives what `stop` fired with."""
+        fired: list[object] = []
+        self.broker.stop().addCallback(fired.append)
+        for asked in self.connections.take():
+            assert asked.call.code == RequestCode.UNREGISTER_BROKER
+            assert fired == []
+            asked.pending.resolve(Reply())
+        return fired
+
+    def saved(self, name: str) -> Any:
+        return decode_body((self.folder / "config" / name).read_bytes())
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path).start()
+
+
+def test_it_listens_on_two_ports(scene: Scene) -> None:
+    assert [server[0] for server in scene.reactor.tcpServers] == [10911, 10909]
+    assert scene.broker.address == "127.0.0.1:10911"
+    assert scene.broker.store_host == bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
+
+
+def test_pulls_are_not_for_the_vip_port(scene: Scene) -> None:
+    vip = Client(scene, port=1)
+    assert vip.send().code == ResponseCode.SUCCESS
+    vip.pull()
+    (answer,) = vip.heard()
+    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+def test_what_is_not_served_is_said(scene: Scene) -> None:
+    client = Client(scene)
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group="g", topic="T", queue_id=0, commit_offset=0
+    )
+    answer = client.ask(Call(RequestCode.POP_MESSAGE, type(header), type(header)), header)
+    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+def test_it_registers_at_the_start_and_every_30_seconds(scene: Scene) -> None:
+    (body,) = scene.registered()
+    wrapper = body.topic_config_serialize_wrapper
+    assert wrapper.topic_config_table == scene.broker.topics.all()
+    assert wrapper.data_version == scene.broker.topics.data_version
+    scene.pass_ms(29_000, 1_000)
+    assert scene.registered() == []
+    scene.pass_ms(2_000)
+    assert len(scene.registered()) == 1
+
+
+def test_a_new_topic_is_registered_at_once_and_several_together(scene: Scene) -> None:
+    scene.registered()
+    Client(scene).send()
+    (body,) = scene.registered()
+    assert "T" in body.topic_config_serialize_wrapper.topic_config_table
+    for name in "ABC":
+        scene.broker.topics.update(TopicConfig(topic_name=name))
+    assert scene.registered() == []
+    scene.pass_ms(100)
+    (body,) = scene.registered()
+    assert set("ABC") <= set(body.topic_config_serialize_wrapper.topic_config_table)
+    scene.pass_ms(200)
+    assert scene.registered() == []
+
+
+def test_order_topics_of_the_name_server_are_taken(scene: Scene) -> None:
+    Client(scene).send()
+    for asked in scene.connections.take():
+        asked.pending.resolve(
+            Reply(RegisterBrokerResponseHeader(), KVTable(table={"T": "b:4"}).encode())
+        )
+    assert scene.broker.topics.is_order_topic("T")
+
+
+def test_name_servers_that_change_are_told(scene: Scene) -> None:
+    scene.registered()
+    scene.broker.config.namesrv_addr = "127.0.0.1:1;127.0.0.1:2"
+    scene.broker.register(force=True)
+    assert [asked.address for asked in scene.connections.take()] == ["127.0.0.1:1", "127.0.0.1:2"]
+
+
+def test_a_pull_that_waits_gets_the_message_when_it_comes(scene: Scene) -> None:
+    producer, consumer = Client(scene), Client(scene)
+    producer.send()
+    consumer.pull()
+    (answer,) = consumer.heard()
+    assert [message.body for message in decode_messages(answer.body)] == [b"body"]
+    scene.broker.topics.delete("T")
+    scene.broker.store.delete_topic("T")
+    scene.broker.topics.update(TopicConfig(topic_name="T"))
+    consumer.pull()
+    assert consumer.heard() == []
+    assert producer.send().code == ResponseCode.SUCCESS
+    scene.pass_ms(50)
+    (answer,) = consumer.heard()
+    assert len(decode_messages(answer.body)) == 1
+
+
+def test_a_pull_that_waits_ends_when_its_time_is_over(scene: Scene) -> None:
+    consumer = Client(scene)
+    scene.broker.topics.update(TopicConfig(topic_name="T"))
+    consumer.pull()
+    scene.pass_ms(14_000, 500)
+    assert consumer.heard() == []
+    scene.pass_ms(2_000)
+    (answer,) = consumer.heard()
+    assert answer.code == ResponseCode.PULL_NOT_FOUND
+
+
+def test_delayed_messages_come_when_they_are_due(scene: Scene) -> None:
+    client = Client(scene)
+    assert client.send(DELAY="1").code == ResponseCode.SUCCESS
+    scene.pass_ms(900)
+    assert scene.broker.store.max_offset("T", 0) == 0
+    scene.pass_ms(300)
+    assert scene.broker.store.max_offset("T", 0) == 1
+
+
+def test_messages_reach_the_disk_twice_a_second(scene: Scene) -> None:
+    Client(scene).send()
+    flush = scene.broker.store.flush
+    assert flush.flushed_offset < flush.appended_offset
+    scene.pass_ms(600)
+    assert flush.flushed_offset == flush.appended_offset > 0
+
+
+def test_offsets_are_saved_every_five_seconds(scene: Scene) -> None:
+    scene.broker.topics.update(TopicConfig(topic_name="T"))
+    scene.broker.groups.find("g")
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group="g", topic="T", queue_id=0, commit_offset=7
+    )
+    Client(scene).ask(offset.UPDATE_CONSUMER_OFFSET, header)
+    scene.pass_ms(5_100)
+    assert scene.saved("consumerOffset.json")["offsetTable"] == {"T@g": {0: 7}}
+
+
+def test_clients_are_told_of_each_other(scene: Scene) -> None:
+    first, second = Client(scene), Client(scene)
+    first.beat()
+    first.heard()
+    second.beat()
+    codes = [command.code for command in first.heard()]
+    assert codes == [RequestCode.NOTIFY_CONSUMER_IDS_CHANGED]
+    second.heard()
+    first.protocol.connectionLost()
+    assert [command.code for command in second.heard()] == codes
+    assert len(scene.broker.consumers.groups()[0].members) == 1
+
+
+def test_silent_clients_are_dropped(scene: Scene) -> None:
+    client = Client(scene)
+    client.beat()
+    scene.pass_ms(135_000, 1_000)
+    assert scene.broker.consumers.groups() == []
+    assert client.wire.disconnecting
+
+
+def test_its_figures_count(scene: Scene) -> None:
+    client = Client(scene)
+    for _ in range(3):
+        client.send()
+        scene.pass_ms(10_000, 1_000)
+    assert scene.broker.stats.topic_put_tps("T") > 0
+
+
+def test_it_stops_in_order_and_starts_where_it_was(scene: Scene) -> None:
+    Client(scene).send()
+    scene.broker.offsets.commit("g", "T", 0, 1)
+    scene.registered()
+    assert (scene.folder / "abort").exists()
+    assert scene.stop() == [None]
+    assert scene.connections.is_closed
+    assert not (scene.folder / "abort").exists()
+    assert scene.saved("consumerOffset.json")["offsetTable"] == {"T@g": {0: 1}}
+    assert "T" in scene.saved("topics.json")["topicConfigTable"]
+    scene.pass_ms(60_000, 1_000)
+    assert scene.connections.asked == []
+    again = Scene(scene.folder).start()
+    assert again.broker.store.max_offset("T", 0) == 1
+    assert again.broker.offsets.query("g", "T", 0) == 1
+
+
+def test_one_that_never_started_stops_too(tmp_path: Path) -> None:
+    assert Scene(tmp_path).stop() == [None]
+
+
+def test_without_a_port_the_store_is_closed_again(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise CannotListenError("", 10911, OSError("in use"))
+
+    scene.reactor.listenTCP = refuse  # type: ignore[method-assign]
+    with pytest.raises(CannotListenError):
+        scene.broker.start()
+    assert not (tmp_path / "abort").exists()
+    Scene(tmp_path).start()
+
+
+def test_the_address_that_it_found_stands_in_its_settings(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, broker_ip1="").start()
+    ip, _, port = scene.broker.address.rpartition(":")
+    assert port == "10911"
+    assert scene.broker.config.broker_ip1 == ip
+    assert scene.broker.configuration.properties["brokerIP1"] == ip

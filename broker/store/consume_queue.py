@@ -215,11 +215,15 @@ class ConsumeQueue:
 
     def units(self, offset: int, count: int) -> Iterator[Unit]:
         """Units from this offset on, over the ends of files."""
-        for each in range(max(offset, self.min_offset), min(offset + count, self.max_offset)):
-            unit = self.unit(each)
-            if unit is None:
+        end = min(offset + count, self.max_offset)
+        offset = max(offset, self.min_offset)
+        while offset < end:
+            data = self.read(offset, end - offset)
+            if data is None:
                 return
-            yield unit
+            for physical_offset, size, tags_code in UNIT.iter_unpack(data):
+                yield Unit(physical_offset, size, self.tags_code(tags_code) or 0)
+            offset += len(data) // UNIT_BYTES
 
     def tags_code(self, stored: int) -> int | None:
         """What a unit's tags code means: itself, or what the ext row has; None when it is lost."""

@@ -8,8 +8,8 @@ Mapped files are created sparse at their full size, and no byte of such a file i
 `allocate` has reserved it: a store to a page that the disk has no room for kills the process
 (SIGBUS) where a plain write would fail. So a full disk shows as ENOSPC from `allocate`.
 
-A mapping keeps the one file descriptor it needs; syncing opens the file anew, which works from any
-thread while the reactor's thread writes to the mapping.
+A mapping keeps one file descriptor (before Python 3.13, which needs none); syncing opens the file
+anew, which works from any thread while the reactor's thread writes to the mapping.
 
 Java: MappedFile, UtilAll.ensureDirOK, getDiskPartitionSpaceUsedPercent, and java.io at large.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import sys
 from typing import NamedTuple, Protocol
 
 _held_locks: set[tuple[int, int]] = set()
@@ -137,6 +138,8 @@ class OsFiles:
         try:
             if os.fstat(descriptor).st_size < size_bytes:
                 os.ftruncate(descriptor, size_bytes)
+            if sys.version_info >= (3, 13):
+                return mmap.mmap(descriptor, size_bytes, trackfd=False)
             return mmap.mmap(descriptor, size_bytes)
         finally:
             os.close(descriptor)

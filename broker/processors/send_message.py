@@ -50,14 +50,14 @@ _MAX_TOPIC_BYTES = 127
 MAX_BATCH = 100_000
 """Messages in a batch."""
 
+_ILLEGAL = (
+    ResponseCode.MESSAGE_ILLEGAL,
+    "the message is illegal, maybe msg body or properties length not matched. msg body"
+    " length limit {limit}B, msg properties length limit 32KB.",
+)
 _REFUSED = {
-    PutStatus.MESSAGE_ILLEGAL: (
-        ResponseCode.MESSAGE_ILLEGAL,
-        (
-            "the message is illegal, maybe msg body or properties length not matched. msg body"
-            " length limit {limit}B, msg properties length limit 32KB."
-        ),
-    ),
+    PutStatus.MESSAGE_ILLEGAL: _ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED: _ILLEGAL,
     PutStatus.SERVICE_NOT_AVAILABLE: (
         ResponseCode.SERVICE_NOT_AVAILABLE,
         (
@@ -346,7 +346,7 @@ class SendMessageProcessor:
         return pending
 
     def _illegal(self) -> tuple[int, str]:
-        code, remark = _REFUSED[PutStatus.MESSAGE_ILLEGAL]
+        code, remark = _ILLEGAL
         return code, remark.format(limit=self.store.config.max_message_size)
 
     def refusal_of(self, status: PutStatus) -> ResponseError:

@@ -97,12 +97,14 @@ def facts(answer: RemotingCommand) -> dict[str, Any]:
 
 
 def units(sending: Sending) -> dict[tuple[str, int], list[Any]]:
+    """What is in the queues; one that was opened for a message that was refused is empty."""
     store = sending.parts.store
-    return {
+    found = {
         (topic, queue_id): [tuple(unit) for unit in store.queue_units(topic, queue_id, 0, 1_000)]
         for topic in store.topics()
         for queue_id in store.queue_ids(topic)
     }
+    return {queue: its for queue, its in found.items() if its}
 
 
 def by_key(sending: Sending, key: str) -> list[bytes]:

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.broker.conftest import STORE_HOST, Parts
+from tests.broker.processors.sends import Sending, send_processor
+from tests.fakes import FakePeer, outcome_of, refused, request
+from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
+from txrocketmq.broker.processors.send_message import MAX_BATCH, SendMessageProcessor, message_id
+from txrocketmq.broker.store.config import SYNC_FLUSH
+from txrocketmq.broker.topic import FORBIDDEN_TO_SEND
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
+from txrocketmq.remoting.message.flags import MessageSysFlag, PermName, TopicSysFlag
+from txrocketmq.remoting.message.ids import decode_message_id
+from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue, encode_batch
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+
+KEY = "7F00000100002A139A9E5EFB7A4F0000"
+
+
+@pytest.fixture
+def sending(tmp_path: Path) -> Iterator[Sending]:
+    made = Sending(tmp_path, short_way=False)
+    made.parts.topic("T")
+    yield made
+    made.close()
+
+
+def header(topic: str = "T", queue_id: int = 1, **fields: Any) -> SendMessageRequestHeader:
+    properties = fields.pop("properties", {"UNIQ_KEY": KEY})
+    values: dict[str, Any] = {
+        "producer_group": "p",
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "sys_flag": 0,
+        "born_timestamp": 1_700_000_000_000,
+        "flag": 0,
+        "properties": properties if properties is None else encode_properties(properties),
+    }
+    return SendMessageRequestHeader(topic=topic, queue_id=queue_id, **{**values, **fields})
+
+
+def send(
+    sending: Sending,
+    header: SendMessageRequestHeader,
+    body: bytes = b"body",
+    code: int = RequestCode.SEND_MESSAGE_V2,
+    version: int = MQVersion.V5_4_0,
+) -> Any:
+    return sending.processor.send(
+        request(
+            header,
+            body,
+            code=code,
+            peer=sending.peer,
+            version=version,
+            now_ms=sending.parts.now_ms,
+        )
+    )
+
+
+def sent(sending: Sending, header: SendMessageRequestHeader, **more: Any) -> MessageExt:
+    """The stored message of a send that must succeed."""
+    reply = send(sending, header, **more)
+    assert isinstance(reply, Reply)
+    assert reply.code == ResponseCode.SUCCESS
+    return sending.stored()[-1]
+
+
+# ------------------------------------------------------------------------- what is stored
+
+
+def test_a_message_is_stored_with_what_the_broker_adds(sending: Sending) -> None:
+    message = sent(
+        sending,
+        header(flag=7, sys_flag=1, reconsume_times=2, properties={"UNIQ_KEY": KEY, "TAGS": "a"}),
+    )
+    assert message.body == b"body"
+    assert message.properties == {
+        "UNIQ_KEY": KEY,
+        "TAGS": "a",
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+        "CLUSTER": "DefaultCluster",
+    }
+    assert (message.topic, message.queue_id, message.flag) == ("T", 1, 7)
+    assert (message.sys_flag, message.reconsume_times) == (1, 2)
+    assert message.born_timestamp == 1_700_000_000_000
+    assert message.store_timestamp == sending.parts.now_ms
+    assert str(message.born_host) == sending.peer.remote_address
+    assert str(message.store_host) == "127.0.0.1:10911"
+
+
+def test_the_answer_tells_where(sending: Sending) -> None:
+    send(sending, header())
+    reply = send(sending, header())
+    message = sending.stored()[-1]
+    assert reply.header.msg_id == message.offset_msg_id
+    assert (reply.header.queue_id, reply.header.queue_offset) == (1, 1)
+    assert reply.header.transaction_id == KEY
+    assert reply.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+
+
+def test_a_message_id_is_host_and_offset() -> None:
+    found = decode_message_id(message_id(STORE_HOST, 258))
+    assert (str(found.store_host), found.commit_log_offset) == ("127.0.0.1:10911", 258)
+
+
+def test_a_unique_key_is_made_where_there_is_none(sending: Sending) -> None:
+    for properties in (None, {"UNIQ_KEY": ""}, {}):
+        reply = send(sending, header(properties=properties))
+        key = sending.stored()[-1].properties["UNIQ_KEY"]
+        assert re.fullmatch("[0-9A-F]{32}", key)
+        assert reply.header.transaction_id == key
+
+
+def test_a_pop_check_point_is_not_stored(sending: Sending) -> None:
+    assert "POP_CK" not in sent(sending, header(properties={"POP_CK": "1 2"})).properties
+
+
+def test_a_negative_queue_lets_the_broker_choose(sending: Sending) -> None:
+    queues = {sent(sending, header(queue_id=-1)).queue_id for _ in range(60)}
+    assert queues == {0, 1, 2, 3}
+
+
+def test_topics_of_many_tags_mark_their_messages(sending: Sending) -> None:
+    sending.parts.topics.update(TopicConfig(topic_name="M", topic_filter_type="MULTI_TAG"))
+    assert sent(sending, header("M", 0)).sys_flag == MessageSysFlag.MULTI_TAGS
+
+
+def test_sends_are_counted(sending: Sending) -> None:
+    send(sending, header())
+    item = sending.parts.stats.item("TOPIC_PUT_NUMS", "T")
+    assert item is not None
+    assert item.value == 1
+
+
+# ------------------------------------------------------------------------------- refusals
+
+
+def test_an_order_topic_of_a_broker_that_may_not_write(sending: Sending) -> None:
+    sending.parts.config.broker_permission = PermName.READ
+    sent(sending, header())  # any other topic: producers learn it from the route
+    sending.parts.topics.set_order_topics({"T"})
+    with refused(ResponseCode.NO_PERMISSION, "sending message is forbidden"):
+        send(sending, header())
+
+
+@pytest.mark.parametrize(
+    ("topic", "remark"),
+    [
+        ("", "The specified topic is blank."),
+        ("a b", "contains illegal characters"),
+        ("x" * 128, "is longer than topic max length: 127"),
+        ("%RETRY%" + "x" * 250, "max length: 255"),
+    ],
+)
+def test_names_that_are_none(sending: Sending, topic: str, remark: str) -> None:
+    with refused(ResponseCode.INVALID_PARAMETER, remark):
+        send(sending, header(topic))
+
+
+@pytest.mark.parametrize("topic", sorted(FORBIDDEN_TO_SEND))
+def test_topics_nobody_may_send_to(sending: Sending, topic: str) -> None:
+    with refused(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden."):
+        send(sending, header(topic))
+
+
+def test_an_unknown_topic_without_a_model(sending: Sending) -> None:
+    with refused(ResponseCode.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!"):
+        send(sending, header("New", default_topic="none"))
+    assert sending.parts.topics.get("New") is None
+
+
+def test_an_unknown_topic_is_made_of_its_model(sending: Sending) -> None:
+    sent(sending, header("New", unit_mode=True))
+    made = sending.parts.topics.get("New")
+    assert made is not None
+    assert (made.write_queue_nums, made.topic_sys_flag) == (4, TopicSysFlag.UNIT)
+
+
+def test_a_queue_out_of_range(sending: Sending) -> None:
+    with refused(ResponseCode.INVALID_PARAMETER, "request queueId[4] is illegal"):
+        send(sending, header(queue_id=4))
+    sending.parts.topics.update(TopicConfig(topic_name="T", read_queue_nums=5, write_queue_nums=4))
+    assert sent(sending, header(queue_id=4)).queue_id == 4
+
+
+def test_before_the_broker_accepts_sends(sending: Sending) -> None:
+    now_ms = sending.parts.now_ms
+    sending.parts.config.start_accept_send_request_time_stamp = now_ms + 1
+    with refused(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {now_ms + 1}"):
+        send(sending, header())
+    sending.parts.config.start_accept_send_request_time_stamp = now_ms
+    sent(sending, header())
+
+
+@pytest.mark.parametrize(
+    ("properties", "code", "remark"),
+    [
+        ({"TRAN_MSG": "true"}, ResponseCode.NO_PERMISSION, "transaction message is forbidden"),
+        ({"TRAN_MSG": "TRUE"}, ResponseCode.NO_PERMISSION, "transaction message is forbidden"),
+        ({"TIMER_DELAY_SEC": "1"}, ResponseCode.SYSTEM_ERROR, "timerWheelEnable is false"),
+        ({"TIMER_DELIVER_MS": "1"}, ResponseCode.SYSTEM_ERROR, "timerWheelEnable is false"),
+        ({"INNER_NUM": "2"}, ResponseCode.MESSAGE_ILLEGAL, "the message is illegal"),
+    ],
+)
+def test_kinds_that_are_not_served(
+    sending: Sending, properties: dict[str, str], code: ResponseCode, remark: str
+) -> None:
+    with refused(code, remark):
+        send(sending, header(properties=properties))
+    assert sending.stored() == []
+
+
+def test_a_body_that_is_too_long(tmp_path: Path) -> None:
+    sending = Sending(tmp_path, short_way=False, max_message_size=10)
+    sending.parts.topic("T")
+    with refused(ResponseCode.MESSAGE_ILLEGAL, "msg body length limit 10B"):
+        send(sending, header(), bytes(11))
+    with refused(ResponseCode.MESSAGE_ILLEGAL):
+        send(sending, header(properties={"UNIQ_KEY": KEY, "own": "x" * 32_768}))
+    sending.close()
+
+
+def test_a_store_that_takes_nothing(sending: Sending) -> None:
+    sending.close()
+    with refused(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now. It may be caused"):
+        send(sending, header())
+
+
+# --------------------------------------------------------------------------- delayed messages
+
+
+def test_a_delay_level_leads_over_the_schedule_topic(sending: Sending) -> None:
+    reply = send(sending, header(queue_id=2, properties={"DELAY": "3", "TAGS": "a"}))
+    message = sending.stored()[-1]
+    assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, 2)
+    assert message.properties["REAL_TOPIC"] == "T"
+    assert message.properties["REAL_QID"] == "2"
+    assert (reply.header.queue_id, reply.header.msg_id) == (2, message.offset_msg_id)
+    (unit,) = sending.parts.store.queue_units(SCHEDULE_TOPIC, 2, 0, 10)
+    assert unit[2] == sending.parts.now_ms + 10_000
+
+
+@pytest.mark.parametrize(("level", "queue"), [("18", 17), ("19", 17), ("1000", 17), ("1", 0)])
+def test_levels_beyond_the_last_mean_the_last(sending: Sending, level: str, queue: int) -> None:
+    assert sent(sending, header(properties={"DELAY": level})).queue_id == queue
+
+
+@pytest.mark.parametrize("level", ["0", "-1", "x"])
+def test_what_is_no_level_does_not_delay(sending: Sending, level: str) -> None:
+    assert sent(sending, header(properties={"DELAY": level})).topic == "T"
+
+
+def test_a_delay_level_takes_the_timer_away(sending: Sending) -> None:
+    message = sent(sending, header(properties={"DELAY": "1", "TIMER_DELAY_SEC": "1"}))
+    assert "TIMER_DELAY_SEC" not in message.properties
+
+
+# ----------------------------------------------------------------- retries and dead letters
+
+
+def retried(sending: Sending, times: int, **fields: Any) -> MessageExt:
+    version = fields.pop("version", MQVersion.V5_4_0)
+    return sent(sending, header("%RETRY%g", 0, reconsume_times=times, **fields), version=version)
+
+
+def test_a_retry_topic_is_made(sending: Sending) -> None:
+    assert retried(sending, 1, default_topic="none", unit_mode=True).topic == "%RETRY%g"
+    made = sending.parts.topics.get("%RETRY%g")
+    assert made is not None
+    assert (made.write_queue_nums, made.topic_sys_flag) == (1, TopicSysFlag.UNIT_SUB)
+
+
+def test_beyond_the_limit_it_is_a_dead_letter(sending: Sending) -> None:
+    assert retried(sending, 16).topic == "%RETRY%g"
+    dead = retried(sending, 17, properties={"DELAY": "3"})
+    assert (dead.topic, dead.queue_id, dead.properties["DELAY"]) == ("%DLQ%g", 0, "0")
+    made = sending.parts.topics.get("%DLQ%g")
+    assert made is not None
+    assert made.write_queue_nums == 1
+
+
+def test_the_limit_is_the_clients_or_the_groups(sending: Sending) -> None:
+    assert retried(sending, 3, max_reconsume_times=2).topic == "%DLQ%g"
+    assert retried(sending, 3, max_reconsume_times=3).topic == "%RETRY%g"
+    old = MQVersion.V3_4_9 - 1  # such a client's number is not looked at
+    assert retried(sending, 3, max_reconsume_times=2, version=old).topic == "%RETRY%g"
+    sending.parts.groups.update(SubscriptionGroupConfig(group_name="g", retry_max_times=2))
+    assert retried(sending, 3).topic == "%DLQ%g"
+
+
+def test_what_an_orderly_group_sends_back_is_dead(sending: Sending) -> None:
+    parts = sending.parts
+    parts.locks.lock("g", "c", [MessageQueue("T", "b", 0)], parts.now_ms)
+    assert retried(sending, 0).topic == "%DLQ%g"
+    parts.now_ms += 60_001
+    assert retried(sending, 0).topic == "%RETRY%g"
+
+
+def test_a_group_that_is_not_made(sending: Sending) -> None:
+    sending.parts.config.auto_create_subscription_group = False
+    with refused(
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, unknown"
+    ):
+        send(sending, header("%RETRY%unknown", 0))
+
+
+def test_a_delayed_retry_of_a_transaction_is_no_transaction(sending: Sending) -> None:
+    properties = {"TRAN_MSG": "true", "DELAY": "3"}
+    assert retried(sending, 1, properties=properties).topic == SCHEDULE_TOPIC
+
+
+# --------------------------------------------------------------------------------- batches
+
+
+def batch_of(*properties: dict[str, str]) -> bytes:
+    return encode_batch(
+        Message("T", f"m{index}".encode(), index, each) for index, each in enumerate(properties)
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "batch"),
+    [(RequestCode.SEND_BATCH_MESSAGE, None), (RequestCode.SEND_MESSAGE_V2, True)],
+)
+def test_a_batch_is_stored_message_by_message(
+    sending: Sending, code: int, batch: bool | None
+) -> None:
+    body = batch_of({"UNIQ_KEY": "A1"}, {"UNIQ_KEY": "A2", "TAGS": "t"})
+    reply = send(sending, header(batch=batch, properties={"WAIT": "true"}), body, code)
+    one, two = sending.stored()
+    assert (one.body, one.flag, two.body, two.flag) == (b"m0", 0, b"m1", 1)
+    assert (one.queue_offset, two.queue_offset) == (0, 1)
+    assert one.properties["UNIQ_KEY"] == "A1"
+    assert two.properties == {
+        "UNIQ_KEY": "A2",
+        "TAGS": "t",
+        "WAIT": "true",
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+        "CLUSTER": "DefaultCluster",
+    }
+    assert reply.header.msg_id == f"{one.offset_msg_id},{two.offset_msg_id}"
+    assert reply.header.queue_offset == 0
+    assert reply.header.transaction_id is None  # 4.9 gives the batch none
+
+
+def test_a_batchs_own_key_is_the_answers(sending: Sending) -> None:
+    reply = send(sending, header(), batch_of({}), RequestCode.SEND_BATCH_MESSAGE)
+    assert reply.header.transaction_id == KEY
+
+
+@pytest.mark.parametrize(
+    ("topic", "body", "remark"),
+    [
+        ("%RETRY%g", batch_of({}), "batch request does not support retry group %RETRY%g"),
+        ("%DLQ%" + "x" * 123, batch_of({}), "message topic length too long 128"),
+        ("T", b"", "the message is illegal"),
+        ("T", batch_of({})[:-1], "the batch is broken"),
+        ("T", bytes(3), "the batch is broken"),
+    ],
+)
+def test_batches_that_are_refused(sending: Sending, topic: str, body: bytes, remark: str) -> None:
+    with refused(ResponseCode.MESSAGE_ILLEGAL, remark):
+        send(sending, header(topic, 0), body, RequestCode.SEND_BATCH_MESSAGE)
+    assert sending.stored() == []
+
+
+def test_a_batch_of_too_many(sending: Sending) -> None:
+    body = batch_of({}) * (MAX_BATCH + 1)
+    with refused(ResponseCode.MESSAGE_ILLEGAL):
+        send(sending, header(), body, RequestCode.SEND_BATCH_MESSAGE)
+
+
+# ------------------------------------------------------------------------------ sync flush
+
+
+@pytest.fixture
+def syncing(tmp_path: Path) -> Iterator[Sending]:
+    made = Sending(tmp_path, short_way=False, flush_disk_type=SYNC_FLUSH)
+    made.parts.topic("T")
+    yield made
+    made.close()
+
+
+def test_the_answer_waits_for_the_disk(syncing: Sending) -> None:
+    first, second = send(syncing, header()), send(syncing, header())
+    assert not first.done
+    assert not second.done
+    job = syncing.flush()
+    third = send(syncing, header())
+    job.run()
+    syncing.parts.store.flush.finish(job)
+    assert outcome_of(first).code == outcome_of(second).code == ResponseCode.SUCCESS
+    assert not third.done  # it came after that fsync had begun
+
+
+def test_the_disk_takes_too_long(syncing: Sending) -> None:
+    pending = send(syncing, header())
+    parts = syncing.parts
+    parts.store.flush.expire(parts.now_ms + parts.store.config.sync_flush_timeout)
+    reply = outcome_of(pending)
+    assert reply.code == ResponseCode.FLUSH_DISK_TIMEOUT
+    assert reply.header.msg_id == syncing.stored()[0].offset_msg_id  # it is stored all the same
+
+
+def test_a_producer_that_does_not_wait(syncing: Sending) -> None:
+    reply = send(syncing, header(properties={"UNIQ_KEY": KEY, "WAIT": "false"}))
+    assert isinstance(reply, Reply)
+    assert reply.code == ResponseCode.SUCCESS
+
+
+def test_the_region_is_the_configured_one(parts: Parts) -> None:
+    parts.config.region_id, parts.config.trace_on = "R", False
+    processor: SendMessageProcessor = send_processor(parts)
+    parts.topic("T")
+    reply = processor.send(request(header(), peer=FakePeer()))
+    assert isinstance(reply, Reply)
+    assert reply.ext_fields == {"MSG_REGION": "R", "TRACE_ON": "false"}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +52,19 @@ def decoded(data: memoryview, *, decompress: bool = True) -> MessageExt:
     return message
 
 
+ADDED_BY_THE_CLIENT = ("MIN_OFFSET", "MAX_OFFSET")
+
+
 def check(message: MessageExt, expected: dict[str, Any]) -> None:
+    assert message.body == base64.b64decode(expected["bodyBase64"])
+    assert message.properties == {
+        name: value
+        for name, value in expected["properties"].items()
+        if name not in ADDED_BY_THE_CLIENT
+    }
+    assert message.born_host.ip == expected["bornHost"]
+    assert f"/{message.store_host}" == expected["storeHost"]
+    assert message.offset_msg_id == expected["offsetMsgId"]
     found = {
         "topic": message.topic,
         "queueId": message.queue_id,

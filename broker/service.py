@@ -29,6 +29,7 @@ from txrocketmq.broker.queue_locks import QueueLocks
 from txrocketmq.broker.schedule import DelayLevels, Schedule
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.flush import FlushJob
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -112,11 +113,14 @@ class Broker:
     # ------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """Raises StoreError, JsonFileError, CannotListenError: the text says what to do."""
+        """Raises OSError, JsonFileError, CannotListenError: the text says what to do."""
         config = self.config
         for part in (self.topics, self.groups, self.offsets, self.schedule, self.modes):
             part.load()
-        recovered = self.store.load(self.clock.now_ms())
+        try:
+            recovered = self.store.load(self.clock.now_ms())
+        except StoreError as error:
+            raise OSError(str(error)) from error
         log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
         for warning in recovered.warnings:
             log.warn("store: {warning}", warning=warning)
@@ -204,16 +208,21 @@ class Broker:
         self._connections.close()
 
         def closed(_: Any) -> None:
-            for changes in (self.offsets.changes(), self.schedule.changes(self.clock.now_ms())):
-                if changes is not None:
-                    changes()
-            self.topics.save()
-            self.groups.save()
-            self.store.stop(self.clock.now_ms())
+            if self.name_servers is not None:  # else it never started, and the store is not ours
+                self._write_all()
             log.info("broker {name} has stopped", name=self.config.broker_name)
             done.callback(None)
 
         self._server.stop().addBoth(closed)
+
+    def _write_all(self) -> None:
+        """What is only in memory, then the store's last marks."""
+        for changes in (self.offsets.changes(), self.schedule.changes(self.clock.now_ms())):
+            if changes is not None:
+                changes()
+        self.topics.save()
+        self.groups.save()
+        self.store.stop(self.clock.now_ms())
 
     # ---------------------------------------------------------------- events
 

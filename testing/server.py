@@ -67,6 +67,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                bufsize=0,
             )
         server = cls(folder, process)
         try:
@@ -90,7 +91,6 @@ class Server:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"advance {ms}\n".encode())
-            self._process.stdin.flush()
         except BrokenPipeError:
             raise ServerError(self._with_log("the server has ended")) from None
         answer = self._read(ANSWER_TIMEOUT_S)
@@ -114,7 +114,7 @@ class Server:
         """The next line of the server. Raises ServerError."""
         assert self._process.stdout is not None
         deadline_s = time.monotonic() + timeout_s
-        output = self._process.stdout.raw  # type: ignore[attr-defined] # buffered: it has a raw
+        output = self._process.stdout
         while b"\n" not in self._unread:
             left_s = deadline_s - time.monotonic()
             if not select.select([output], [], [], max(left_s, 0))[0]:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures, in a run of their own with a stand-in for the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CONFTEST = """
+from contextlib import contextmanager
+import pytest
+from txrocketmq.testing import server
+
+events = []
+
+@pytest.fixture(scope="session", autouse=True)
+def stand_in():
+    @contextmanager
+    def running(**settings):
+        events.append(("start", settings))
+        yield settings
+        events.append(("stop", settings))
+    server.running = running
+    yield
+    print("EVENTS", events)
+"""
+
+TESTS = """
+import pytest
+
+def test_one(rocketmq):
+    assert rocketmq == {}
+
+@pytest.mark.rocketmq(a=1, b=1)
+class TestClass:
+    @pytest.mark.rocketmq(b=2)
+    def test_settings(self, rocketmq):
+        assert rocketmq == {"a": 1, "b": 2}
+
+def test_shared_1(rocketmq_server):
+    rocketmq_server["seen"] = True
+
+def test_shared_2(rocketmq_server):
+    assert rocketmq_server["seen"]
+"""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(
+        [*command, str(folder)], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_each_test_has_its_own_server_and_the_run_has_one(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    done = run(tmp_path, "-s", "--strict-markers")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+    starts = done.stdout.partition("EVENTS")[2]
+    assert starts.count("'start'") == starts.count("'stop'") == 3
+
+
+def test_a_run_without_the_fixtures_imports_no_server(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n\ndef test():\n"
+        "    assert 'txrocketmq.testing.plugin' in sys.modules\n"
+        "    assert 'twisted' not in sys.modules\n"
+    )
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings for test servers are settings that the broker knows."""
+
+from __future__ import annotations
+
+from txrocketmq.cli.standalone import configure
+from txrocketmq.testing.settings import broker_settings
+
+
+def test_the_broker_knows_them_all() -> None:
+    (config, store_config), unknown = configure(broker_settings("/tmp/s", {}))
+    assert unknown == []
+    assert store_config.store_path_root_dir == "/tmp/s"
+    assert config.listen_port == 0
+
+
+def test_what_a_test_wants_counts() -> None:
+    wanted = {"autoCreateTopicEnable": False, "maxMessageSize": 100, "listenPort": "1"}
+    (config, store_config), _ = configure(broker_settings("/tmp/s", wanted))
+    assert config.auto_create_topic_enable is False
+    assert store_config.max_message_size == 100
+    assert config.listen_port == 1

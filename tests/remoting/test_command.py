@@ -13,7 +13,7 @@ from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingComm
     ("flag", "is_response", "is_oneway"),
     [(0, False, False), (RESPONSE_FLAG, True, False), (ONEWAY_FLAG, False, True), (3, True, True)],
 )
-def test_flags(flag: int, is_response: bool, is_oneway: bool) -> None:  # noqa: FBT001 - a table
+def test_flags(flag: int, is_response: bool, is_oneway: bool) -> None:
     command = RemotingCommand(RequestCode.HEART_BEAT, flag=flag)
     assert (command.is_response, command.is_oneway) == (is_response, is_oneway)
 

@@ -57,6 +57,7 @@ class Sample:
     """Anonymous memory of name server and broker at the end of the window."""
     failed: int
     """Sends that were refused, warm-up included; more than a few end the run."""
+    first_error: str | None
     others_cores: float
     """CPU that processes outside the benchmark took: how far to trust this sample."""
 
@@ -179,5 +180,6 @@ def _sample(
         client_cpu_us=client / result["messages"] * 1e6,
         anonymous_bytes=anonymous_bytes,
         failed=result["failed"],
+        first_error=result["error"],
         others_cores=max(0.0, others / result["seconds"]),
     )

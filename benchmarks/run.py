@@ -57,7 +57,7 @@ def turn(
 
 def _line(sample: loads.Sample) -> str:
     latency = "" if sample.p50_ms is None else f", p50 {sample.p50_ms} ms, p99 {sample.p99_ms} ms"
-    failed = f", {sample.failed} refused" if sample.failed else ""
+    failed = f", {sample.failed} refused ({sample.first_error})" if sample.failed else ""
     busy = f", others used {sample.others_cores:.1f} cores" if sample.others_cores >= 0.1 else ""
     return (
         f"{sample.load:<8}{sample.rate:>10,.0f} msg/s,{sample.broker_cpu_us:>7.2f} us CPU a message"

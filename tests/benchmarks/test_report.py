@@ -19,6 +19,7 @@ def turn(side: str, rate: float, cpu_us: float = 10.0, load: str = "sync64") -> 
         client_cpu_us=1.0,
         anonymous_bytes=300 << 20,
         failed=0,
+        first_error=None,
         others_cores=0.0,
     )
     return report.Round(side, 1.0, 100 << 20, (sample,))

@@ -82,6 +82,7 @@ class ConsumeQueues:
 
     def load(self) -> None:
         """Finds the queues on disk; StoreError for files that cannot be theirs."""
+        self.table = {}
         for topic in self._files.entries(self._root):
             if not topic.is_directory:
                 continue

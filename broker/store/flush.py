@@ -13,8 +13,8 @@ with ASYNC_FLUSH every flushIntervalCommitLog; with SYNC_FLUSH when `on_demand` 
 after each `finish` as long as `is_wanted`. One job at a time; it covers all that was written when
 it began, so one sync answers all who wait (group commit).
 
-The log is in every job. Queues are in it when `tick` finds it is time: those with enough new
-pages, or thoroughly all; after a thorough one the checkpoint moves on.
+The log is in every job. Queues are in it when `tick` finds it is time, a few in each job: those
+with enough new pages, or thoroughly all; after a thorough round the checkpoint moves on.
 
 Java: CommitLog.GroupCommitService, FlushRealTimeService, FlushConsumeQueueService.
 """
@@ -28,13 +28,15 @@ from typing import Final
 from txrocketmq.broker.store.checkpoint import Checkpoint
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queue import UNIT_BYTES
+from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import Index, IndexFile
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 
 _PAGE_BYTES: Final = 4096
+_QUEUES_AT_ONCE: Final = 32
+"""Queues in one job: who waits for the log should not wait for thousands of them."""
 
 
 class Durable:
@@ -71,7 +73,7 @@ class FlushJob:
         self.log_timestamp_ms = 0
         self.row_ends: list[tuple[MappedFileQueue, int]] = []
         self.queues_timestamp_ms = 0
-        """Of a thorough flush; else 0."""
+        """With the last of a thorough round: messages up to then are durable in all queues."""
         self.index_files: list[IndexFile] = []
         self.error: OSError | None = None
 
@@ -114,8 +116,10 @@ class Flush:
         self._waiting: deque[Durable] = deque()
         self._last_queue_flush_ms = 0
         self._last_thorough_ms = 0
-        self._queue_pages: int | None = None
-        """New pages that a queue must have to be in the next job; None: no queue is in it."""
+        self._due: deque[ConsumeQueue] = deque()
+        """Queues that are to be in the next jobs."""
+        self._round_timestamp_ms = 0
+        """What a thorough round that is under way will have made durable in all queues; else 0."""
         self._checkpoint_saved = False
         self.log_timestamp_ms = 0
         self.queues_timestamp_ms = 0
@@ -148,12 +152,30 @@ class Flush:
         # A clock that was set back makes them due too.
         if 0 <= now_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
             return
+        if self._due:
+            return
         self._last_queue_flush_ms = now_ms
-        self._queue_pages = self.config.flush_consume_queue_least_pages
         interval_ms = self.config.flush_consume_queue_thorough_interval
-        if not 0 <= now_ms - self._last_thorough_ms < interval_ms:
+        if 0 <= now_ms - self._last_thorough_ms < interval_ms:
+            self._begin_round(self.config.flush_consume_queue_least_pages)
+        else:
             self._last_thorough_ms = now_ms
-            self._queue_pages = 0
+            self._begin_thorough_round()
+
+    def _begin_thorough_round(self) -> None:
+        try:
+            # So that nothing waits for the index that the checkpoint then covers.
+            self._index.write_pending(self.log_timestamp_ms)
+        except OSError:
+            return
+        self._begin_round(0)
+        self._round_timestamp_ms = self.queues_timestamp_ms
+
+    def _begin_round(self, least_pages: int) -> None:
+        for queue in self._queues:
+            end, flushed = queue.max_offset * UNIT_BYTES, queue.files.flushed_offset
+            if end > flushed and end // _PAGE_BYTES - flushed // _PAGE_BYTES >= least_pages:
+                self._due.append(queue)
 
     def begin(self) -> FlushJob | None:
         """A job for all that is to be flushed now; None without such, or while one is under way."""
@@ -163,9 +185,7 @@ class Flush:
         job.log_end = self._log.max_offset
         job.log_timestamp_ms = self.log_timestamp_ms
         job.paths += [file.path for file in self._log.files.unflushed()]
-        if self._queue_pages is not None and self._write_index():
-            self._add_queues(job, self._queue_pages)
-            self._queue_pages = None
+        self._add_queues(job)
         job.index_files = self._index.full_files
         self._index.full_files = []
         job.paths += [file.path for file in job.index_files]
@@ -177,27 +197,15 @@ class Flush:
         self._job = job
         return job
 
-    def _write_index(self) -> bool:
-        """Writes what waits for the index, so that nothing waits that the checkpoint covers.
-
-        False when the disk has no room.
-        """
-        try:
-            self._index.write_pending(self.log_timestamp_ms)
-        except OSError:
-            return False
-        return True
-
-    def _add_queues(self, job: FlushJob, least_pages: int) -> None:
-        for queue in self._queues:
-            end = queue.max_offset * UNIT_BYTES
-            flushed = queue.files.flushed_offset
-            if end > flushed and end // _PAGE_BYTES - flushed // _PAGE_BYTES >= least_pages:
-                for row in (queue.files,) if queue.ext is None else (queue.files, queue.ext.files):
-                    job.row_ends.append((row, row.max_offset))
-                    job.paths += [file.path for file in row.unflushed()]
-        if least_pages == 0:
-            job.queues_timestamp_ms = self.queues_timestamp_ms
+    def _add_queues(self, job: FlushJob) -> None:
+        for _ in range(min(len(self._due), _QUEUES_AT_ONCE)):
+            queue = self._due.popleft()
+            for row in (queue.files,) if queue.ext is None else (queue.files, queue.ext.files):
+                job.row_ends.append((row, row.max_offset))
+                job.paths += [file.path for file in row.unflushed()]
+        if not self._due:
+            job.queues_timestamp_ms = self._round_timestamp_ms
+            self._round_timestamp_ms = 0
 
     def finish(self, job: FlushJob) -> None:
         """Takes note of a job that was run, and tells those who waited for it."""
@@ -249,7 +257,8 @@ class Flush:
         if self._job is not None:
             self._job.run()
             self.finish(self._job)
-        self._queue_pages = 0
+        self._due.clear()
+        self._begin_thorough_round()
         while (job := self.begin()) is not None:
             job.run()
             self.finish(job)

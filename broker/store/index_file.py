@@ -273,6 +273,7 @@ class Index:
         `keep_until_ms` are removed, and recovery fills in what it comes by. `redo` is for a crash
         of the process alone.
         """
+        self._files = []
         for entry in self._disk.entries(self._directory):
             if entry.is_directory:
                 continue

@@ -176,6 +176,23 @@ def test_queues_are_flushed_by_their_pages_and_thoroughly_by_the_minute(
     assert flushed(store) == []
 
 
+def test_many_queues_are_flushed_a_few_at_a_time(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store(mapped_file_size_commit_log=1 << 20)
+    store.tick(NOW_MS)
+    store.put([message(queue_id=each) for each in range(100)], NOW_MS + 1)
+    store.tick(NOW_MS + 60_000)
+    assert len(flushed(store)) == 1 + 32
+    store.put([message(queue_id=each) for each in range(100)], NOW_MS + 2)
+    store.tick(NOW_MS + 61_000)
+    logics = files.maps["/store/checkpoint"]
+    assert [len(flushed(store)) for _ in range(2)] == [1 + 32, 32]
+    assert int.from_bytes(logics[8:16], "big") == 0, "as long as one is missing"
+    assert len(flushed(store)) == 4
+    assert int.from_bytes(logics[8:16], "big") == NOW_MS + 1
+
+
 def test_the_checkpoint_never_says_more_than_is_durable(
     open_store: OpenStore, files: Any, message: Build
 ) -> None:

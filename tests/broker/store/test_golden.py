@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +239,38 @@ def test_a_store_goes_on_where_the_original_stopped(
         old = again.get(line["topic"], line["queueId"], line["queueOffset"], 1, 1 << 22)
         if old.status is GetMessageStatus.FOUND and line["topic"] != "Roll":
             check(decoded(old.buffers[0]), line)
+
+
+def test_ext_files_go_on_where_the_original_stopped(
+    golden_copy: Callable[[str, str], Path],
+    open_golden: Callable[..., MessageStore],
+    message: Callable[..., PutMessage],
+    golden_version: str,
+    state: str,
+) -> None:
+    path = golden_copy(golden_version, state)
+    store = open_golden(path, enable_consume_queue_ext=True)
+    first = store.max_offset("Plain", 0)
+    codes = [tags_code(f"Tag{each}") for each in range(300)]
+    store.put([message("Plain", 0, tags_code=code) for code in codes], FAR_MS)
+    store.stop(FAR_MS)
+    again = open_golden(path, enable_consume_queue_ext=True)
+    units = list(again.queue_units("Plain", 0, first, 999))
+    assert [unit.tags_code for unit in units] == codes
+    result = again.get("Plain", 0, first, 32, 1 << 22, frozenset(codes[3:5]))
+    assert [decoded(each).queue_offset for each in split(result.buffers)] == [first + 3, first + 4]
+
+
+def split(buffers: Sequence[memoryview]) -> list[memoryview]:
+    """The records of buffers."""
+    records = []
+    for buffer in buffers:
+        at = 0
+        while at < len(buffer):
+            _, end = decode_message(buffer, at)
+            records.append(buffer[at:end])
+            at = end
+    return records
 
 
 def test_opening_a_closed_store_changes_nothing(

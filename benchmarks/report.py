@@ -157,7 +157,8 @@ def _row(
 
 def _loaded_mebibytes(turn: Round) -> list[float]:
     """The most that any load of the turn left behind."""
-    return [max(sample.anonymous_bytes for sample in turn.samples) / MEBIBYTE] * bool(turn.samples)
+    loaded = [sample.anonymous_bytes / MEBIBYTE for sample in turn.samples]
+    return [max(loaded)] if loaded else []
 
 
 def _medians(

@@ -69,6 +69,12 @@ def test_loads_that_did_not_run_have_no_row() -> None:
     assert "send to consume at 100 msg/s, p50" not in metrics
 
 
+def test_a_turn_whose_loads_all_failed_still_has_its_start_and_memory() -> None:
+    failed = report.Round("ours", 1.0, 100 << 20, ())
+    metrics = [row.metric for row in report.rows([failed])]
+    assert metrics == ["start to first accepted send", "anonymous memory, idle"]
+
+
 def test_the_table_shows_ratio_goal_and_verdict() -> None:
     lines = report.table(report.rows([turn("ours", 60), turn("original", 50)])).splitlines()
     [line] = [line for line in lines if line.startswith("sync, 64 threads")]

@@ -8,7 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.errors import FileSizeError, StoreError
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     MessageStore,
@@ -79,6 +82,51 @@ def test_a_store_that_is_not_open_takes_and_gives_nothing(
     store.stop(NOW_MS)
     assert store.put([message()], NOW_MS)[0].status is PutStatus.SERVICE_NOT_AVAILABLE
     assert store.get("Topic", 0, 0, 1, 100).status is GetMessageStatus.NO_MESSAGE_IN_QUEUE
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "text"),
+    [
+        ({"mapped_file_size_commit_log": 16_384}, FileSizeError, "mappedFileSizeCommitLog"),
+        ({"mapped_file_size_consume_queue": 200}, FileSizeError, "mappedFileSizeConsumeQueue"),
+        ({"max_index_num": 50}, FileSizeError, "maxIndexNum"),
+    ],
+)
+def test_other_sizes_are_refused_and_the_lock_is_given_back(
+    open_store: OpenStore,
+    files: Any,
+    config: Callable[..., StoreConfig],
+    message: Build,
+    settings: dict[str, int],
+    error: type[StoreError],
+    text: str,
+) -> None:
+    store = open_store()
+    store.put([message(keys="k")] * 30, NOW_MS)
+    store.stop(NOW_MS)
+    with pytest.raises(error, match=text):
+        MessageStore(config(**settings), files=files).load(NOW_MS)
+    assert not files.held
+    MessageStore(config(), files=files).load(NOW_MS)
+
+
+def test_a_directory_that_cannot_be_read_is_told(
+    files: Any, config: Callable[..., StoreConfig]
+) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    files.make_directory = refuse
+    with pytest.raises(StoreError, match=r"the store in /store cannot be opened.*denied"):
+        MessageStore(config(), files=files).load(NOW_MS)
+
+
+def test_a_second_store_on_a_directory_is_refused(
+    open_store: OpenStore, files: Any, config: Callable[..., StoreConfig]
+) -> None:
+    open_store()
+    with pytest.raises(StoreError, match="another broker"):
+        MessageStore(config(), files=files).load(NOW_MS)
 
 
 def test_a_full_disk_is_a_status(open_store: OpenStore, files: Any, message: Build) -> None:

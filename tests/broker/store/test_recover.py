@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.errors import FileSizeError, StoreError
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus, Recovered
 from txrocketmq.remoting.message.message import decode_messages
 
@@ -375,51 +374,6 @@ def test_what_was_durable_survives_a_loss_of_power(
     assert done.max_offset >= model.ends[-1]
     for key, bodies in model.bodies.items():
         assert all_bodies(again, *key)[: len(bodies)] == bodies
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "text"),
-    [
-        ({"mapped_file_size_commit_log": 16_384}, FileSizeError, "mappedFileSizeCommitLog"),
-        ({"mapped_file_size_consume_queue": 200}, FileSizeError, "mappedFileSizeConsumeQueue"),
-        ({"max_index_num": 50}, FileSizeError, "maxIndexNum"),
-    ],
-)
-def test_other_sizes_are_refused_and_the_lock_is_given_back(
-    open_store: OpenStore,
-    files: Any,
-    config: Callable[..., StoreConfig],
-    message: Build,
-    settings: dict[str, int],
-    error: type[StoreError],
-    text: str,
-) -> None:
-    store = open_store()
-    Model().put(store, mixed(message, 30), NOW_MS)
-    store.stop(NOW_MS)
-    with pytest.raises(error, match=text):
-        reopened(files, config, **settings)
-    assert not files.held
-    reopened(files, config)
-
-
-def test_a_directory_that_cannot_be_read_is_told(
-    files: Any, config: Callable[..., StoreConfig]
-) -> None:
-    def refuse(path: str) -> None:
-        raise PermissionError(13, "Permission denied", path)
-
-    files.make_directory = refuse
-    with pytest.raises(StoreError, match=r"the store in /store cannot be opened.*denied"):
-        reopened(files, config)
-
-
-def test_a_second_store_on_a_directory_is_refused(
-    open_store: OpenStore, files: Any, config: Callable[..., StoreConfig]
-) -> None:
-    open_store()
-    with pytest.raises(StoreError, match="another broker"):
-        reopened(files, config)
 
 
 class Killed(BaseException):

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection: what comes in and goes out, and what one that does not read can hold."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.address import IPv4Address
+from twisted.internet.task import Clock as TaskClock
+from twisted.internet.tcp import Connection as TcpConnection
+
+from tests.remoting.transport.wires import FarEnd
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.errors import RequestTimeout, SendError, TooManyRequests
+from txrocketmq.remoting.protocol import heartbeat, offset
+from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
+from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.peer import (
+    MAX_BUFFERED_BYTES,
+    READ_BYTES,
+    TcpPeer,
+    address_text,
+    host_bytes,
+)
+
+WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
+
+
+class Scene:
+    """A peer of ours with its far end; `served` are the requests of each read."""
+
+    def __init__(self) -> None:
+        self.time: Any = TaskClock()
+        self.served: list[list[RemotingCommand]] = []
+        self.closed: list[TcpPeer] = []
+        self.peer = TcpPeer(
+            Clock(self.time), lambda _, commands: self.served.append(commands), self.closed.append
+        )
+        self.end = FarEnd(self.peer)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+# ------------------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("host", "text", "packed"),
+    [
+        ("10.0.0.7", "10.0.0.7:258", "0a000007 00000102"),
+        ("::1", "[::1]:258", "00000000000000000000000000000001 00000102"),
+        ("::ffff:10.0.0.7", "[::ffff:10.0.0.7]:258", "0a000007 00000102"),
+        ("fe80::1%eth0", "[fe80::1%eth0]:258", "fe800000000000000000000000000001 00000102"),
+    ],
+)
+def test_addresses(host: str, text: str, packed: str) -> None:
+    assert address_text(host, 258) == text
+    assert host_bytes(host, 258) == bytes.fromhex(packed)
+
+
+def test_a_new_connection(scene: Scene) -> None:
+    peer = scene.peer
+    assert peer.connected
+    assert (peer.remote_address, peer.local_address) == ("127.0.0.1:50000", "127.0.0.1:10911")
+    assert (peer.remote_host[4:], peer.local_host[4:]) == (b"\0\0\xc3\x50", b"\0\0\x2a\x9f")
+    assert not scene.end.wire.nagle
+    assert scene.end.wire.bufferSize == READ_BYTES
+    assert scene.end.wire.producer is peer
+
+
+# ------------------------------------------------------------------------------- both ways
+
+
+def test_all_requests_of_a_read_are_served_together(scene: Scene) -> None:
+    scene.end.tell(RemotingCommand(1, opaque=1), RemotingCommand(2, opaque=2))
+    scene.end.tell(RemotingCommand(3, opaque=3))
+    assert [[each.opaque for each in read] for read in scene.served] == [[1, 2], [3]]
+
+
+def test_bytes_that_complete_nothing_serve_nothing(scene: Scene) -> None:
+    scene.time.advance(5)
+    scene.peer.dataReceived(b"\0\0")
+    assert scene.served == []
+    assert scene.peer.last_active_ms == 5_000
+
+
+def test_a_question_and_its_answer(scene: Scene) -> None:
+    pending = scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, b"body", timeout_ms=1_000)
+    (asked,) = scene.end.heard()
+    assert (asked.code, asked.ext_fields) == (RequestCode.GET_MAX_OFFSET, WHERE.encode())
+    assert asked.body == b"body"
+    scene.end.tell(RemotingCommand(0, {"offset": "5"}, flag=RESPONSE_FLAG, opaque=asked.opaque))
+    outcomes: list[Any] = []
+    pending.then(outcomes.append)
+    assert outcomes[0].header.offset == 5
+    assert scene.served == []
+
+
+def test_a_question_that_is_not_answered(scene: Scene) -> None:
+    outcomes: list[Any] = []
+    scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, timeout_ms=1_000).then(outcomes.append)
+    scene.peer.expire(999)
+    assert outcomes == []
+    scene.peer.expire(1_000)
+    assert isinstance(outcomes[0], RequestTimeout)
+
+
+def test_questions_of_a_connection_that_ends(scene: Scene) -> None:
+    outcomes: list[Any] = []
+    scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, timeout_ms=1_000).then(outcomes.append)
+    scene.end.leave()
+    scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, timeout_ms=1_000).then(outcomes.append)
+    assert [type(each) for each in outcomes] == [SendError, SendError]
+    assert "127.0.0.1:50000 was lost" in str(outcomes[0])
+    assert "127.0.0.1:50000 is closed" in str(outcomes[1])
+    assert scene.closed == [scene.peer]
+    assert not scene.peer.connected
+
+
+def test_too_many_questions(scene: Scene) -> None:
+    scene.peer._connection._max_in_flight = 1
+    outcomes: list[Any] = []
+    for _ in range(2):
+        scene.peer.invoke(offset.GET_MAX_OFFSET, WHERE, timeout_ms=1_000).then(outcomes.append)
+    assert [type(each) for each in outcomes] == [TooManyRequests]
+    assert len(scene.end.heard()) == 1
+
+
+def test_a_notice(scene: Scene) -> None:
+    header = NotifyConsumerIdsChangedRequestHeader(consumer_group="g")
+    scene.peer.invoke_oneway(heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header)
+    (told,) = scene.end.heard()
+    assert (told.flag, told.ext_fields) == (ONEWAY_FLAG, {"consumerGroup": "g"})
+    scene.end.leave()
+    scene.peer.invoke_oneway(heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header)
+    scene.peer.write([b"x"])
+    assert scene.end.wire.value() == b""
+
+
+def test_what_is_no_frame_ends_the_connection_after_what_was(scene: Scene) -> None:
+    scene.peer.dataReceived(b"\0\0\0\0\0\0\0\0")
+    assert scene.end.wire.disconnecting
+    assert scene.served == []
+
+
+def test_buffers_of_all_kinds_are_written(scene: Scene) -> None:
+    scene.peer.write([b"a", memoryview(b"b"), bytearray(b"c")])
+    assert scene.end.wire.value() == b"abc"
+
+
+# ---------------------------------------------------------------------------- backpressure
+
+
+def test_who_does_not_read_is_not_read_from(scene: Scene) -> None:
+    wire = scene.end.wire
+    wire.producer.pauseProducing()
+    assert wire.producerState == "paused"
+    wire.producer.resumeProducing()
+    assert wire.producerState == "producing"
+
+
+def test_a_connection_that_ends_is_not_read_from_again(scene: Scene) -> None:
+    wire = scene.end.wire
+    wire.producer.pauseProducing()
+    scene.peer.close()
+    wire.producer.resumeProducing()
+    assert wire.producerState == "paused"
+
+
+class Socket(TcpConnection):
+    """A TCP transport of Twisted on a socket pair, without a reactor that watches it."""
+
+    class _NoReactor:
+        def addReader(self, _: object) -> None: ...  # noqa: N802 - IReactorFDSet
+        def removeReader(self, _: object) -> None: ...  # noqa: N802
+        def addWriter(self, _: object) -> None: ...  # noqa: N802
+        def removeWriter(self, _: object) -> None: ...  # noqa: N802
+        def callLater(self, *_: object) -> None: ...
+
+    def __init__(self, near: socket.socket, protocol: TcpPeer) -> None:
+        near.setblocking(False)
+        super().__init__(near, protocol, self._NoReactor())  # type: ignore[no-untyped-call]
+        self.connected = True
+
+    def getPeer(self) -> Any:  # noqa: N802 - ITransport
+        return IPv4Address("TCP", "127.0.0.1", 1)
+
+    getHost = getPeer  # noqa: N815
+
+    def setTcpNoDelay(self, enabled: Any) -> None:  # noqa: N802 - a pair has none
+        """Nothing to delay."""
+
+
+class Real:
+    """A peer on a real socket: `drain` reads what the other end gets."""
+
+    def __init__(self) -> None:
+        near, self.far = socket.socketpair()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8_192)
+        self.far.setblocking(False)
+        self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None)
+        self.transport: Any = Socket(near, self.peer)
+        self.peer.makeConnection(self.transport)
+
+    def drain(self) -> bytes:
+        """All that arrives, while the transport sends what it still has."""
+        got = []
+        while True:
+            try:
+                got.append(self.far.recv(65_536))
+            except BlockingIOError:
+                unsent = self.transport.dataBuffer or self.transport._tempDataBuffer
+                if not unsent or self.transport.disconnected:
+                    return b"".join(got)
+                self.transport.doWrite()
+
+
+@pytest.fixture
+def real() -> Iterator[Real]:
+    made = Real()
+    yield made
+    made.far.close()
+    made.transport.socket.close()
+
+
+def test_an_answer_goes_to_the_socket_at_once(real: Real) -> None:
+    real.peer.write([b"head", memoryview(b"body")])
+    assert not real.transport._tempDataBuffer
+    assert real.far.recv(100) == b"headbody"
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 64, 65, 200])
+def test_what_the_socket_does_not_take_follows_in_order(real: Real, pieces: int) -> None:
+    buffers = [bytes([index % 251]) * (400_000 // pieces + index) for index in range(pieces)]
+    real.peer.write(list(buffers))
+    assert real.transport._tempDataBuffer
+    real.peer.write([b"the", b"end"])  # nothing may overtake
+    assert real.drain() == b"".join(buffers) + b"theend"
+
+
+def test_an_empty_write_is_none(real: Real) -> None:
+    real.peer.write([])
+    real.peer.write([b""])
+    real.peer.write([b"x"])
+    assert real.drain() == b"x"
+
+
+def test_a_peer_that_does_not_read_is_paused_then_given_up(real: Real) -> None:
+    piece = bytes(1 << 20)
+    real.peer.write([piece])
+    assert real.peer._paused  # so nothing more of it is served
+    for _ in range(MAX_BUFFERED_BYTES // len(piece) - 2):
+        real.peer.write([piece])
+    assert not real.transport._aborting
+    for _ in range(3):  # only answers that were held back can still come
+        real.peer.write([piece])
+    assert real.transport._aborting
+
+
+def test_one_that_reads_again_is_served_again(real: Real) -> None:
+    real.peer.write([bytes(1 << 20)])
+    assert len(real.drain()) == 1 << 20
+    assert not real.peer._paused

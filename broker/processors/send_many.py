@@ -198,6 +198,8 @@ class SendManyProcessor:
     def _entries(
         self, body: bytes, header: SendMessageRequestHeader, born_host: bytes
     ) -> list[PutMessage] | None:
+        if len(body) > self._plain.store.config.max_message_size:
+            return None
         messages: list[PutMessage] = []
         topic, queue_id = header.topic, header.queue_id
         born_ms, sys_flag = header.born_timestamp, header.sys_flag

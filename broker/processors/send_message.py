@@ -37,7 +37,12 @@ from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.flags import MessageSysFlag, TopicSysFlag, is_writable
+from txrocketmq.remoting.message.flags import (
+    MessageSysFlag,
+    TopicSysFlag,
+    is_writable,
+    perm_to_string,
+)
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
@@ -141,7 +146,7 @@ class SendMessageProcessor:
         if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
             raise self._refusal(
                 ResponseCode.INVALID_PARAMETER,
-                f"request queueId[{header.queue_id}] is illegal, {topic}"
+                f"request queueId[{header.queue_id}] is illegal, {topic_text(topic)}"
                 f" Producer: {request.peer.remote_address}",
             )
         if request.now_ms < self.config.start_accept_send_request_time_stamp:
@@ -276,6 +281,8 @@ class SendMessageProcessor:
                 ResponseCode.MESSAGE_ILLEGAL,
                 f"batch request does not support retry group {header.topic}",
             )
+        if len(request.body) > self.store.config.max_message_size:
+            raise self._refusal(*self._illegal())  # the original's encoder fails: 4.9 says 13, too
         try:
             inner = decode_batch(request.body, header.topic)
         except MessageDecodeError as error:
@@ -354,6 +361,17 @@ class SendMessageProcessor:
         code, remark = _REFUSED.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"))
         limit, why = self.store.config.max_message_size, self.store.why_not_writeable()
         return self._refusal(code, remark.format(limit=limit, why=why))
+
+
+def topic_text(topic: TopicConfig) -> str:
+    """A topic as the original's remarks have it (TopicConfig.toString)."""
+    attributes = ", ".join(f"{name}={value}" for name, value in topic.attributes.items())
+    return (
+        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums},"
+        f" writeQueueNums={topic.write_queue_nums}, perm={perm_to_string(topic.perm)},"
+        f" topicFilterType={topic.topic_filter_type}, topicSysFlag={topic.topic_sys_flag},"
+        f" order={'true' if topic.order else 'false'}, attributes={{{attributes}}}]"
+    )
 
 
 _OFFSET = struct.Struct(">q")

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 from txrocketmq.remoting.errors import RemotingError
 
+_WHOLE = re.compile(r"-?[0-9]{1,10}")
 _T = TypeVar("_T")
 
 TAG: Final = "TAG"
@@ -235,6 +236,8 @@ def _items(value: Mapping[str, Any], name: str, kind: type[_T]) -> Iterable[_T]:
     if found is None:
         return ()
     if isinstance(found, list):
+        if kind is int:  # the Go client writes them as texts
+            found = [int(i) if isinstance(i, str) and _WHOLE.fullmatch(i) else i for i in found]
         items = [item for item in found if _is(item, kind)]
         if len(items) == len(found):
             return items

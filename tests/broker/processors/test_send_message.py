@@ -190,7 +190,12 @@ def test_an_unknown_topic_is_made_of_its_model(sending: Sending) -> None:
 
 
 def test_a_queue_out_of_range(sending: Sending) -> None:
-    with refused(ResponseCode.INVALID_PARAMETER, "request queueId[4] is illegal"):
+    told = (
+        "request queueId[4] is illegal, TopicConfig [topicName=T, readQueueNums=4,"
+        " writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false,"
+        " attributes={}] Producer: 127.0.0.1:"
+    )
+    with refused(ResponseCode.INVALID_PARAMETER, told):
         send(sending, header(queue_id=4))
     sending.parts.topics.update(TopicConfig(topic_name="T", read_queue_nums=5, write_queue_nums=4))
     assert sent(sending, header(queue_id=4)).queue_id == 4
@@ -376,6 +381,19 @@ def test_batches_that_are_refused(sending: Sending, topic: str, body: bytes, rem
     with refused(ResponseCode.MESSAGE_ILLEGAL, remark):
         send(sending, header(topic, 0), body, RequestCode.SEND_BATCH_MESSAGE)
     assert sending.stored() == []
+
+
+def test_a_batch_larger_than_a_message_may_be(tmp_path: Path) -> None:
+    body = batch_of({})
+    for short_way in (False, True):
+        sending = Sending(
+            tmp_path / str(short_way), short_way=short_way, max_message_size=len(body) - 1
+        )
+        sending.parts.topic("T")
+        with refused(ResponseCode.MESSAGE_ILLEGAL, "the message is illegal"):
+            send(sending, header(), body, RequestCode.SEND_BATCH_MESSAGE)
+        assert sending.stored() == []
+        sending.close()
 
 
 def test_a_batch_of_too_many(sending: Sending) -> None:

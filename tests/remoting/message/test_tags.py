@@ -176,6 +176,12 @@ def test_the_version_may_be_a_text() -> None:
     assert SubscriptionData.from_json(JSON | {"subVersion": "-5"}).sub_version == -5
 
 
+def test_the_codes_may_be_texts() -> None:
+    """The Go client sends them so."""
+    codes = SubscriptionData.from_json(JSON | {"codeSet": ["97", "-98"]}).code_set
+    assert codes == frozenset({97, -98})
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

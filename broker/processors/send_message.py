@@ -57,8 +57,10 @@ MAX_BATCH = 100_000
 
 _ILLEGAL = (
     ResponseCode.MESSAGE_ILLEGAL,
-    "the message is illegal, maybe msg body or properties length not matched. msg body"
-    " length limit {limit}B, msg properties length limit 32KB.",
+    (
+        "the message is illegal, maybe msg body or properties length not matched. msg body"
+        " length limit {limit}B, msg properties length limit 32KB."
+    ),
 )
 _REFUSED = {
     PutStatus.MESSAGE_ILLEGAL: _ILLEGAL,

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections by address: made when needed, shared, found broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from twisted.internet.error import ConnectionRefusedError as Refused
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
+
+from tests.remoting.transport.wires import FarEnd
+from txrocketmq.remoting.call import PendingReply, Reply, Request
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
+from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import heartbeat, offset
+from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
+from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
+from txrocketmq.remoting.transport.client import (
+    CONNECT_TIMEOUT_MS,
+    Connections,
+    as_deferred,
+    parse_address,
+)
+from txrocketmq.remoting.transport.clock import Clock
+
+HERE = "127.0.0.1:10911"
+WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
+
+
+class Scene:
+    """Connections whose other ends are in the test's hands."""
+
+    def __init__(self, dispatcher: Dispatcher | None = None) -> None:
+        self.reactor: Any = MemoryReactorClock()
+        self.gone: list[str] = []
+        self.connections = Connections(Clock(self.reactor), dispatcher, self.gone.append)
+        self.outcomes: list[Any] = []
+
+    def ask(self, address: str = HERE, timeout_ms: int = 10_000) -> None:
+        self.connections.invoke(
+            address, offset.GET_MAX_OFFSET, WHERE, b"body", timeout_ms=timeout_ms
+        ).then(self.outcomes.append)
+
+    def pass_ms(self, ms: int) -> None:
+        for _ in range(ms // 100):
+            self.reactor.advance(0.1)
+
+    @property
+    def attempts(self) -> int:
+        return len(self.reactor.tcpClients)
+
+    def accept(self, attempt: int = -1) -> FarEnd:
+        """The other end takes the connection."""
+        factory = self.reactor.tcpClients[attempt][2]
+        return FarEnd(factory.buildProtocol(None), port=10_911)
+
+    def refuse(self, attempt: int = -1) -> None:
+        """The other end does not."""
+        factory = self.reactor.tcpClients[attempt][2]
+        factory.clientConnectionFailed(None, Failure(Refused()))  # type: ignore[no-untyped-call]
+        self.pass_ms(1_000)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def answer(asked: RemotingCommand, value: int = 5) -> RemotingCommand:
+    return RemotingCommand(0, {"offset": str(value)}, flag=RESPONSE_FLAG, opaque=asked.opaque)
+
+
+# ------------------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("127.0.0.1:9876", "127.0.0.1", 9_876),
+        (" host.name:1 ", "host.name", 1),
+        ("[::1]:65535", "::1", 65_535),
+    ],
+)
+def test_addresses(text: str, host: str, port: int) -> None:
+    assert parse_address(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:x", "host:0", "host:65536"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError, match="is no address: it should look like 127.0.0.1:9876"):
+        parse_address(text)
+
+
+# ----------------------------------------------------------------------------- connections
+
+
+def test_a_connection_is_made_when_it_is_needed(scene: Scene) -> None:
+    assert scene.attempts == 0
+    scene.ask()
+    assert scene.reactor.tcpClients[0][:2] == ("127.0.0.1", 10_911)
+    assert scene.connections.peer(HERE) is None
+    end = scene.accept()
+    (asked,) = end.heard()
+    assert (asked.code, asked.body) == (RequestCode.GET_MAX_OFFSET, b"body")
+    end.tell(answer(asked))
+    assert [each.header.offset for each in scene.outcomes] == [5]
+    assert scene.connections.peer(HERE) is not None
+
+
+def test_all_share_one(scene: Scene) -> None:
+    scene.ask()
+    scene.ask()
+    assert scene.attempts == 1
+    end = scene.accept()
+    scene.ask()
+    assert scene.attempts == 1
+    assert len({asked.opaque for asked in end.heard()}) == 3
+
+
+def test_each_address_has_its_own(scene: Scene) -> None:
+    scene.ask("127.0.0.1:1")
+    scene.ask("127.0.0.1:2")
+    assert scene.attempts == 2
+
+
+def test_answers_find_their_questions(scene: Scene) -> None:
+    scene.ask()
+    scene.ask()
+    end = scene.accept()
+    one, two = end.heard()
+    end.tell(answer(two, 2), answer(one, 1), answer(one, 9))
+    assert [each.header.offset for each in scene.outcomes] == [2, 1]
+
+
+def test_an_answer_that_does_not_come(scene: Scene) -> None:
+    scene.ask(timeout_ms=1_000)
+    end = scene.accept()
+    (asked,) = end.heard()
+    scene.pass_ms(900)
+    assert scene.outcomes == []
+    scene.pass_ms(400)
+    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
+    end.tell(answer(asked))  # too late
+    assert len(scene.outcomes) == 1
+
+
+def test_a_notice_needs_no_answer(scene: Scene) -> None:
+    header = NotifyConsumerIdsChangedRequestHeader(consumer_group="g")
+    call = heartbeat.NOTIFY_CONSUMER_IDS_CHANGED
+    scene.connections.invoke_oneway(HERE, call, header)
+    end = scene.accept()
+    scene.connections.invoke_oneway(HERE, call, header)
+    assert [told.flag for told in end.heard()] == [ONEWAY_FLAG] * 2
+
+
+# -------------------------------------------------------------------------------- failures
+
+
+def test_nobody_is_there(scene: Scene) -> None:
+    scene.ask()
+    scene.connections.invoke_oneway(HERE, offset.GET_MAX_OFFSET, WHERE)
+    scene.refuse()
+    (error,) = scene.outcomes
+    assert isinstance(error, ConnectError)
+    assert str(error).startswith(f"connect to {HERE} failed: ")
+    scene.ask()  # and it is tried again
+    assert scene.attempts == 2
+    scene.accept()
+    assert scene.connections.peer(HERE) is not None
+
+
+def test_an_attempt_has_its_time(scene: Scene) -> None:
+    scene.ask()
+    assert scene.reactor.tcpClients[0][3] == CONNECT_TIMEOUT_MS / 1_000 == 3
+
+
+def test_a_connection_that_took_too_long_for_the_question(scene: Scene) -> None:
+    scene.ask(timeout_ms=1_000)
+    scene.pass_ms(1_500)
+    end = scene.accept()
+    (error,) = scene.outcomes
+    assert isinstance(error, RequestTimeout)
+    assert end.heard() == []
+
+
+def test_an_address_that_is_none(scene: Scene) -> None:
+    scene.ask("nonsense")
+    (error,) = scene.outcomes
+    assert isinstance(error, ConnectError)
+    assert '"nonsense" is no address' in str(error)
+    assert scene.attempts == 0
+
+
+def test_a_connection_that_breaks(scene: Scene) -> None:
+    scene.ask()
+    end = scene.accept()
+    end.leave()
+    assert [type(each) for each in scene.outcomes] == [SendError]
+    assert scene.gone == [HERE]
+    assert scene.connections.peer(HERE) is None
+    scene.ask()
+    assert scene.attempts == 2
+
+
+def test_one_address_is_given_up(scene: Scene) -> None:
+    scene.ask()
+    end = scene.accept()
+    scene.connections.close_address(HERE)
+    scene.connections.close_address(HERE)
+    assert end.wire.disconnecting
+    scene.ask()
+    assert scene.attempts == 2
+    scene.accept()
+    renewed = scene.connections.peer(HERE)
+    end.leave()  # the old one's end is not the new one's
+    assert scene.connections.peer(HERE) is renewed is not None
+
+
+def test_closed_connections_ask_nothing_more(scene: Scene) -> None:
+    scene.ask()
+    end = scene.accept()
+    scene.connections.close()
+    assert end.wire.disconnecting
+    scene.ask("127.0.0.1:1")
+    (error,) = scene.outcomes
+    assert str(error) == "connect to 127.0.0.1:1 failed: this client is closed"
+    end.leave()
+    assert not scene.reactor.getDelayedCalls()
+
+
+def test_what_is_being_made_is_given_up_too(scene: Scene) -> None:
+    scene.ask()
+    scene.connections.close()
+    (error,) = scene.outcomes
+    assert isinstance(error, ConnectError)
+    assert not scene.reactor.getDelayedCalls()
+
+
+# ------------------------------------------------------------------------------ the other way
+
+
+class Checks:
+    """Serves what a peer may ask of us."""
+
+    @serves(heartbeat.CHECK_CLIENT_CONFIG)
+    def check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        return Reply(remark=request.peer.remote_address)
+
+
+def test_peers_may_ask_back() -> None:
+    scene = Scene(Dispatcher(Registry(Checks()), lambda: 0))
+    scene.ask()
+    end = scene.accept()
+    end.heard()
+    (told,) = end.tell(RemotingCommand(RequestCode.CHECK_CLIENT_CONFIG, opaque=8))
+    assert (told.opaque, told.remark) == (8, "127.0.0.1:10911")
+
+
+def test_without_a_dispatcher_they_are_refused(scene: Scene) -> None:
+    scene.ask()
+    end = scene.accept()
+    end.heard()
+    (told,) = end.tell(RemotingCommand(RequestCode.CHECK_CLIENT_CONFIG))
+    assert told.remark == " request type 46 not supported"
+
+
+# --------------------------------------------------------------------------------- deferreds
+
+
+def test_a_pending_reply_as_a_deferred() -> None:
+    pending, fired = PendingReply(), []
+    as_deferred(pending).addCallback(fired.append)
+    reply: Reply[Any] = Reply()
+    pending.resolve(reply)
+    assert fired == [reply]
+
+
+def test_an_error_as_a_deferreds_failure() -> None:
+    pending, fired = PendingReply(), []
+    pending.resolve(SendError("oh"))
+    as_deferred(pending).addErrback(lambda failure: fired.append(str(failure.value)))
+    assert fired == ["oh"]

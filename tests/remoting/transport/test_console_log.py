@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Log lines. What a whole process logs is looked at in a process of its own: one has one log."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from twisted.logger import LogLevel
+from twisted.python.failure import Failure
+
+from txrocketmq.remoting.transport.console_log import format_line
+
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} "
+
+
+def event(**more: Any) -> dict[str, Any]:
+    return {
+        "log_time": 1_700_000_000.125,
+        "log_level": LogLevel.info,
+        "log_namespace": "txrocketmq.broker.service",
+        "log_format": "registered with {address}",
+        "address": "127.0.0.1:9876",
+        **more,
+    }
+
+
+def test_a_line() -> None:
+    line = format_line(event())
+    assert re.fullmatch(STAMP + "INFO broker.service: registered with 127.0.0.1:9876", line)
+    assert line[19:23] == ".125"
+
+
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        (LogLevel.debug, "DEBUG"),
+        (LogLevel.warn, "WARN"),
+        (LogLevel.error, "ERROR"),
+        (LogLevel.critical, "ERROR"),
+    ],
+)
+def test_levels(level: Any, name: str) -> None:
+    assert f" {name} broker.service: " in format_line(event(log_level=level))
+
+
+def test_a_failure_is_followed_by_its_traceback() -> None:
+    text = format_line(event(log_failure=Failure(ValueError("oh"))))
+    first, *rest = text.splitlines()
+    assert first.endswith("registered with 127.0.0.1:9876")
+    assert rest[-1].endswith("builtins.ValueError: oh")
+
+
+def test_an_event_without_anything() -> None:
+    assert format_line({}).endswith(" INFO -: ")
+
+
+def logged(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_what_a_process_logs() -> None:
+    text = logged("""
+from twisted.logger import Logger, LogLevel
+from txrocketmq.remoting.transport.console_log import start_logging
+Logger(namespace="txrocketmq.a").info("too early")
+start_logging()
+Logger(namespace="txrocketmq.a").info("told {n}", n=1)
+Logger(namespace="txrocketmq.a").debug("detail")
+Logger(namespace="twisted.internet").info("noise")
+Logger(namespace="twisted.internet").warn("trouble")
+""")
+    assert [line.split(" ", 2)[2] for line in text.splitlines()] == [
+        "INFO a: told 1",
+        "WARN twisted.internet: trouble",
+    ]
+
+
+def test_a_log_that_nobody_reads_any_more_stops_nothing() -> None:
+    text = logged("""
+import io
+from twisted.logger import Logger
+from txrocketmq.remoting.transport.console_log import start_logging
+out = io.StringIO()
+start_logging(out)
+Logger(namespace="txrocketmq.a").info("one")
+assert out.getvalue().endswith("one\\n")
+out.close()
+Logger(namespace="txrocketmq.a").info("two")
+Logger(namespace="txrocketmq.a").info("three")
+print("goes on")
+""")
+    assert text == "goes on\n"

@@ -43,7 +43,7 @@ class BrokerConfig:
     """Main port; the VIP port is two below. 0: any free one."""
     namesrv_addr: str = setting("", live=True)
     """Name servers, "host:port" separated by semicolons."""
-    rocketmq_home: str = setting("")
+    rocketmq_home: str = setting("", effect=False)
     """Unused but for GET_BROKER_CONFIG."""
     broker_config_path: str = setting("")
     """The file given with -c; UPDATE_BROKER_CONFIG writes to it."""
@@ -71,7 +71,7 @@ class BrokerConfig:
     """Stored with each message and told to producers (MSG_REGION)."""
     trace_on: bool = setting(True)
     """Whether clients may trace messages of this broker (TRACE_ON)."""
-    reject_transaction_message: bool = setting(False, live=True)
+    reject_transaction_message: bool = setting(False, effect=False)
     """Whether half messages are refused; they always are as long as they are not served."""
     start_accept_send_request_time_stamp: int = setting(0, live=True)
     """Time before which sends are refused, in ms since the epoch."""
@@ -101,11 +101,11 @@ class BrokerConfig:
     """Whether to register even if no name server misses anything."""
     use_server_side_reset_offset: bool = setting(True, live=True)
     """Whether a reset of offsets is done here (5.x), or by telling the consumers (4.9)."""
-    enable_property_filter: bool = setting(False)
-    """SQL92 filters; not served yet, so it must stay off."""
-    filter_support_retry: bool = setting(False)
+    enable_property_filter: bool = setting(False, effect=False)
+    """SQL92 filters; not served, so subscriptions that want them are refused."""
+    filter_support_retry: bool = setting(False, effect=False)
     """Filters on retry topics; belongs to SQL92."""
-    disable_consume_if_consumer_read_slowly: bool = setting(False)
+    disable_consume_if_consumer_read_slowly: bool = setting(False, effect=False)
     """Whether groups that lag far behind are shut out."""
     enable_split_metadata: bool = setting(True)
     """Whether long lists of topics and groups are sent in pages."""
@@ -117,12 +117,12 @@ class BrokerConfig:
     """Whether deleting a topic deletes the pop retry topics of its groups."""
     server_load_balancer_enable: bool = setting(True, live=True)
     """Whether QUERY_ASSIGNMENT shares out queues; else it gives all to each."""
-    default_message_request_mode: str = setting("PULL")
-    """How 5.x consumers that ask are to consume."""
-    default_pop_share_queue_num: int = setting(-1)
+    default_message_request_mode: str = setting("PULL", effect=False)
+    """How 5.x consumers that ask are to consume; always PULL, since POP is not served."""
+    default_pop_share_queue_num: int = setting(-1, effect=False)
     """Belongs to POP."""
     enable_create_sys_group: bool = setting(True)
-    """Whether the system groups are made at the start."""
+    """Whether groups of the broker's own are made where others are not."""
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""

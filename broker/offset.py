@@ -8,6 +8,7 @@ while a reset waits to be told to the group's next pull.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -43,12 +44,15 @@ class ConsumerOffsets:
             return None
         self._dirty = False
         self.data_version = self.data_version.next(self._now_ms())
-        content = {"dataVersion": self.data_version.to_json(), **self.table()}
+        content = self.table()
         return lambda: self._file.save(content)
 
-    def table(self) -> dict[str, dict[str, dict[int, int]]]:
-        """The table as GET_ALL_CONSUMER_OFFSET sends it."""
-        return {"offsetTable": {key: dict(self._offsets[key]) for key in sorted(self._offsets)}}
+    def table(self) -> dict[str, Any]:
+        """The table as it is saved, and as GET_ALL_CONSUMER_OFFSET sends it."""
+        return {
+            "dataVersion": self.data_version.to_json(),
+            "offsetTable": {key: dict(self._offsets[key]) for key in sorted(self._offsets)},
+        }
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The committed offset, or a pending reset's; NOT_FOUND without one."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, InnerMessage, packed
 from txrocketmq.broker.json_file import JsonFile
@@ -88,12 +89,15 @@ class Schedule:
             return None
         self._dirty = False
         self.data_version = self.data_version.next(now_ms)
-        content = {"dataVersion": self.data_version.to_json(), **self.table()}
+        content = self.table()
         return lambda: self._file.save(content)
 
-    def table(self) -> dict[str, dict[int, int]]:
-        """The table as GET_ALL_DELAY_OFFSET sends it."""
-        return {"offsetTable": dict(sorted(self._offsets.items()))}
+    def table(self) -> dict[str, Any]:
+        """The table as it is saved, and as GET_ALL_DELAY_OFFSET sends it."""
+        return {
+            "dataVersion": self.data_version.to_json(),
+            "offsetTable": dict(sorted(self._offsets.items())),
+        }
 
     def progress(self) -> dict[int, tuple[int, int]]:
         """For each level that was used: offset delivered up to, and the end of its queue."""

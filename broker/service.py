@@ -100,7 +100,11 @@ class Broker:
         self.routes = TopicRoutes(self._ask_route)
         self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, now_ms())
         self.polling = LongPolling(self.store.max_offset, self._has_tag, self._wake_soon)
-        self._server = RemotingServer(self.clock.steady, self._disconnected)
+        self._server = RemotingServer(
+            self.clock.steady,
+            self._disconnected,
+            max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
+        )
         self._connections = Connections(self.clock.steady)
         self.name_servers: NameServers | None = None
         self.serialize_type = configured_serialize_type()

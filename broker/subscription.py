@@ -100,7 +100,10 @@ class SubscriptionGroups:
         group = self._groups.get(name)
         if group is not None:
             return group
-        allowed = self._config.auto_create_subscription_group or is_system_group(name)
+        config = self._config
+        allowed = config.auto_create_subscription_group or (
+            config.enable_create_sys_group and is_system_group(name)
+        )
         if not allowed or validate_group(name) is not None:
             return None
         group = SubscriptionGroupConfig(group_name=name)

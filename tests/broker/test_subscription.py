@@ -46,6 +46,8 @@ def test_no_group_is_made_where_that_is_off_or_the_name_is_bad(tmp_path: Path) -
     assert groups.find("g") is None
     assert groups.find("CID_RMQ_SYS_x") is not None
     assert groups_of(tmp_path).find("bad name") is None
+    none = groups_of(tmp_path, auto_create_subscription_group=False, enable_create_sys_group=False)
+    assert none.find("CID_RMQ_SYS_x") is None
 
 
 def test_an_update_changes_attributes(parts: Parts) -> None:

@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError, ReactorNotRunning
 
 from txrocketmq.remoting.transport.console_log import start_logging
+from txrocketmq.remoting.transport.limits import raise_file_limit
 from txrocketmq.remoting.transport.memory import settle_memory
 
 reactor: Any = _reactor
@@ -33,6 +34,7 @@ class Service(Protocol):
 def run_service(name: str, service: Service) -> int:
     """Runs until SIGTERM or SIGINT; 1 when it could not start, with one sentence why."""
     start_logging()
+    raise_file_limit()
     try:
         service.start()
     except CannotListenError as error:

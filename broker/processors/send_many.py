@@ -318,26 +318,15 @@ class SendManyProcessor:
                     if uniq_key is None:
                         rest.append(command)
                         continue
+                properties = text + suffix if text[-1] == "\x02" else text + "\x02" + suffix
                 message = new(
                     put,
                     (
-                        topic,
-                        queue_id,
-                        command.body,
-                        (text + suffix if text[-1] == "\x02" else text + "\x02" + suffix).encode(),
-                        tags_code(tags) if tags else 0,
-                        int(born_ms),
-                        born_host,
-                        store_host,
-                        uniq_key,
-                        keys,
-                        tags,
-                        int(flag),
-                        int(sys_flag),
-                        0,
-                        0,
+                        topic, queue_id, command.body, properties.encode(),
+                        tags_code(tags) if tags else 0, int(born_ms), born_host, store_host,
+                        uniq_key, keys, tags, int(flag), int(sys_flag), 0, 0,
                     ),
-                )
+                )  # fmt: skip
             except (KeyError, ValueError, TypeError, IndexError):
                 rest.append(command)
                 continue

@@ -171,6 +171,12 @@ def _jvm(release: str, engine: Engine, work_folder: Path) -> ClientJvm:
     return _JVMS[release]
 
 
+@pytest.fixture(scope="session")
+def jvms(engine: Engine, work_folder: Path) -> dict[str, ClientJvm]:
+    """The JVMs of all releases, for what they do together."""
+    return {release: _jvm(release, engine, work_folder) for release in RELEASES}
+
+
 @pytest.fixture
 def second_jvm(jvm: ClientJvm, engine: Engine, work_folder: Path) -> Iterator[ClientJvm]:
     """Another JVM of the same release, for one test that may kill it."""

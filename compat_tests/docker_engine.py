@@ -161,6 +161,8 @@ def _stop_own_daemon() -> None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
         time.sleep(0.05)
+    # It leaves a network namespace mounted, which would keep the cache from being deleted.
+    subprocess.run(["umount", str(_own_file("exec") / "netns" / "default")], check=False)
 
 
 def _install(package: str, say: Say) -> None:

@@ -75,7 +75,9 @@ def compile_clients(release: str, engine: Engine) -> Path:
 class ClientJvm:
     """A JVM with the client jars of one release."""
 
-    def __init__(self, release: str, engine: Engine, folder: Path) -> None:
+    def __init__(
+        self, release: str, engine: Engine, folder: Path, options: Sequence[str] = ()
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.release = release
         self._ids = itertools.count(1)
@@ -87,7 +89,7 @@ class ClientJvm:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(0.2)
             address = f"127.0.0.1:{server.getsockname()[1]}"
-            self.process = _start(release, engine, folder, address)
+            self.process = _start(release, engine, folder, address, options)
             self._connection = _accept(server, self.process)
         self._lines = self._connection.makefile("r", encoding="utf-8")
         hello = json.loads(self._lines.readline())
@@ -174,7 +176,9 @@ class ClientJvm:
             self._changed.notify_all()
 
 
-def _start(release: str, engine: Engine, folder: Path, control: str) -> JavaProcess:
+def _start(
+    release: str, engine: Engine, folder: Path, control: str, options: Sequence[str]
+) -> JavaProcess:
     classes = compile_clients(release, engine)
     arguments = [
         *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),

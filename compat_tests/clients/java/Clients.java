@@ -23,11 +23,12 @@ final class Clients<C extends ClientConfig> {
         clients.put(arguments.getString("name"), client);
     }
 
-    /** Takes namesrv, heartbeat_ms; the name makes each client an instance of its own. */
+    /** Takes namesrv, heartbeat_ms, vip; the name makes each client an instance of its own. */
     static void configure(ClientConfig client, JSONObject arguments) {
         client.setNamesrvAddr(arguments.getString("namesrv"));
         client.setInstanceName(arguments.getString("name"));
         client.setClientIP("127.0.0.1");
+        client.setVipChannelEnabled(arguments.getBooleanValue("vip"));
         if (arguments.containsKey("heartbeat_ms")) {
             client.setHeartbeatBrokerInterval(arguments.getIntValue("heartbeat_ms"));
         }

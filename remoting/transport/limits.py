@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many files a server process may have open.
 
-A broker has a descriptor for each connection and, before Python 3.13, for each mapped file; a thousand
-queues are a thousand files. The usual soft limit of 1024 is a shell's default, not a decision.
-Counterpart of the ulimit lines in the original's start scripts.
+A broker has a descriptor for each connection and, before Python 3.13, for each mapped file; a
+thousand queues are a thousand files. The usual soft limit of 1024 is a shell's default, not a
+decision. Counterpart of the ulimit lines in the original's start scripts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a broker on a small store, joined as its service joins them: no clock, no network."""
+"""The parts of a broker on a small store, joined as its service does: no clock, no network."""
 
 from __future__ import annotations
 

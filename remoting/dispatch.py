@@ -37,6 +37,8 @@ ManyHandler = Callable[
 ]
 """Takes peer, commands, now_ms; gives the answers' buffers and the commands to serve plainly."""
 
+_MANY_BUFFERS = 32
+"""Answers of pulls are large: so many buffers leave before the next request is looked at."""
 _SERVES = "_serves"
 _SERVES_MANY = "_serves_many"
 
@@ -148,7 +150,10 @@ class Dispatcher:
         self._many = registry.many
 
     def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
-        """Serves what came in one read; answers that are ready leave in one write."""
+        """Serves what came in one read; answers that are ready leave in one write, or in a few.
+
+        A peer that does not take its answers may end `commands` early, and go on later.
+        """
         out: list[Buffer] = []
         many = self._many
         now_ms = self._now_ms()
@@ -158,6 +163,9 @@ class Dispatcher:
             handler = many.get(command.code)
             if handler is None:
                 out += self._serve_one(peer, command, now_ms)
+                if len(out) > _MANY_BUFFERS:
+                    peer.write(out)
+                    out = []
                 continue
             if handler is not collector and collector is not None:
                 out += self._serve_many(collector, peer, collected, now_ms)

@@ -8,7 +8,7 @@ to the dispatcher that was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -33,7 +33,8 @@ _EXPIRE_MS = 200
 def parse_address(address: str) -> tuple[str, int]:
     """Host and port of "host:port" or "[ip6]:port". Raises ValueError naming what is wrong."""
     host, colon, port = address.strip().rpartition(":")
-    if not colon or not port.isdigit() or not 0 < int(port) < 65_536 or not host:
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
+    if not colon or not is_port or not host:
         raise ValueError(f'"{address}" is no address: it should look like 127.0.0.1:9876')
     return host.strip("[]"), int(port)
 
@@ -170,7 +171,7 @@ class Connections:
             ),
         )
 
-    def _serve(self, peer: TcpPeer, commands: list[RemotingCommand]) -> None:
+    def _serve(self, peer: TcpPeer, commands: Iterable[RemotingCommand]) -> None:
         self._dispatcher.serve(peer, commands)
 
     def _connected(self, address: str, outcome: Any) -> None:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A TCP connection as a Peer: pumps a sans-I/O Connection, with bounded buffers in both directions.
 
-Reading stops while the peer does not read what it is sent, so what one connection can hold is its
-socket buffers, one unfinished frame and the answers to one read. Answers go to the socket at once
-when nothing waits before them, which saves the reactor two rounds and the buffers a copy.
+While the peer does not read what it is sent, it is not read from and its requests are not served,
+so what one connection can hold is its socket buffers, one read's requests and a few answers.
+Answers go to the socket at once when nothing waits before them, which saves the reactor two rounds
+and the buffers a copy.
 Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from typing import Any
 
@@ -34,7 +35,7 @@ MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """Unsent bytes at which a peer that does not read is given up."""
 _MAX_VECTORS = 64
 
-Serve = Callable[[Any, list[RemotingCommand]], None]
+Serve = Callable[[Any, Iterable[RemotingCommand]], None]
 
 log = Logger()
 
@@ -64,8 +65,8 @@ class TcpPeer(Protocol):
         self._connection = Connection()
         self._socket: socket.socket | None = None
         self._paused = False
-        self._serving = False
-        self._unsent_bytes = 0
+        self._closing = False
+        self._held: list[RemotingCommand] = []
         self.connected_now = False
         self.last_active_ms = 0
         self.remote_address = self.local_address = ""
@@ -121,8 +122,24 @@ class TcpPeer(Protocol):
 
     def close(self) -> None:
         """Ends the connection; what was written before still leaves."""
-        if self.transport is not None:
-            self.transport.loseConnection()
+        transport: Any = self.transport
+        if transport is None or self._closing:
+            return
+        self._closing = True
+        transport.unregisterProducer()  # Twisted would wait for ever for one that is paused
+        transport.loseConnection()
+
+    def abort(self) -> None:
+        """Ends the connection at once; what has not left yet is lost."""
+        transport: Any = self.transport
+        if transport is not None:
+            self._closing = True
+            transport.abortConnection()
+
+    @property
+    def closing(self) -> bool:
+        """Whether we have ended the connection, though what was written may still be leaving."""
+        return self._closing
 
     def expire(self, now_ms: int) -> None:
         """Fails our requests that have waited too long."""
@@ -148,9 +165,11 @@ class TcpPeer(Protocol):
     def dataReceived(self, data: bytes) -> None:
         self.last_active_ms = self._clock.now_ms()
         commands = self._connection.receive(data)
-        if commands:
-            self._serve(self, commands)
-        if self._connection.error is not None:
+        if self._held:  # it is being paused, and this had come already
+            self._held += commands
+        elif commands:
+            self._serve(self, self._while_it_reads(commands))
+        if self._connection.error is not None and not self._closing:
             log.warn(
                 "closing {peer}: {error}", peer=self.remote_address, error=self._connection.error
             )
@@ -159,6 +178,7 @@ class TcpPeer(Protocol):
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
         self.connected_now = False
         self._socket = None
+        self._held = []
         self._connection.lost(SendError(f"the connection to {self.remote_address} was lost"))
         if self._closed is not None:
             self._closed(self)
@@ -172,16 +192,29 @@ class TcpPeer(Protocol):
         transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """The peer has caught up."""
+        """The peer has caught up: what it asked before comes first."""
         self._paused = False
         transport: Any = self.transport
-        if self.connected_now and not transport.disconnecting:
+        if not self.connected_now or transport.disconnecting:
+            return
+        held, self._held = self._held, []
+        if held:
+            self._serve(self, self._while_it_reads(held))
+        if not self._paused:
             transport.resumeProducing()
 
     def stopProducing(self) -> None:
         """The connection is gone; connectionLost does what is to be done."""
 
     # ------------------------------------------------------------- internals
+
+    def _while_it_reads(self, commands: list[RemotingCommand]) -> Iterator[RemotingCommand]:
+        """The commands, until too much is unsent; the rest is held until the peer has read."""
+        for index, command in enumerate(commands):
+            if self._paused:
+                self._held = commands[index:]
+                return
+            yield command
 
     def _send_now(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
         """Hands the buffers to the socket; what it does not take comes back."""
@@ -204,4 +237,4 @@ class TcpPeer(Protocol):
             log.warn(
                 "closing {peer}: it does not read {n} bytes", peer=self.remote_address, n=unsent
             )
-            transport.abortConnection()
+            self.abort()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -39,7 +39,9 @@ class Scene:
         self.served: list[list[RemotingCommand]] = []
         self.closed: list[TcpPeer] = []
         self.peer = TcpPeer(
-            Clock(self.time), lambda _, commands: self.served.append(commands), self.closed.append
+            Clock(self.time),
+            lambda _, commands: self.served.append(list(commands)),
+            self.closed.append,
         )
         self.end = FarEnd(self.peer)
 
@@ -171,8 +173,38 @@ def test_a_connection_that_ends_is_not_read_from_again(scene: Scene) -> None:
     wire = scene.end.wire
     wire.producer.pauseProducing()
     scene.peer.close()
-    wire.producer.resumeProducing()
+    assert wire.producer is None  # Twisted would wait for ever for one that is paused
+    scene.peer.resumeProducing()
     assert wire.producerState == "paused"
+
+
+def test_requests_of_one_that_does_not_read_wait(scene: Scene) -> None:
+    wire, requests = scene.end.wire, [RemotingCommand(1, opaque=n) for n in range(5)]
+    served: list[int] = []
+
+    def serve(_: TcpPeer, commands: Iterable[RemotingCommand]) -> None:
+        for command in commands:
+            served.append(command.opaque)
+            if command.opaque in (1, 3):
+                wire.producer.pauseProducing()  # the answer is long
+
+    scene.peer._serve = serve
+    scene.end.tell(*requests[:4])
+    scene.end.tell(requests[4])  # such as TLS may still have
+    assert served == [0, 1]
+    wire.producer.resumeProducing()
+    assert (served, wire.producerState) == ([0, 1, 2, 3], "paused")
+    wire.producer.resumeProducing()
+    assert (served, wire.producerState) == ([0, 1, 2, 3, 4], "producing")
+
+
+def test_requests_of_one_that_has_gone_are_not_served(scene: Scene) -> None:
+    wire = scene.end.wire
+    wire.producer.pauseProducing()
+    scene.end.tell(RemotingCommand(1))
+    scene.end.leave()
+    wire.producer.resumeProducing()
+    assert scene.served == [[]]
 
 
 class Socket(TcpConnection):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from txrocketmq.remoting import protocol
+from txrocketmq.remoting.call import CALLS
 from txrocketmq.remoting.codes import (
     SERVED_VERSION,
     LanguageCode,
@@ -13,6 +15,31 @@ from txrocketmq.remoting.codes import (
     ResponseCode,
     SerializeType,
 )
+
+NAMESRV_4_9_7 = (
+    """100 101 102 103 104 105 106 205 206 216 219 224 304 311 312 313 318 319 322 327"""
+)
+NAMESRV_5_4 = "217 901 904"
+BROKER_4_9_7 = """
+10 11 12 14 15 17 21 25 26 28 29 30 31 32 33 34 35 36 37 38 41 42 43 45 46 50 51 52 53 54 200 201
+202 203 204 207 208 215 222 223 300 303 305 306 307 308 309 310 314 315 316 317 320 321 323 324 325 328
+329
+"""
+BROKER_5_4 = """
+18 60 61 225 343 345 351 352 353 354 355 361 370 400 401 402 513 905 906 907 908 1007 1008 2001 2002
+2003 2004 3001 3002 3003 3004 3005 3006 3007 3008 3009 3010 5001 200050 200051 200052 200053 200054
+200055 200056 200151
+"""
+CLIENT = "39 40 220 221 307 309 326"
+
+
+@pytest.mark.parametrize("numbers", [NAMESRV_4_9_7, NAMESRV_5_4, BROKER_4_9_7, BROKER_5_4, CLIENT])
+def test_all_that_the_originals_serve_is_named_and_declared(numbers: str) -> None:
+    """As registered with the processors of 4.9.7 and, beyond that, 5.4.0."""
+    assert protocol.__all__  # importing it declares all calls
+    unnamed = [n for n in map(int, numbers.split()) if n not in set(RequestCode)]
+    undeclared = [n for n in map(int, numbers.split()) if n not in CALLS]
+    assert (unnamed, undeclared) == ([], [])
 
 
 @pytest.mark.parametrize(

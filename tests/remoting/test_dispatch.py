@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -203,6 +204,59 @@ def test_what_a_bulk_handler_hands_back_is_served_plainly() -> None:
     scene = Scene(Many())
     answers = scene.ask(request(opaque=1), request(opaque=2, topic="plain"))
     assert {a.opaque: (a.ext_fields or {})["offset"] for a in answers} == {1: "99", 2: "1"}
+
+
+def test_two_bulk_handlers_take_turns_in_order() -> None:
+    class Others:
+        def __init__(self) -> None:
+            self.seen: list[list[int]] = []
+
+        @serves_many(MIN)
+        def take(
+            self, peer: Peer, commands: list[RemotingCommand], now_ms: int
+        ) -> tuple[list[Buffer], list[RemotingCommand]]:
+            self.seen.append([command.opaque for command in commands])
+            return [], commands
+
+    many, others = Many(), Others()
+    scene = Scene(many, others)
+    codes = [MAX, MAX, MIN, MAX, MIN]
+    answers = scene.ask(*(request(call.code, opaque=n) for n, call in enumerate(codes)))
+    assert [answer.opaque for answer in answers] == [0, 1, 2, 3, 4]
+    assert (many.seen, others.seen) == ([[0, 1], [3]], [[2], [4]])
+
+
+def test_many_answers_leave_before_all_are_made(scene: Scene) -> None:
+    written: list[int] = []
+    asked: list[int] = []
+    scene.peer.write = lambda buffers: written.append(len(buffers))
+
+    def requests() -> Iterator[RemotingCommand]:
+        for opaque in range(100):
+            asked.append(opaque)
+            if sum(written) > 60:  # it does not read them: the rest comes another time
+                return
+            yield request(opaque=opaque)
+
+    scene.dispatcher.serve(scene.peer, requests())
+    assert len(asked) < 50
+    assert sum(written) == 3 * (len(asked) - 1)  # an answer is a head and two pieces of body
+
+
+def test_a_refusal_may_have_a_header(scene: Scene) -> None:
+    header = GetMaxOffsetResponseHeader(offset=7)
+    scene.processor.error = ResponseError(ResponseCode.NO_PERMISSION, "no", header)
+    (answer,) = scene.ask(request())
+    assert (answer.code, answer.remark, answer.ext_fields) == (16, "no", {"offset": "7"})
+
+
+def test_a_number_that_is_none_is_named(scene: Scene) -> None:
+    (answer,) = scene.ask(request(queueId="x"))
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert answer.remark == (
+        'RemotingCommandException: the custom field <queueId>: For input string: "x"'
+    )
+    assert scene.failures == []
 
 
 def test_a_bulk_handler_that_fails_answers_all() -> None:

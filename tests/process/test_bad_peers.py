@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,8 +62,8 @@ class Peer:
         return taken
 
 
-def frame(call: Call[object, object] | object, header: Header, body: bytes = b"") -> bytes:
-    command = RemotingCommand(int(call.code), header.encode(), body)  # type: ignore[attr-defined]
+def frame(call: Call[Any, Any], header: Header, body: bytes = b"") -> bytes:
+    command = RemotingCommand(call.code, header.encode(), body)
     return b"".join(map(bytes, encode_frame(command)))
 
 

@@ -313,7 +313,7 @@ def test_what_the_broker_acts_on_does_not(name: str) -> None:
         {"i": "WAIT\x01true"},
     ],
 )
-def test_nor_what_is_not_plain(changes: dict[str, str | None]) -> None:
+def test_nor_what_is_not_plain(changes: dict[str, Any]) -> None:
     with both() as (_, short):
         assert taken(short, command(**changes)) == 0
 
@@ -383,8 +383,8 @@ def test_a_closed_store_refuses_both_alike() -> None:
         for each in (plain, short):
             each.close()
         batch = command(entries(USUAL), RequestCode.SEND_BATCH_MESSAGE, i="WAIT\x01true")
-        for each in (command(), batch):
-            answers = [facts(sending.serve([each])[0]) for sending in (plain, short)]
+        for asked in (command(), batch):
+            answers = [facts(sending.serve([asked])[0]) for sending in (plain, short)]
             assert answers[0] == answers[1]
             assert answers[0]["code"] == ResponseCode.SERVICE_NOT_AVAILABLE
 

@@ -219,7 +219,7 @@ class Socket(TcpConnection):
 
     def __init__(self, near: socket.socket, protocol: TcpPeer) -> None:
         near.setblocking(False)
-        super().__init__(near, protocol, self._NoReactor())  # type: ignore[no-untyped-call]
+        super().__init__(near, protocol, self._NoReactor())  # type: ignore[arg-type]
         self.connected = True
 
     def getPeer(self) -> Any:  # noqa: N802 - ITransport
@@ -240,7 +240,7 @@ class Real:
         self.far.setblocking(False)
         self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None)
         self.transport: Any = Socket(near, self.peer)
-        self.peer.makeConnection(self.transport)
+        self.peer.makeConnection(self.transport)  # type: ignore[no-untyped-call]
 
     def drain(self) -> bytes:
         """All that arrives, while the transport sends what it still has."""

@@ -167,7 +167,7 @@ def test_a_wrapped_port(scene: Scene) -> None:
 
 def test_a_port_that_is_taken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(port: int, *_: object) -> None:
-        raise CannotListenError("", port, OSError("taken"))  # type: ignore[no-untyped-call]
+        raise CannotListenError("", port, OSError("taken"))
 
     monkeypatch.setattr(scene.reactor, "listenTCP", taken)
     with pytest.raises(CannotListenError):

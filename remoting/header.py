@@ -33,6 +33,7 @@ from typing import (
 )
 
 from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.values import Value, value_class
 
 Int = int
 """A Java int: 32 bits, range-checked on decoding."""
@@ -64,7 +65,7 @@ class HeaderField:
     mandatory: bool
 
 
-class Header:
+class Header(Value):
     """Base of all command headers; see the module."""
 
     __slots__ = ()
@@ -138,9 +139,7 @@ def header(java_class: str, letters: str = "") -> Callable[[type[H]], type[H]]:
     """
 
     def make(cls: type[H]) -> type[H]:
-        made: type[H] = dataclasses.dataclass(
-            frozen=True, slots=True, kw_only=True, repr=False, eq=False
-        )(cls)
+        made = value_class(cls)
         made.java_class = java_class
         for name, compiled in {
             "fields": lambda its: _fields_of(its, letters),

@@ -38,6 +38,7 @@ from txrocketmq.remoting.errors import HeaderError, RemotingError
 from txrocketmq.remoting.header import Lazy, camel_case
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
+from txrocketmq.remoting.values import Value, value_class
 
 _LONG_MAX: Final = 2**63 - 1
 _DIGITS: Final = re.compile("[+-]?[0-9]{1,19}")
@@ -69,7 +70,7 @@ class _Member:
     required: bool
 
 
-class Body:
+class Body(Value):
     """Base of all JSON bodies; see the module."""
 
     __slots__ = ()
@@ -156,9 +157,7 @@ def body(java_class: str) -> Callable[[type[B]], type[B]]:
     """Makes a frozen keyword dataclass of a Body subclass and derives its codec."""
 
     def make(cls: type[B]) -> type[B]:
-        made: type[B] = dataclasses.dataclass(
-            frozen=True, slots=True, kw_only=True, repr=False, eq=False
-        )(cls)
+        made = value_class(cls)
         made.java_class = java_class
         made.members = Lazy("members", _members)  # type: ignore[assignment]
         return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ while True:
             store.flush.finish(job)
 """
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "mapped_file_size_commit_log": 65_536,
     "mapped_file_size_consume_queue": 2_000,
     "max_hash_slot_num": 500,

@@ -63,7 +63,8 @@ def test_an_answer_finds_its_request() -> None:
     assert outcome_of(first).header.offset == 7
     reply = outcome_of(second)
     assert isinstance(reply, Reply)
-    assert (reply.header.offset, reply.body, reply.code, reply.version) == (8, b"body", 0, 407)
+    answered: Any = reply.header
+    assert (answered.offset, reply.body, reply.code, reply.version) == (8, b"body", 0, 407)
     assert ends.client.in_flight == 0
 
 

@@ -220,7 +220,7 @@ def test_two_bulk_handlers_take_turns_in_order() -> None:
 
     many, others = Many(), Others()
     scene = Scene(many, others)
-    codes = [MAX, MAX, MIN, MAX, MIN]
+    codes: list[Any] = [MAX, MAX, MIN, MAX, MIN]
     answers = scene.ask(*(request(call.code, opaque=n) for n, call in enumerate(codes)))
     assert [answer.opaque for answer in answers] == [0, 1, 2, 3, 4]
     assert (many.seen, others.seen) == ([[0, 1], [3]], [[2], [4]])

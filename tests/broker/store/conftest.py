@@ -76,7 +76,7 @@ class MemoryFiles:
             if slash or path in self.directories:
                 names[name] = Entry(name, 0, True)
             else:
-                names[name] = Entry(name, len(self.maps.get(path, self.small.get(path))), False)
+                names[name] = Entry(name, len(self.maps.get(path) or self.small[path]), False)
         return sorted(names.values())
 
     def make_directory(self, path: str) -> None:

@@ -231,7 +231,9 @@ def test_ext_units_hold_the_tags(files: Any) -> None:
     assert [unit.tags_code for unit in queue.units(0, 99)] == [
         each % 3 for each in range(0, 120, 10)
     ]
-    stored = UNIT.unpack(queue.read(0, 1))[2]
+    unit = queue.read(0, 1)
+    assert unit is not None
+    stored = UNIT.unpack(unit)[2]
     assert stored == -(1 << 63)
     again = new_queue(files, ext=True, load=True)
     assert [unit.tags_code for unit in again.units(0, 99)][-1] == 110 % 3

@@ -69,7 +69,11 @@ def test_waiting_is_answered_when_the_offset_is_durable(
     for number in range(3):
         (result,) = store.put([message()], NOW_MS)
         ends.append(result.physical_offset + result.size)
-        store.when_durable(ends[-1], NOW_MS, lambda durable, n=number: told.append((n, durable)))
+        store.when_durable(
+            ends[-1],
+            NOW_MS,
+            lambda durable, n=number: told.append((n, durable)),  # type: ignore[misc]
+        )
         if number == 1:
             job = store.flush.begin()
     assert store.flush.is_wanted

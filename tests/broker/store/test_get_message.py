@@ -151,8 +151,8 @@ def test_limits_of_recent_messages(rig: Rig, codes: set[int] | None, interleaved
         rig.put((0, 0), *others, size=100)
     size = rig.get(0, 1).size_bytes
 
-    def count(*limits: int) -> int:
-        return len(rig.offsets(rig.get(0, *limits, codes=codes)))
+    def count(most_messages: int, most_bytes: int = MANY) -> int:
+        return len(rig.offsets(rig.get(0, most_messages, most_bytes, codes)))
 
     file_units = 5  # of a queue file: no more is read at once
     assert count(32) == file_units

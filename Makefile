@@ -20,7 +20,7 @@ test: ## the unit tests, then the compat tests
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
-	@$(BIN)/pytest -n auto --maxprocesses 4 $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"

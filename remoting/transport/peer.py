@@ -93,7 +93,7 @@ class TcpPeer(Protocol):
                 return
             buffers = rest
         transport.writeSequence([part if type(part) is bytes else bytes(part) for part in buffers])
-        if self._paused:
+        if self._paused or self._closing:  # nobody pauses us any more once we are closing
             self._check_unsent(transport)
 
     def invoke(

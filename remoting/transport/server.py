@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
+from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IAddress, IListeningPort
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
@@ -92,6 +93,8 @@ class RemotingServer:
         wrap: Callable[[ServerFactory], ServerFactory] | None = None,
     ) -> int:
         """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
+        if not 0 <= port < 65_536:
+            raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
         factory: ServerFactory = _PeerFactory(self, dispatcher)
         if wrap is not None:
             factory = wrap(factory)
@@ -118,7 +121,11 @@ class RemotingServer:
         now_ms = self.clock.now_ms()
         for peer in list(self.peers):
             peer.expire(now_ms)
-            if now_ms - peer.last_active_ms > self._max_idle_ms:
+            if now_ms - peer.last_active_ms <= self._max_idle_ms:
+                continue
+            if peer.closing:
+                peer.abort()  # nor does it read what it was still sent
+            else:
                 log.info(
                     "closing {peer}: idle for {s} s",
                     peer=peer.remote_address,

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 from twisted.internet.address import IPv4Address
+from twisted.internet.main import CONNECTION_DONE
 from twisted.internet.task import Clock as TaskClock
 from twisted.internet.tcp import Connection as TcpConnection
+from twisted.logger import capturedLogs, formatEvent
 
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import RequestTimeout, SendError, TooManyRequests
+from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
@@ -87,6 +91,33 @@ def test_all_requests_of_a_read_are_served_together(scene: Scene) -> None:
     assert [[each.opaque for each in read] for read in scene.served] == [[1, 2], [3]]
 
 
+def test_requests_may_come_in_any_pieces() -> None:
+    data = b"".join(
+        bytes(part)
+        for opaque in (1, 2)
+        for part in encode_frame(RemotingCommand(1, {"a": "b"}, b"body", opaque=opaque))
+    )
+    for cut in range(1, len(data)):
+        scene = Scene()
+        scene.peer.dataReceived(data[:cut])
+        scene.peer.dataReceived(data[cut:])
+        served = [each for read in scene.served for each in read]
+        assert [(each.opaque, each.body) for each in served] == [(1, b"body"), (2, b"body")]
+
+
+def test_answers_to_one_read_leave_in_one_write(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.peer._serve = Dispatcher(Registry(), lambda: 0).serve
+    writes: list[bytes] = []
+    monkeypatch.setattr(
+        scene.end.wire, "writeSequence", lambda parts: writes.append(b"".join(parts))
+    )
+    scene.end.tell(*(RemotingCommand(9_999, opaque=opaque) for opaque in range(5)))
+    (written,) = writes
+    assert [each.opaque for each in FrameDecoder().receive(written)] == [0, 1, 2, 3, 4]
+
+
 def test_bytes_that_complete_nothing_serve_nothing(scene: Scene) -> None:
     scene.time.advance(5)
     scene.peer.dataReceived(b"\0\0")
@@ -148,9 +179,16 @@ def test_a_notice(scene: Scene) -> None:
 
 
 def test_what_is_no_frame_ends_the_connection_after_what_was(scene: Scene) -> None:
-    scene.peer.dataReceived(b"\0\0\0\0\0\0\0\0")
+    good = b"".join(bytes(part) for part in encode_frame(RemotingCommand(1, opaque=7)))
+    with capturedLogs() as events:
+        scene.peer.dataReceived(good + b"\0\0\0\0\0\0\0\0" + good)
+        scene.peer.dataReceived(b"more")  # such as TLS may still have
     assert scene.end.wire.disconnecting
-    assert scene.served == []
+    assert [each.opaque for each in scene.served[0]] == [7]
+    assert len(scene.served) == 1
+    assert [formatEvent(event) for event in events] == [
+        "closing 127.0.0.1:50000: frame length 0 is too short for a command"
+    ]
 
 
 def test_buffers_of_all_kinds_are_written(scene: Scene) -> None:
@@ -240,6 +278,7 @@ class Real:
         self.far.setblocking(False)
         self.peer = TcpPeer(Clock(TaskClock()), lambda *_: None)
         self.transport: Any = Socket(near, self.peer)
+        self.ended: Any = None
         self.peer.makeConnection(self.transport)  # type: ignore[no-untyped-call]
 
     def drain(self) -> bytes:
@@ -252,7 +291,7 @@ class Real:
                 unsent = self.transport.dataBuffer or self.transport._tempDataBuffer
                 if not unsent or self.transport.disconnected:
                     return b"".join(got)
-                self.transport.doWrite()
+                self.ended = self.transport.doWrite()
 
 
 @pytest.fixture
@@ -301,3 +340,30 @@ def test_one_that_reads_again_is_served_again(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
     assert len(real.drain()) == 1 << 20
     assert not real.peer._paused
+
+
+def test_one_that_is_closed_ends_once_it_has_read_all(real: Real) -> None:
+    real.peer.write([bytes(1 << 20)])
+    assert real.peer._paused
+    real.peer.close()
+    real.peer.close()
+    assert real.peer.closing
+    assert len(real.drain()) == 1 << 20
+    assert real.ended is CONNECTION_DONE
+
+
+def test_one_that_is_closed_holds_no_more_than_others(real: Real) -> None:
+    real.peer.write([bytes(1 << 20)])
+    real.peer.close()
+    real.peer.resumeProducing()
+    assert not real.peer._paused
+    for _ in range(MAX_BUFFERED_BYTES // (1 << 20) + 1):
+        real.peer.write([bytes(1 << 20)])
+    assert real.transport._aborting
+
+
+def test_what_was_written_is_lost_when_it_must_end_now(real: Real) -> None:
+    real.peer.write([bytes(1 << 20)])
+    real.peer.abort()
+    assert real.peer.closing
+    assert real.transport._aborting

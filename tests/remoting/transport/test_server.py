@@ -116,6 +116,15 @@ def test_an_idle_peer_is_closed(scene: Scene) -> None:
     assert not active.wire.disconnecting
 
 
+def test_an_idle_peer_that_does_not_read_its_last_answers_is_not_waited_for(scene: Scene) -> None:
+    end = scene.connect()
+    scene.pass_s(121)
+    assert end.wire.disconnecting
+    assert not end.wire.disconnected
+    scene.pass_s(1)
+    assert end.wire.disconnected
+
+
 def test_half_a_frame_a_minute_is_not_idle(scene: Scene) -> None:
     end = scene.connect()
     for _ in range(4):
@@ -172,6 +181,13 @@ def test_a_port_that_is_taken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(scene.reactor, "listenTCP", taken)
     with pytest.raises(CannotListenError):
         scene.server.listen(10_911, scene.dispatcher)
+
+
+@pytest.mark.parametrize("port", [-1, 65_536])
+def test_what_is_no_port(scene: Scene, port: int) -> None:
+    with pytest.raises(CannotListenError, match="a port is 0 to 65535"):
+        scene.server.listen(port, scene.dispatcher)
+    assert len(scene.reactor.tcpServers) == 1
 
 
 def test_a_failure_is_logged_with_what_was_asked() -> None:

@@ -48,6 +48,15 @@ def _is_noise(event: LogEvent) -> bool:
     )
 
 
+def _write_line(out: TextIO, line: str) -> None:
+    try:
+        out.write(line + "\n")
+    except UnicodeEncodeError:  # a peer's text, or a console that knows ASCII only
+        encoding = out.encoding or "ascii"
+        out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    out.flush()
+
+
 def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info) -> None:
     """Sends the process's log to a stream, standard output unless told."""
     out = stream or sys.stdout
@@ -57,8 +66,7 @@ def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info)
         if _is_noise(event):
             return
         try:
-            out.write(format_line(event) + "\n")
-            out.flush()
+            _write_line(out, format_line(event))
         except (OSError, ValueError):  # nobody reads any more
             globalLogPublisher.removeObserver(filtered)
 

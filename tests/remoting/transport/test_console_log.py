@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -58,9 +59,14 @@ def test_an_event_without_anything() -> None:
     assert format_line({}).endswith(" INFO -: ")
 
 
-def logged(program: str) -> str:
+def logged(program: str, encoding: str = "utf-8") -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
     )
     assert done.stderr == ""
     return done.stdout
@@ -98,3 +104,23 @@ Logger(namespace="txrocketmq.a").info("three")
 print("goes on")
 """)
     assert text == "goes on\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "seen"), [("ascii", r"caf\xe9 \ud800"), ("utf-8", r"café \ud800")]
+)
+def test_what_the_console_cannot_show_is_escaped_and_not_the_end(encoding: str, seen: str) -> None:
+    text = logged(
+        r"""
+from twisted.logger import Logger
+from txrocketmq.remoting.transport.console_log import start_logging
+start_logging()
+Logger(namespace="txrocketmq.a").info("{text}", text="caf\xe9 \ud800")
+Logger(namespace="txrocketmq.a").info("goes on")
+""",
+        encoding,
+    )
+    assert [line.split(" ", 2)[2] for line in text.splitlines()] == [
+        f"INFO a: {seen}",
+        "INFO a: goes on",
+    ]

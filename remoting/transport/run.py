@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -38,19 +39,24 @@ def run_service(name: str, service: Service) -> int:
     try:
         service.start()
     except CannotListenError as error:
-        print(
-            f"{name}: cannot listen on port {error.port}: {error.socketError}. Is another one"
-            " running? Stop it, or set listenPort in the configuration file.",
-            file=sys.stderr,
-        )
+        print(f"{name}: {_why_not(error)}", file=sys.stderr)
         return 1
     except (ValueError, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # a large store takes its time, and the user does not
+        return 128 + signal.SIGINT
     settle_memory()
     reactor.addSystemEventTrigger("before", "shutdown", service.stop)
     run_until_signal(reactor)
     return 0
+
+
+def _why_not(error: CannotListenError) -> str:
+    advice = "Set another listenPort in the configuration file."
+    if isinstance(error.socketError, OSError) and error.socketError.errno == errno.EADDRINUSE:
+        advice = "Is another one running? Stop it, or set listenPort in the configuration file."
+    return f"cannot listen on port {error.port}: {error.socketError}. {advice}"
 
 
 def run_until_signal(reactor: Any) -> None:

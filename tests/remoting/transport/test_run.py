@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import pytest
 
 SERVICE = """
+import errno
 import sys
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
@@ -43,10 +45,17 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
         ('ValueError("wrong")', "name server: wrong"),
         ('OSError("no room")', "name server: no room"),
         (
-            'CannotListenError("", 9876, OSError(98, "in use"))',
+            'CannotListenError("", 9876, OSError(errno.EADDRINUSE, "in use"))',
             (
-                "name server: cannot listen on port 9876: [Errno 98] in use. Is another one running?"
-                " Stop it, or set listenPort in the configuration file."
+                f"name server: cannot listen on port 9876: [Errno {errno.EADDRINUSE}] in use."
+                " Is another one running? Stop it, or set listenPort in the configuration file."
+            ),
+        ),
+        (
+            'CannotListenError("", 80, OSError(errno.EACCES, "not allowed"))',
+            (
+                f"name server: cannot listen on port 80: [Errno {errno.EACCES}] not allowed."
+                " Set another listenPort in the configuration file."
             ),
         ),
     ],
@@ -61,6 +70,16 @@ sys.exit(run_service("name server", Service()))
     assert done.returncode == 1
     assert done.stderr == said + "\n"
     assert done.stdout == ""
+
+
+def test_who_does_not_wait_for_the_start_sees_no_traceback() -> None:
+    done = run("""
+def start(self):
+    raise KeyboardInterrupt
+Service.start = start
+sys.exit(run_service("name server", Service()))
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
 
 
 def test_a_mistake_of_ours_is_not_hidden() -> None:

@@ -26,5 +26,5 @@ def address_facing(namesrv_addr: str) -> str:
         with socket.socket(family, kind) as probe:
             probe.connect(address)
             return str(probe.getsockname()[0])
-    except OSError:
+    except (OSError, ValueError):  # nobody, or no name: what is wrong is said on connecting
         return LOOPBACK

@@ -25,6 +25,8 @@ def test_the_first_name_server_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [("first", 1)]
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":9876", "host:http"])
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", ":9876", "host:http", "host:\N{SUPERSCRIPT TWO}", "a..b:1"]
+)
 def test_without_an_address_it_is_loopback(text: str) -> None:
     assert address_facing(text) == LOOPBACK

@@ -317,6 +317,14 @@ def test_what_the_socket_does_not_take_follows_in_order(real: Real, pieces: int)
     assert real.drain() == b"".join(buffers) + b"theend"
 
 
+def test_nothing_overtakes_what_waits_though_the_socket_has_room(real: Real) -> None:
+    real.peer.write([b"a" * 400_000])
+    got = real.far.recv(1_000_000)  # so that there is room before the transport writes again
+    assert 0 < len(got) < 400_000
+    real.peer.write([b"end"])
+    assert got + real.drain() == b"a" * 400_000 + b"end"
+
+
 def test_an_empty_write_is_none(real: Real) -> None:
     real.peer.write([])
     real.peer.write([b""])

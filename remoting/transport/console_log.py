@@ -25,6 +25,11 @@ from zope.interface import provider
 _NAMES = {"warn": "WARN", "critical": "ERROR"}
 
 
+def _one_line(text: str) -> str:
+    """No peer's text starts a line of its own, which could look like one of ours."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
 def format_line(event: LogEvent) -> str:
     """One event as text; a failure's traceback follows on lines of its own."""
     seconds = event.get("log_time", 0.0)
@@ -33,7 +38,7 @@ def format_line(event: LogEvent) -> str:
     where = str(event.get("log_namespace", "-")).removeprefix("txrocketmq.")
     line = (
         f"{stamp}.{int(seconds * 1000) % 1000:03d} {_NAMES.get(level, level.upper())} {where}: "
-        f"{formatEvent(event)}"
+        f"{_one_line(formatEvent(event))}"
     )
     failure = event.get("log_failure")
     return f"{line}\n{failure.getTraceback().rstrip()}" if failure is not None else line

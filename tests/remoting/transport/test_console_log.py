@@ -48,6 +48,12 @@ def test_levels(level: Any, name: str) -> None:
     assert f" {name} broker.service: " in format_line(event(log_level=level))
 
 
+def test_a_peers_text_starts_no_line_of_its_own() -> None:
+    line = format_line(event(address="x\n2026-01-01 00:00:00.000 INFO broker: forged\r\n"))
+    assert line.splitlines() == [line]
+    assert line.endswith(r"x\n2026-01-01 00:00:00.000 INFO broker: forged\r\n")
+
+
 def test_a_failure_is_followed_by_its_traceback() -> None:
     text = format_line(event(log_failure=Failure(ValueError("oh"))))
     first, *rest = text.splitlines()

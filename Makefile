@@ -4,7 +4,6 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
-BASE ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run test unit compat bench check docs dist clean run-environment environment

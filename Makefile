@@ -6,7 +6,7 @@ BIN := .venv/bin
 STORE ?= var/standalone
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit compat bench check docs dist clean run-environment environment
+.PHONY: help run test unit engine compat bench check docs dist clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,12 +14,16 @@ help: ## this list
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
 
-test: ## the unit tests, then the compat tests
-	@$(MAKE) --no-print-directory --keep-going unit compat
+test: ## the unit tests, those with Spark, then the compat tests
+	@$(MAKE) --no-print-directory --keep-going unit engine compat
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/engine $(ARGS)
+
+engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
+	@echo "engine: Spark sessions over stores and servers"
+	@$(BIN)/pytest tests/engine $(ARGS)
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong while a store is read or written by Spark: one tree.
+
+    SparkSourceError
+      OptionError          an option is wrong: raised before any job starts
+      StoreError           a path that cannot be read as a store: raised before any job starts
+        NotAStore
+        UnsupportedLayout
+      DataLossError        what was asked for is gone; failOnDataLoss=false goes on instead
+      BadRecordError       a damaged record; badRecords=skip or quarantine goes on instead
+      ClusterError         a name server or broker did not answer, or refused
+
+Errors cross from Spark's workers to the driver as text, so each text is a whole sentence: what was
+wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SparkSourceError(Exception):
+    """Something about a source, sink or job over a RocketMQ store; the text says what."""
+
+
+class OptionError(SparkSourceError, ValueError):
+    """An option that is unknown, missing or has a value that makes no sense."""
+
+    @classmethod
+    def of(cls, option: str, value: str, valid: str | Iterable[str]) -> OptionError:
+        """The error of a value: names the option and the values that are valid."""
+        allowed = valid if isinstance(valid, str) else ", ".join(valid)
+        return cls(f"option {option}={value!r} is not valid; valid: {allowed}")
+
+
+class StoreError(SparkSourceError):
+    """A path that cannot be read as a store."""
+
+
+class NotAStore(StoreError):
+    """The path is not there or holds no commitlog/ directory."""
+
+
+class UnsupportedLayout(StoreError):
+    """A store of a kind that has no reader here, such as RocksDB queues or DLedger logs."""
+
+
+class DataLossError(SparkSourceError):
+    """Records that were asked for are no longer in the store."""
+
+
+class BadRecordError(SparkSourceError):
+    """A record of the log is damaged; the text names file, offset and reason."""
+
+
+class ClusterError(SparkSourceError):
+    """A name server or a broker cannot be reached, or answered with an error."""

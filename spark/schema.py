@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of `format("rocketmq")`, declared once.
+
+The schema of Spark, the Arrow schema of the batches and the tables of the documentation are taken
+from here. The nine columns of rocketmq-spark come first, so that its users find what they know.
+Imports neither pyspark nor a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from txrocketmq.spark.errors import OptionError
+
+_ARROW_BY_TYPE: Final = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+}
+
+
+class Column(NamedTuple):
+    """A column of a table: its name, its type as Spark SQL writes it, what it holds."""
+
+    name: str
+    type: str
+    doc: str
+    on_demand: bool = False
+    """Only in the table when the option `columns` or a schema asks for it."""
+
+    @property
+    def arrow(self) -> pa.Field:
+        return pa.field(self.name, _ARROW_BY_TYPE[self.type])
+
+
+MESSAGES: Final = (
+    Column("topic", "string", "as stored: a delayed message has SCHEDULE_TOPIC_XXXX"),
+    Column("queueId", "int", "queue of the topic on its broker"),
+    Column("queueOffset", "bigint", "position in the queue"),
+    Column("body", "binary", "decompressed, unless decompress=false"),
+    Column("properties", "map<string,string>", "all properties; see propertiesFormat"),
+    Column("brokerName", "string", "of the store, or as the cluster says"),
+    Column("flag", "int", "the user's flag"),
+    Column("bornTimestamp", "timestamp", "by the producer's clock"),
+    Column("storeTimestamp", "timestamp", "by the broker's clock"),
+    Column("tags", "string", "property TAGS"),
+    Column("keys", "string", "property KEYS, separated by blanks"),
+    Column("uniqKey", "string", "property UNIQ_KEY: the producer's message id"),
+    Column("bornHost", "string", "address:port of the producer"),
+    Column("storeHost", "string", "address:port of the broker"),
+    Column("physicalOffset", "bigint", "byte offset in the broker's commit log"),
+    Column("storeSize", "int", "bytes of the whole record"),
+    Column("bodySize", "int", "bytes of the body as stored, compressed or not"),
+    Column("bodyCRC", "int", "CRC-32 of the body as stored, without the sign bit"),
+    Column("sysFlag", "int", "compression, transaction and address bits"),
+    Column("reconsumeTimes", "int", "how often its consumption was tried again"),
+    Column("preparedTransactionOffset", "bigint", "of the half message, in its queue"),
+    Column(
+        "msgId", "string", "store host and physical offset, as clients print it", on_demand=True
+    ),
+    Column("crcOk", "boolean", "whether bodyCRC is the body's", on_demand=True),
+    Column("transactionState", "string", "none, prepared, commit or rollback", on_demand=True),
+    Column("compression", "string", "none, zlib, lz4 or zstd", on_demand=True),
+    Column("cluster", "string", "name of the broker's cluster", on_demand=True),
+)
+"""Of the table `messages`, in order."""
+
+KAFKA_NAMES: Final = {
+    "keys": "key",
+    "body": "value",
+    "topic": "topic",
+    "queueId": "partition",
+    "queueOffset": "offset",
+    "storeTimestamp": "timestamp",
+}
+"""With kafkaNames=true: the names that Spark's Kafka source has for the same things."""
+
+PROPERTIES_TYPES: Final = {"map": "map<string,string>", "json": "string", "raw": "string"}
+"""The type of the column `properties` by the option propertiesFormat."""
+
+
+def columns_named(
+    names: Sequence[str], available: Sequence[Column], option: str = "columns"
+) -> list[Column]:
+    """The columns with these names, in the order of the names; OptionError when one is unknown."""
+    by_name = {column.name.lower(): column for column in available}
+    chosen: list[Column] = []
+    for name in names:
+        column = by_name.get(name.strip().lower())
+        if column is None:
+            raise OptionError.of(option, name, [each.name for each in available])
+        if column in chosen:
+            raise OptionError(f"option {option} names the column {column.name} twice")
+        chosen.append(column)
+    if not chosen:
+        raise OptionError(f"option {option} names no column")
+    return chosen
+
+
+def default_columns(available: Sequence[Column]) -> list[Column]:
+    """All but those on demand."""
+    return [column for column in available if not column.on_demand]
+
+
+def spark_schema(columns: Sequence[Column]) -> str:
+    """The schema as Spark SQL writes it, which DataSource.schema() may return."""
+    return ", ".join(f"`{column.name}` {column.type}" for column in columns)
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """What Spark expects of the batches of these columns, exactly."""
+    return pa.schema([column.arrow for column in columns])

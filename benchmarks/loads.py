@@ -92,10 +92,10 @@ class _Meters:
         )
 
 
-def run(load: Load, servers: Servers, windows: Windows) -> Sample:
-    """Runs the load to its end. Raises LoadError."""
+def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None) -> Sample:
+    """Runs the load to its end, on a topic of its own if none is named. Raises LoadError."""
     home = servers.home
-    command = _command(load, servers, windows)
+    command = _command(load, servers, windows, topic or f"bench-{load.name}")
     with (home / f"load-{load.name}.log").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
@@ -120,7 +120,7 @@ def run(load: Load, servers: Servers, windows: Windows) -> Sample:
     return _sample(load, result or {}, edges, anonymous_bytes)
 
 
-def _command(load: Load, servers: Servers, windows: Windows) -> list[str]:
+def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> list[str]:
     options = {
         "warmup-ms": windows.warm_up_ms,
         "window-ms": windows.window_ms,
@@ -137,7 +137,7 @@ def _command(load: Load, servers: Servers, windows: Windows) -> list[str]:
         official.load_classpath(),
         "Load",
         servers.namesrv_address,
-        f"bench-{load.name}",
+        topic,
         load.mode,
         *(f"{name}={value}" for name, value in options.items()),
     ]

@@ -87,13 +87,16 @@ class Servers:
 
 
 @contextlib.contextmanager
-def running(side: Side, below: Path, *, profile: Path | None = None) -> Iterator[Servers]:
+def running(
+    side: Side, below: Path, *, profile: Path | None = None, store: Path | None = None
+) -> Iterator[Servers]:
     """Name server and broker on free ports, in a new home of their own below a directory.
 
     Several runs may go on at once. At the end both are stopped and their home is removed; after
     an error all but the store stays, for its logs.
 
-    With `profile` our broker runs under cProfile and leaves its statistics in that file.
+    With `profile` our broker runs under cProfile and leaves its statistics in that file. With
+    `store` the broker opens a copy of that store directory instead of an empty one.
     Raises ServerError.
     """
     below.mkdir(parents=True, exist_ok=True)
@@ -104,6 +107,8 @@ def running(side: Side, below: Path, *, profile: Path | None = None) -> Iterator
     namesrv_command, broker_command = _commands(side, home, profile)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, home / "store", ignore_errors=True)
+        if store is not None:
+            shutil.copytree(store, home / "store")
         namesrv = stack.enter_context(_process("name server", namesrv_command, home))
         _wait_for_namesrv(namesrv, namesrv_port, home)
         started = time.monotonic()

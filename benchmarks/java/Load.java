@@ -125,15 +125,22 @@ public final class Load {
         });
     }
 
-    /** Fills the topic with small batched messages, then counts what one push consumer takes. */
+    /**
+     * Fills the topic with small batched messages, then counts what one push consumer takes. With
+     * stored=N nothing is sent: the topic has so many messages already.
+     */
     private void drain() throws Exception {
         long backlog = option("messages", 1_000_000);
-        DefaultMQProducer producer = producer();
-        long fillStart = System.nanoTime();
-        runThreads(4, backlog, batchStep(producer)).await();
-        double fillSeconds = (System.nanoTime() - fillStart) / 1e9;
-        producer.shutdown();
-        long total = sent.sum();
+        long stored = option("stored", 0);
+        double fillSeconds = 1;
+        if (stored == 0) {
+            DefaultMQProducer producer = producer();
+            long fillStart = System.nanoTime();
+            runThreads(4, backlog, batchStep(producer)).await();
+            fillSeconds = (System.nanoTime() - fillStart) / 1e9;
+            producer.shutdown();
+        }
+        long total = stored == 0 ? sent.sum() : stored;
         long skipped = total / 5; // the first fifth warms both sides up
         AtomicLong taken = new AtomicLong();
         CountDownLatch warm = new CountDownLatch(1);

@@ -2,6 +2,8 @@
 """The meters read this very process."""
 
 import os
+import subprocess
+import sys
 import time
 
 from benchmarks import proc
@@ -25,3 +27,22 @@ def test_anonymous_memory_holds_what_was_allocated() -> None:
 
 def test_the_machine_used_at_least_what_we_did() -> None:
     assert proc.machine_cpu_seconds() > time.process_time()
+
+
+def test_a_tree_has_what_was_started_and_what_has_ended() -> None:
+    burn = "import time\nwhile time.process_time() < 0.2: pass"
+    before = proc.tree_cpu_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert proc.tree_cpu_seconds(os.getpid()) - before >= 0.15
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.pid in proc.descendants(os.getpid())
+        child.communicate(b"\n")
+    assert child.pid not in proc.descendants(os.getpid())
+
+
+def test_the_peak_of_memory_stays() -> None:
+    held = bytearray(os.urandom(128 << 20))
+    assert len(held) == 128 << 20
+    del held
+    now = proc.anonymous_bytes(os.getpid())
+    assert proc.peak_resident_bytes(os.getpid()) - now > 100 << 20

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a read begins or ends, as the options startingOffsets and endingOffsets say it.
+
+The text is `earliest`, `latest` or JSON in one of two forms:
+
+    {"topic": {"broker": {"0": 23, "1": -1}}}    offsets of queues, as rocketmq-spark writes them
+    {"log": {"broker": 1073741824}}              bytes in the commit logs of stores
+
+-2 means the earliest offset of a queue (only where a read begins) and -1 the latest. Queues that
+the JSON does not name begin at their earliest and end at their latest offset. An ending offset is
+the first one that is not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from txrocketmq.spark.errors import OptionError
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+QueueKey = tuple[str, str, int]
+"""Topic, name of the broker, number of the queue."""
+
+_FORMS: Final = (
+    'earliest, latest, {"topic": {"broker": {"0": offset}}} or {"log": {"broker": byteOffset}}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Offsets of queues or of commit logs; EARLIEST or LATEST for whatever is not named."""
+
+    everywhere: int
+    queues: Mapping[QueueKey, int] = field(default_factory=dict)
+    logs: Mapping[str, int] = field(default_factory=dict)
+    """By the broker's name, bytes."""
+
+    def of_queue(self, topic: str, broker_name: str, queue_id: int) -> int:
+        """The offset given for the queue, or EARLIEST or LATEST."""
+        return self.queues.get((topic, broker_name, queue_id), self.everywhere)
+
+    def of_log(self, broker_name: str) -> int:
+        """The byte offset given for the broker's commit log, or EARLIEST or LATEST."""
+        return self.logs.get(broker_name, self.everywhere)
+
+    def topics(self) -> frozenset[str]:
+        """Topics that are named."""
+        return frozenset(topic for topic, _, _ in self.queues)
+
+
+def starting_offsets(option: str, text: str) -> Offsets:
+    """Where a read begins; OptionError when the text is none of the forms."""
+    return _parsed(option, text, unnamed=EARLIEST)
+
+
+def ending_offsets(option: str, text: str) -> Offsets:
+    """Where a read ends; as starting_offsets, but a read does not end at the earliest offset."""
+    offsets = _parsed(option, text, unnamed=LATEST)
+    named = {offsets.everywhere, *offsets.queues.values(), *offsets.logs.values()}
+    if EARLIEST in named:
+        raise OptionError(f"option {option}: a read cannot end at the earliest offset (-2)")
+    return offsets
+
+
+def _parsed(option: str, text: str, unnamed: int) -> Offsets:
+    word = text.strip().lower()
+    if word == "earliest":
+        return Offsets(EARLIEST)
+    if word == "latest":
+        return Offsets(LATEST)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise OptionError.of(option, text, _FORMS) from None
+    if not isinstance(value, dict) or not value:
+        raise OptionError.of(option, text, _FORMS)
+    log = value.get("log")
+    if len(value) == 1 and isinstance(log, dict) and not _has_objects(log):
+        logs = {broker: _offset(option, at, f"log of {broker}") for broker, at in log.items()}
+        return Offsets(unnamed, logs=logs)
+    return Offsets(unnamed, queues=_of_queues(option, value))
+
+
+def _has_objects(value: Mapping[str, Any]) -> bool:
+    return any(isinstance(each, dict) for each in value.values())
+
+
+def _of_queues(option: str, value: Mapping[str, Any]) -> dict[QueueKey, int]:
+    queues: dict[QueueKey, int] = {}
+    for topic, brokers in value.items():
+        for broker, offsets in _object(option, brokers, topic).items():
+            for number, at in _object(option, offsets, f"{topic}, {broker}").items():
+                place = f"{topic}, {broker}, queue {number}"
+                if not (number.isascii() and number.isdigit()):
+                    raise OptionError(f"option {option}: {place}: a queue is a whole number")
+                queues[topic, broker, int(number)] = _offset(option, at, place)
+    if not queues:
+        raise OptionError(f"option {option} names no queue; valid: {_FORMS}")
+    return queues
+
+
+def _object(option: str, value: object, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise OptionError(f"option {option}: {place}: {value!r:.100} is no object; valid: {_FORMS}")
+    return value
+
+
+def _offset(option: str, value: object, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not EARLIEST <= value < 1 << 63:
+        raise OptionError(
+            f"option {option}: {place}: {value!r:.100} is no offset; valid: a whole number,"
+            " -2 for the earliest, -1 for the latest"
+        )
+    return value

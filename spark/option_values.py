@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parsers of option values: (option, text) -> value, or OptionError that says what is valid."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.remoting.message.tags import SubscriptionError, build_subscription_data
+from txrocketmq.spark.errors import OptionError
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
+_DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
+_BROKER_ANY: Final = "*"
+_ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BadRecordPolicy(NamedTuple):
+    """What happens to a damaged record."""
+
+    kind: str
+    """fail, skip or quarantine"""
+    path: str | None = None
+    """Of a quarantine: the folder for its files."""
+
+
+FAIL: Final = BadRecordPolicy("fail")
+
+
+class TopicPattern(NamedTuple):
+    """A regular expression that whole names match."""
+
+    text: str
+
+    def matches(self, topic: str) -> bool:
+        """Whether the topic is one of those meant."""
+        return re.fullmatch(self.text, topic) is not None
+
+
+class Assignment(NamedTuple):
+    """Queues that are read: by topic and broker, `*` for every broker."""
+
+    queues: Mapping[str, Mapping[str, frozenset[int]]]
+
+    def topics(self) -> frozenset[str]:
+        """Topics that are named."""
+        return frozenset(self.queues)
+
+    def of(self, topic: str, broker_name: str) -> frozenset[int]:
+        """Numbers of the topic's queues on the broker."""
+        brokers = self.queues.get(topic, {})
+        return brokers.get(broker_name, brokers.get(_BROKER_ANY, frozenset()))
+
+
+def text(_option: str, value: str) -> str:
+    """The value as it is, without blanks around it."""
+    return value.strip()
+
+
+def names(option: str, value: str) -> tuple[str, ...]:
+    """Names separated by commas."""
+    found = tuple(part.strip() for part in value.split(","))
+    if not all(found):
+        raise OptionError.of(option, value, "names separated by commas")
+    return tuple(dict.fromkeys(found)) if option == "topic" else found
+
+
+def boolean(option: str, value: str) -> bool:
+    """`true` or `false`."""
+    lower = value.strip().lower()
+    if lower not in ("true", "false"):
+        raise OptionError.of(option, value, ("true", "false"))
+    return lower == "true"
+
+
+def choice(*allowed: str) -> Callable[[str, str], str]:
+    """A parser of one of these words."""
+
+    def parse(option: str, value: str) -> str:
+        lower = value.strip().lower()
+        if lower not in allowed:
+            raise OptionError.of(option, value, allowed)
+        return lower
+
+    return parse
+
+
+def whole(least: int, most: int = (1 << 63) - 1) -> Callable[[str, str], int]:
+    """A parser of whole numbers from `least` to `most`."""
+    valid = f"a whole number of at least {least}"
+    if most < (1 << 63) - 1:
+        valid = f"a whole number from {least} to {most}"
+
+    def parse(option: str, value: str) -> int:
+        if not _DIGITS.fullmatch(value.strip()) or not least <= int(value) <= most:
+            raise OptionError.of(option, value, valid)
+        return int(value)
+
+    return parse
+
+
+def size(least: int, most: int) -> Callable[[str, str], int]:
+    """A parser of sizes in bytes: digits and perhaps k, m, g or t, in the manner of Spark."""
+    valid = f"bytes from {least} to {most}, such as 4194304, 4096k or 4m"
+
+    def parse(option: str, value: str) -> int:
+        match = _SIZE.fullmatch(value.strip())
+        found = int(match[1]) * _UNITS[match[2].lower()] if match else -1
+        if not least <= found <= most:
+            raise OptionError.of(option, value, valid)
+        return found
+
+    return parse
+
+
+def timestamp(option: str, value: str) -> int:
+    """Milliseconds since 1970, of such a number or of ISO 8601 text."""
+    stripped = value.strip()
+    if _DIGITS.fullmatch(stripped):
+        return int(stripped)
+    try:
+        moment = datetime.fromisoformat(stripped)
+    except ValueError:
+        valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970"
+        raise OptionError.of(option, value, valid) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+def pattern(option: str, value: str) -> TopicPattern:
+    """A regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise OptionError.of(option, value, f"a regular expression ({error})") from None
+    return TopicPattern(value)
+
+
+def assignment(option: str, value: str) -> Assignment:
+    """Queues by topic and broker, from JSON."""
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict) or not parsed:
+        raise OptionError.of(option, value, _ASSIGN_FORMS)
+    queues: dict[str, dict[str, frozenset[int]]] = {}
+    for topic, brokers in parsed.items():
+        by_broker = brokers if isinstance(brokers, dict) else {_BROKER_ANY: brokers}
+        queues[topic] = {
+            broker: _queue_ids(option, value, numbers) for broker, numbers in by_broker.items()
+        }
+    return Assignment(queues)
+
+
+def _queue_ids(option: str, value: str, numbers: Any) -> frozenset[int]:
+    if not isinstance(numbers, list) or not numbers:
+        raise OptionError.of(option, value, _ASSIGN_FORMS)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise OptionError.of(option, value, _ASSIGN_FORMS)
+    return frozenset(numbers)
+
+
+def tag_expression(option: str, value: str) -> frozenset[str] | None:
+    """Tags separated by `||`; None for `*`, that is all."""
+    try:
+        subscription = build_subscription_data("", value.strip())
+    except SubscriptionError:
+        raise OptionError.of(option, value, 'tags such as "TagA || TagB", or *') from None
+    return frozenset(subscription.tags_set) or None
+
+
+def bad_records(option: str, value: str) -> BadRecordPolicy:
+    """fail, skip or quarantine=PATH."""
+    kind, equals, path = value.strip().partition("=")
+    kind = kind.strip().lower()
+    if kind == "quarantine" and path.strip():
+        return BadRecordPolicy(kind, path.strip())
+    if kind not in ("fail", "skip") or equals:
+        raise OptionError.of(option, value, ("fail", "skip", "quarantine=PATH"))
+    return BadRecordPolicy(kind)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option of `format("rocketmq")`, declared once: name, default, parser, where it counts.
+
+`SourceOptions.of(options)` gives the typed values or raises OptionError; `check(use)` refuses what
+makes no sense for what is being done. docs/spark_options.md is generated from the declarations.
+Names are compared without regard to case, as Spark does. Names and meanings follow Spark's Kafka
+source and rocketmq-spark where those have them.
+"""
+
+# ruff: noqa: RUF009 - the calls in defaults make dataclass fields
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar
+
+from txrocketmq.spark import option_values as values
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.offsets import Offsets, ending_offsets, starting_offsets
+from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
+
+T = TypeVar("T")
+
+
+class Use(enum.Flag):
+    """What is done with the source."""
+
+    STORE_BATCH = enum.auto()
+    STORE_STREAM = enum.auto()
+    LIVE_BATCH = enum.auto()
+    LIVE_STREAM = enum.auto()
+    TABLE = enum.auto()
+    """A table other than messages, of a store."""
+    SINK = enum.auto()
+
+    STORE = STORE_BATCH | STORE_STREAM
+    LIVE = LIVE_BATCH | LIVE_STREAM
+    BATCH = STORE_BATCH | LIVE_BATCH
+    STREAM = STORE_STREAM | LIVE_STREAM
+    MESSAGES = STORE | LIVE
+
+
+USE_NAMES: Final = {
+    Use.STORE_BATCH: "batch over stores",
+    Use.STORE_STREAM: "stream over stores",
+    Use.LIVE_BATCH: "batch over a cluster",
+    Use.LIVE_STREAM: "stream over a cluster",
+    Use.TABLE: "tables",
+    Use.SINK: "writing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The declaration of an option; the field that it is metadata of holds the parsed value."""
+
+    name: str
+    uses: Use
+    parse: Callable[[str, str], Any]
+    """(name, text) -> value; raises OptionError."""
+    shown_default: str
+    """For the documentation; empty when there is none."""
+
+
+def _option(
+    name: str,
+    default: T,
+    uses: Use,
+    parse: Callable[[str, str], T] = values.text,  # type: ignore[assignment]  # T is str then
+    shown: str | None = None,
+) -> T:
+    if shown is None:
+        text = "" if default is None else str(default)
+        shown = text.lower() if isinstance(default, bool) else text
+    return field(default=default, metadata={"option": Option(name, uses, parse, shown)})
+
+
+TABLES: Final = (
+    "messages", "queues", "consumequeue", "index", "topics", "groups", "offsets", "delayoffsets",
+    "delay", "transactions", "checkpoint", "segments", "quarantine", "dataloss",
+)  # fmt: skip
+
+_EVERY: Final = Use.MESSAGES | Use.TABLE
+_NO_MEANING: Final = frozenset({"checkpointlocation", "queryname", "serialization.format"})
+"""Spark's own, which it hands to sources and sinks too."""
+_OF_KAFKA: Final = {
+    "subscribe": "topic",
+    "subscribepattern": "topicPattern",
+    "kafka.bootstrap.servers": "nameServer",
+    "kafka.group.id": "group",
+    "startingoffsetsbytimestamp": "startingTimestamp",
+    "endingoffsetsbytimestamp": "endingTimestamp",
+    "filterpushdown": "pushFilters",
+    "namesrvaddr": "nameServer",
+    "tags": "subExpression",
+    "consumergroup": "group",
+    "producergroup": "group",
+}
+"""What people write who come from elsewhere, in lower case."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceOptions:
+    """The options of one read or write, parsed. Sizes are bytes, times milliseconds."""
+
+    store_path: str | None = _option("storePath", None, Use.STORE | Use.TABLE)
+    """Directory of a store, or several: a comma list, globs. Local, `file:`, `s3:`, `gs:`, `hdfs:`
+    or `abfs:`. `load(path)` is the same. This or nameServer is needed."""
+    name_server: str | None = _option("nameServer", None, Use.LIVE | Use.SINK)
+    """Addresses of name servers, separated by `;`: reads and writes go to the live cluster."""
+    table: str = _option("table", "messages", Use.STORE_BATCH | Use.TABLE, values.choice(*TABLES))
+    """What to read of a store, see the tables below."""
+
+    topics: tuple[str, ...] | None = _option("topic", None, _EVERY | Use.SINK, values.names)
+    """Topics, separated by commas. Stores: all when not given; clusters: this, topicPattern or
+    assign is needed. Writing: the topic of all rows, whatever their column says."""
+    topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
+    """Regular expression that whole names of topics match."""
+    assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
+    """Queues: `{"topic": {"broker": [0, 1]}}`, or `{"topic": [0, 1]}` on every broker."""
+    tags: frozenset[str] | None = _option(
+        "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
+    )
+    """Tags separated by `||`; `*` is all. Use `where` for conditions on properties."""
+
+    starting_offsets: Offsets | None = _option(
+        "startingOffsets", None, Use.MESSAGES, starting_offsets,
+        shown="earliest (batch), latest (stream)",
+    )  # fmt: skip
+    """`earliest`, `latest`, offsets of queues `{"topic": {"broker": {"0": 23, "1": -1}}}` (-2
+    earliest, -1 latest; queues not named begin at their earliest), or for stores offsets in bytes
+    of the commit log `{"log": {"broker": 0}}`. A stream that resumes goes by its checkpoint."""
+    ending_offsets: Offsets | None = _option(
+        "endingOffsets", None, Use.BATCH, ending_offsets, shown="latest"
+    )
+    """As startingOffsets, without `earliest`: the first offsets that are not read."""
+    starting_timestamp_ms: int | None = _option(
+        "startingTimestamp", None, Use.MESSAGES, values.timestamp
+    )
+    """Messages stored at this time or later: ISO 8601 (UTC unless it says otherwise) or
+    milliseconds since 1970. Goes before startingOffsets."""
+    ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
+    """Messages stored before this time. Goes before endingOffsets."""
+
+    columns: tuple[str, ...] | None = _option("columns", None, _EVERY, values.names)
+    """Columns in their order, separated by commas; all but those on demand when not given. What is
+    not asked for is not decoded: Spark itself does not tell a source which columns it needs."""
+    properties_format: str = _option(
+        "propertiesFormat", "map", Use.MESSAGES, values.choice("map", "json", "raw")
+    )
+    """How the column properties comes: a map, JSON text, or the text of the store."""
+    view: str = _option("view", "logical", Use.STORE, values.choice("logical", "physical"))
+    """`logical`: what consumers can see, without system topics unless they are named. `physical`:
+    every record of the log, prepared and rolled back ones and system topics included."""
+    decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES, parse=values.boolean)
+    """Whether bodies are decompressed."""
+    kafka_names: bool = _option(
+        "kafkaNames", default=False, uses=Use.MESSAGES, parse=values.boolean
+    )
+    """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
+    timestampType, and headers when `columns` names it."""
+    push_filters: bool | None = _option(
+        "pushFilters", None, Use.STORE_BATCH, values.boolean, shown="true after register()"
+    )
+    """Whether conditions of the query choose what is read. Needs
+    `spark.sql.python.filterPushdown.enabled=true`, which `register(spark)` sets."""
+
+    broker_name: str | None = _option("brokerName", None, Use.STORE | Use.TABLE)
+    """Name of the broker whose store it is, where the store does not tell."""
+    cluster: str | None = _option("cluster", None, _EVERY)
+    """Name of the cluster, for the column of that name."""
+    min_partitions: int | None = _option("minPartitions", None, Use.MESSAGES, values.whole(1))
+    """At least so many partitions, where there is enough to read; else one for each file of the
+    log, or for each queue of a cluster."""
+    max_records_per_partition: int | None = _option(
+        "maxRecordsPerPartition", None, Use.BATCH, values.whole(1)
+    )
+    """About so many records in a partition at most."""
+    window_bytes: int = _option("windowBytes", 32 << 20, Use.STORE, values.size(1 << 16, 1 << 30),
+                                shown="32m")  # fmt: skip
+    """Bytes of the log that are read at once: the memory of a task is about five times that."""
+    batch_bytes: int = _option("batchBytes", 4 << 20, Use.MESSAGES, values.size(1 << 12, 1 << 28),
+                               shown="4m")  # fmt: skip
+    """Bytes of log in one Arrow batch."""
+    max_bytes_per_trigger: int | None = _option(
+        "maxBytesPerTrigger", None, Use.STORE_STREAM, values.size(1, 1 << 60)
+    )
+    """At most about so many bytes of log in a micro-batch, of all brokers together."""
+    max_offsets_per_trigger: int | None = _option(
+        "maxOffsetsPerTrigger", None, Use.LIVE_STREAM, values.whole(1)
+    )
+    """At most so many messages in a micro-batch, shared out by what waits in each queue."""
+
+    fail_on_data_loss: bool = _option(
+        "failOnDataLoss", default=True, uses=_EVERY, parse=values.boolean
+    )
+    """Whether a read fails that was asked for what is gone. Otherwise it is skipped, a warning is
+    logged, and the table `dataloss` tells."""
+    bad_records: BadRecordPolicy = _option(
+        "badRecords", values.FAIL, Use.MESSAGES, values.bad_records, shown="fail"
+    )
+    """What a damaged record does: `fail`, `skip` (with a warning), or `quarantine=PATH`: written
+    to a folder of Parquet files."""
+    verify: str = _option("verify", "tail", Use.STORE | Use.TABLE,
+                          values.choice("none", "tail", "crc", "store"))  # fmt: skip
+    """`tail`: the last records of the log are whole; `crc`: each body matches its CRC-32; `store`:
+    that, and consume queues and index agree with the log; `none`: only lengths are checked."""
+
+    group: str | None = _option("group", None, Use.LIVE | Use.SINK)
+    """Consumer group of a read, producer group of a write."""
+    commit_group_offsets: bool = _option(
+        "commitGroupOffsets", default=False, uses=Use.LIVE_STREAM, parse=values.boolean
+    )  # fmt: skip
+    """Whether a stream reports what it has read as the offsets of `group`, so that tools show its
+    lag. The stream itself goes by its checkpoint."""
+    pull_batch_size: int = _option("pullBatchSize", 32, Use.LIVE, values.whole(1, 1024))
+    """Messages asked for in a pull request; the broker may send fewer."""
+    pull_timeout_ms: int = _option("pullTimeoutMs", 3000, Use.LIVE, values.whole(1, 600_000))
+    """How long a name server or broker may take for an answer, in milliseconds."""
+
+    send_timeout_ms: int = _option("sendTimeoutMs", 3000, Use.SINK, values.whole(1, 600_000))
+    """How long a broker may take to store a message, in milliseconds."""
+    send_retries: int = _option("sendRetries", 2, Use.SINK, values.whole(0, 100))
+    """How often a send that failed is tried again, on another broker where there is one."""
+    max_message_bytes: int = _option("maxMessageBytes", 4 << 20, Use.SINK,
+                                     values.size(1 << 10, 1 << 28), shown="4m")  # fmt: skip
+    """Largest message, and largest batch of messages, that the brokers take."""
+
+    given: frozenset[str] = frozenset()
+    """Names of the options that were given, as declared."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
+        """The options parsed; OptionError for unknown names and values that make no sense."""
+        parsed: dict[str, Any] = {}
+        given: list[str] = []
+        for name, value in options.items():
+            lower = "storepath" if name.lower() == "path" else name.lower()
+            if lower in _NO_MEANING:
+                continue
+            declared = _BY_LOWER_NAME.get(lower)
+            if declared is None:
+                raise OptionError(f"unknown option {name}{_hint(lower)}; see docs/spark_options.md")
+            attribute, option = declared
+            if option.name in given:
+                raise OptionError("option storePath and the path of load() are both given")
+            if not value.strip():
+                raise OptionError(f"option {option.name} is empty")
+            parsed[attribute] = option.parse(option.name, value)
+            given.append(option.name)
+        result = cls(**parsed, given=frozenset(given))
+        result._check_together()
+        return result
+
+    def _check_together(self) -> None:
+        if self.store_path is not None and self.name_server is not None:
+            raise OptionError("storePath and nameServer are both given: read one or the other")
+        chosen = self.given & {"topic", "topicPattern", "assign"}
+        if len(chosen) > 1:
+            raise OptionError(f"only one of {', '.join(sorted(chosen))} may be given")
+        start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
+        if start is not None and end is not None and end < start:
+            raise OptionError("endingTimestamp is before startingTimestamp")
+        if self.kafka_names and self.properties_format != "map":
+            raise OptionError("kafkaNames has headers instead of properties: no propertiesFormat")
+
+    def use(self, *, stream: bool) -> Use:
+        """What a read with these options does; OptionError when it says not of what."""
+        if self.store_path is None and self.name_server is None:
+            raise OptionError(
+                "option storePath (directory of a store) or nameServer (addresses) is needed"
+            )
+        if self.store_path is None:
+            return Use.LIVE_STREAM if stream else Use.LIVE_BATCH
+        if stream:
+            return Use.STORE_STREAM
+        return Use.STORE_BATCH if self.table == "messages" else Use.TABLE
+
+    def check(self, use: Use) -> None:
+        """OptionError when an option was given that has no meaning for this use, or one lacks."""
+        for _, option in _BY_LOWER_NAME.values():
+            if option.name in self.given and use not in option.uses:
+                where = ", ".join(name for kind, name in USE_NAMES.items() if kind in option.uses)
+                raise OptionError(
+                    f"option {option.name} has no meaning here ({USE_NAMES[use]});"
+                    f" it is for: {where}"
+                )
+        if use in Use.LIVE:
+            self._check_live()
+        if use == Use.SINK and self.name_server is None:
+            raise OptionError("option nameServer is needed to write")
+        named = [o.topics() for o in (self.starting_offsets, self.ending_offsets) if o]
+        for topic in sorted(frozenset().union(*named)):
+            if not self.selects(topic):
+                raise OptionError(f"offsets are given for the topic {topic}, which is not selected")
+
+    def _check_live(self) -> None:
+        if not self.given & {"topic", "topicPattern", "assign"}:
+            raise OptionError("option topic, topicPattern or assign is needed with nameServer")
+        if self.commit_group_offsets and self.group is None:
+            raise OptionError("option group is needed with commitGroupOffsets=true")
+        for name, offsets in (
+            ("startingOffsets", self.starting_offsets),
+            ("endingOffsets", self.ending_offsets),
+        ):
+            if offsets is not None and offsets.logs:
+                raise OptionError(f"option {name}: bytes of logs are for stores; name queues")
+
+    def selects(self, topic: str) -> bool:
+        """Whether topic, topicPattern or assign select the topic; true when none is given."""
+        if self.topics is not None:
+            return topic in self.topics
+        if self.topic_pattern is not None:
+            return self.topic_pattern.matches(topic)
+        return self.assign is None or topic in self.assign.topics()
+
+
+def declared_options() -> dict[str, Option]:
+    """All options, by the name of the attribute of SourceOptions that holds the value."""
+    return {
+        each.name: each.metadata["option"]
+        for each in fields(SourceOptions)
+        if "option" in each.metadata
+    }
+
+
+_BY_LOWER_NAME: Final = {
+    option.name.lower(): (attribute, option) for attribute, option in declared_options().items()
+}
+
+
+def _hint(lower_name: str) -> str:
+    known = _OF_KAFKA.get(lower_name)
+    if known is None:
+        near = difflib.get_close_matches(lower_name, _BY_LOWER_NAME, n=1)
+        known = _BY_LOWER_NAME[near[0]][1].name if near else None
+    return f" (did you mean {known}?)" if known else ""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    ending_offsets,
+    starting_offsets,
+)
+
+
+def test_words() -> None:
+    assert starting_offsets("startingOffsets", " Earliest ") == Offsets(EARLIEST)
+    assert starting_offsets("startingOffsets", "latest") == Offsets(LATEST)
+    assert ending_offsets("endingOffsets", "latest") == Offsets(LATEST)
+
+
+def test_offsets_of_queues() -> None:
+    found = starting_offsets("startingOffsets", '{"t": {"a": {"0": 23, "1": -1}}}')
+    assert found.of_queue("t", "a", 0) == 23
+    assert found.of_queue("t", "a", 1) == LATEST
+    assert found.of_queue("t", "a", 2) == EARLIEST, "queues not named begin at their earliest"
+    assert ending_offsets("endingOffsets", '{"t": {"a": {"0": 3}}}').of_queue("t", "b", 0) == LATEST
+    assert found.topics() == {"t"}
+    assert found.of_log("a") == EARLIEST
+
+
+def test_offsets_of_logs() -> None:
+    found = starting_offsets("startingOffsets", '{"log": {"a": 1073741824}}')
+    assert found.of_log("a") == 1 << 30
+    assert found.of_log("b") == EARLIEST
+    assert found.topics() == set()
+
+
+def test_a_topic_may_be_called_log() -> None:
+    found = starting_offsets("startingOffsets", '{"log": {"a": {"0": 5}}}')
+    assert found.of_queue("log", "a", 0) == 5
+    assert not found.logs
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.text(max_size=5), st.text(max_size=5), st.integers(0, 99)),
+        st.integers(LATEST, (1 << 63) - 1),
+        min_size=1,
+    )
+)
+def test_every_queue_comes_back(queues: dict[tuple[str, str, int], int]) -> None:
+    value: dict[str, dict[str, dict[str, int]]] = {}
+    for (topic, broker, number), at in queues.items():
+        value.setdefault(topic, {}).setdefault(broker, {})[str(number)] = at
+    assert ending_offsets("endingOffsets", json.dumps(value)).queues == queues
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first",
+        "{",
+        "[]",
+        "{}",
+        '{"t": 5}',
+        '{"t": {"a": 5}}',
+        '{"t": {"a": {}}}',
+        '{"t": {"a": {"x": 1}}}',
+        '{"t": {"a": {"0": 1.5}}}',
+        '{"t": {"a": {"0": true}}}',
+        '{"t": {"a": {"0": -3}}}',
+        '{"log": {"a": "0"}}',
+        '{"log": {"a": 9223372036854775808}}',
+    ],
+)
+def test_what_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="startingOffsets"):
+        starting_offsets("startingOffsets", text)
+
+
+@pytest.mark.parametrize("text", ["earliest", '{"t": {"a": {"0": -2}}}', '{"log": {"a": -2}}'])
+def test_nothing_ends_at_its_beginning(text: str) -> None:
+    with pytest.raises(OptionError, match="endingOffsets: a read cannot end"):
+        ending_offsets("endingOffsets", text)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.offsets import EARLIEST
+from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_options
+
+STORE = {"storePath": "/s"}
+LIVE = {"nameServer": "ns:9876", "topic": "t"}
+
+
+def test_names_are_compared_without_case_and_values_are_typed() -> None:
+    options = SourceOptions.of(
+        {"PATH": "/s", "topic": "a, b,a", "startingoffsets": "earliest", "BatchBytes": "1m"}
+    )
+    assert options.store_path == "/s"
+    assert options.topics == ("a", "b")
+    assert options.starting_offsets is not None
+    assert options.starting_offsets.everywhere == EARLIEST
+    assert options.batch_bytes == 1 << 20
+    assert options.fail_on_data_loss
+    assert options.given == {"storePath", "topic", "startingOffsets", "batchBytes"}
+    assert pickle.loads(pickle.dumps(options)) == options  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("topics", "topic"), ("subscribe", "topic"), ("storepaht", "storePath"), ("tags", "subExp")],
+)
+def test_an_unknown_option_names_the_nearest(name: str, meant: str) -> None:
+    with pytest.raises(OptionError, match=f"unknown option {name} .did you mean {meant}"):
+        SourceOptions.of({**STORE, name: "x"})
+    with pytest.raises(OptionError, match="unknown option zzzzzz; see docs"):
+        SourceOptions.of({"zzzzzz": "x"})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({**STORE, "nameServer": "n"}, "storePath and nameServer"),
+        ({**STORE, "path": "/t"}, "path of load"),
+        ({**STORE, "topic": "t", "assign": '{"t": [0]}'}, "only one of assign, topic"),
+        ({**STORE, "startingTimestamp": "2", "endingTimestamp": "1"}, "endingTimestamp is before"),
+        ({**STORE, "topic": "  "}, "option topic is empty"),
+        ({**STORE, "table": "lag"}, "table='lag'.*offsets"),
+        ({**STORE, "kafkaNames": "true", "propertiesFormat": "raw"}, "kafkaNames"),
+    ],
+)
+def test_what_does_not_go_together(options: dict[str, str], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        SourceOptions.of(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "stream", "use"),
+    [
+        (STORE, False, Use.STORE_BATCH),
+        (STORE, True, Use.STORE_STREAM),
+        ({**STORE, "table": "queues"}, False, Use.TABLE),
+        (LIVE, False, Use.LIVE_BATCH),
+        (LIVE, True, Use.LIVE_STREAM),
+    ],
+)
+def test_what_is_done(options: dict[str, str], stream: bool, use: Use) -> None:
+    parsed = SourceOptions.of(options)
+    assert parsed.use(stream=stream) == use
+    parsed.check(use)
+
+
+def test_a_read_says_of_what() -> None:
+    with pytest.raises(OptionError, match="storePath .* or nameServer"):
+        SourceOptions.of({"topic": "t"}).use(stream=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "use", "why"),
+    [
+        ({**STORE, "endingOffsets": "latest"}, Use.STORE_STREAM, "endingOffsets has no meaning"),
+        ({**STORE, "maxOffsetsPerTrigger": "5"}, Use.STORE_STREAM, "it is for: stream over a clu"),
+        ({**LIVE, "verify": "crc"}, Use.LIVE_BATCH, "verify has no meaning here"),
+        ({**STORE, "table": "queues"}, Use.STORE_STREAM, "table has no meaning"),
+        ({"nameServer": "n"}, Use.LIVE_BATCH, "topic, topicPattern or assign is needed"),
+        ({**LIVE, "commitGroupOffsets": "true"}, Use.LIVE_STREAM, "group is needed"),
+        ({**LIVE, "startingOffsets": '{"log": {"a": 1}}'}, Use.LIVE_BATCH, "are for stores"),
+        ({**LIVE, "startingOffsets": '{"u": {"a": {"0": 1}}}'}, Use.LIVE_BATCH, "topic u, which"),
+        ({"topic": "t"}, Use.SINK, "nameServer is needed"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(options: dict[str, str], use: Use, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        SourceOptions.of(options).check(use)
+
+
+def test_what_spark_adds_is_let_through() -> None:
+    options = SourceOptions.of({**LIVE, "checkpointLocation": "/c", "queryName": "q"})
+    assert options.given == {"nameServer", "topic"}
+
+
+def test_topics_are_selected_by_name_pattern_or_assignment() -> None:
+    assert SourceOptions.of(STORE).selects("anything")
+    assert not SourceOptions.of({**STORE, "topic": "t"}).selects("u")
+    assert SourceOptions.of({**STORE, "topicPattern": "t.*"}).selects("tu")
+    assert not SourceOptions.of({**STORE, "assign": '{"t": [0]}'}).selects("u")
+
+
+def test_each_option_is_for_something() -> None:
+    options = declared_options().values()
+    assert len({option.name.lower() for option in options}) == len(options)
+    for option in options:
+        assert any(use in option.uses for use in USE_NAMES), option.name

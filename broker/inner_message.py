@@ -17,9 +17,8 @@ from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-"""Where messages with a delay level wait (TopicValidator.RMQ_SYS_SCHEDULE_TOPIC)."""
 _IPV6_HOSTS = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 TIMER_PROPERTIES = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 

@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, InnerMessage, packed
+from txrocketmq.broker.inner_message import InnerMessage, packed
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
 DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"

@@ -14,40 +14,22 @@ from txrocketmq.broker.attributes import TOPIC_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.message.flags import PermName, is_inherited
+from txrocketmq.remoting.message.topics import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    DLQ_PREFIX,
+    OFFSET_MOVED_EVENT,
+    REPLY_SUFFIX,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_PREFIX,
+    SYSTEM_TOPICS,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_TOPIC,
+)
 from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
-DEFAULT_TOPIC = "TBW102"
-"""What new topics are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
-BENCHMARK_TOPIC = "BenchmarkTest"
-OFFSET_MOVED_EVENT = "OFFSET_MOVED_EVENT"
-TRANS_HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-TRANS_OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
-TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
-ROCKSDB_HALF_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
-ROCKSDB_OP_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
-SYSTEM_PREFIX = "rmq_sys_"
-REPLY_SUFFIX = "_REPLY_TOPIC"
-RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
-
-FORBIDDEN_TO_SEND = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        TRANS_HALF_TOPIC,
-        TRANS_OP_TOPIC,
-        TRANS_CHECK_MAX_TIME_TOPIC,
-        SELF_TEST_TOPIC,
-        OFFSET_MOVED_EVENT,
-        ROCKSDB_HALF_TOPIC,
-        ROCKSDB_OP_TOPIC,
-    }
-)
-"""Topics that no client may send to (NOT_ALLOWED_SEND_TOPIC_SET)."""
-
-_SYSTEM = FORBIDDEN_TO_SEND | {DEFAULT_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, "CHECKPOINT_TOPIC"}
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _MAX_TOPIC_LENGTH = 127
 _MAX_RETRY_TOPIC_LENGTH = 255
@@ -108,7 +90,7 @@ class Topics:
         self.on_change = on_change
         self._topics: dict[str, TopicConfig] = {}
         self.data_version = DataVersion(timestamp=now_ms())
-        self._system = set(_SYSTEM)
+        self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
             self._topics[topic.topic_name or ""] = topic
         self._system.update(self._topics)

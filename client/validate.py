@@ -11,20 +11,10 @@ from typing import Final
 
 from txrocketmq.client.errors import MessageIllegal
 from txrocketmq.remoting.message.message import Message
+from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND
 
 MAX_TOPIC_LENGTH: Final = 127
 MAX_GROUP_LENGTH: Final = 120
-FORBIDDEN_TOPICS: Final = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""Topics that nobody may send to (TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET)."""
 
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -42,7 +32,7 @@ def check_group(group: str) -> None:
 def check_message(message: Message, max_body_bytes: int) -> None:
     """Raises MessageIllegal unless a broker may take the message."""
     check_topic(message.topic)
-    if message.topic in FORBIDDEN_TOPICS:
+    if message.topic in FORBIDDEN_TO_SEND:
         raise MessageIllegal(f"topic {message.topic} is the brokers' own: nobody may send to it")
     if not message.body:
         raise MessageIllegal("the message body is empty, which RocketMQ does not allow")

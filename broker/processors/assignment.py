@@ -14,7 +14,7 @@ from txrocketmq.broker.clients import BROADCASTING, Consumers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.message_request_mode import MessageRequestModes
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import RETRY_PREFIX, Topics
+from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.topic_routes import Queues, TopicRoutes
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -22,6 +22,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.allocate import STRATEGIES
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.pop import (
     MessageQueueAssignment,

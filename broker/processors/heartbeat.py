@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from txrocketmq.broker.clients import CLUSTERING, CONSUME_PASSIVELY, Client, Consumers, Producers
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import RETRY_PREFIX, Topics
+from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -20,6 +20,7 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import TopicSysFlag
 from txrocketmq.remoting.message.tags import TAG
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import heartbeat as calls
 from txrocketmq.remoting.protocol.body.heartbeat import (
     CheckClientRequestBody,

@@ -17,7 +17,7 @@ from txrocketmq.broker.schedule import DelayLevels
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import DLQ_PREFIX, RETRY_PREFIX, Topics
+from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -26,6 +26,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import TopicSysFlag, is_writable
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader

@@ -17,7 +17,6 @@ from typing import Any
 
 from txrocketmq.broker.processors.send_message import MAX_BATCH, SendMessageProcessor
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus
-from txrocketmq.broker.topic import FORBIDDEN_TO_SEND
 from txrocketmq.remoting.call import Buffer, Peer
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
@@ -29,6 +28,7 @@ from txrocketmq.remoting.message.flags import is_writable
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader

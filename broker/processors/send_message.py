@@ -25,13 +25,7 @@ from txrocketmq.broker.schedule import DelayLevels
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import Appended, MessageStore, PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import (
-    DLQ_PREFIX,
-    FORBIDDEN_TO_SEND,
-    RETRY_PREFIX,
-    Topics,
-    validate_topic,
-)
+from txrocketmq.broker.topic import Topics, validate_topic
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
@@ -46,6 +40,7 @@ from txrocketmq.remoting.message.flags import (
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.topics import DLQ_PREFIX, FORBIDDEN_TO_SEND, RETRY_PREFIX
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMessageResponseHeader

@@ -21,10 +21,8 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.packing import fixed
-
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-"""Where delayed messages wait: in its queues the tags code is the time of delivery."""
 
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _FIXED: Final = fixed(record.RECORD_FIXED).struct

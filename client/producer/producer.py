@@ -30,9 +30,8 @@ from txrocketmq.remoting.message.compression import compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
-
-RETRY_PREFIX = "%RETRY%"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from txrocketmq.broker import schedule as module
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC, InnerMessage
+from txrocketmq.broker.inner_message import InnerMessage
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.schedule import RETRY_MS, DelayLevels, Schedule
 from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.store.put_message import refused
 from txrocketmq.remoting.message.message import MessageExt, decode_message
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 
 
 def delayed(parts: Parts, level: int, body: bytes = b"later", **properties: str) -> None:

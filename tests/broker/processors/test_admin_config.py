@@ -7,11 +7,11 @@ import pytest
 
 from tests.broker.conftest import Parts
 from tests.fakes import NOW_MS, refused, request
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
 from txrocketmq.broker.processors.admin_config import AdminConfigProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import Configuration, read_file, read_properties
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
 FILE = "# mine\nbrokerName=b\nsendMessageThreadPoolNums=4\n"

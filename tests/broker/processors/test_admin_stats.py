@@ -6,10 +6,10 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, refused, request
 from txrocketmq.broker.clients import Client
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
 from txrocketmq.broker.processors.admin_stats import AdminStatsProcessor, readable_bytes
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.admin import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,

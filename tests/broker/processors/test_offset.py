@@ -5,10 +5,10 @@ import pytest
 
 from tests.broker.conftest import Parts
 from tests.fakes import refused, request
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
 from txrocketmq.broker.processors.offset import OffsetProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.offset import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,

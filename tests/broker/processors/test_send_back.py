@@ -7,12 +7,12 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import refused, request
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
 from txrocketmq.broker.processors.send_back import SendBackProcessor
 from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.store.put_message import refused as not_put
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, decode_message
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.send import ConsumerSendMsgBackRequestHeader

@@ -11,16 +11,15 @@ import pytest
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.broker.processors.sends import Sending, send_processor
 from tests.fakes import FakePeer, outcome_of, refused, request
-from txrocketmq.broker.inner_message import SCHEDULE_TOPIC
 from txrocketmq.broker.processors.send_message import MAX_BATCH, SendMessageProcessor, message_id
 from txrocketmq.broker.store.config import SYNC_FLUSH
-from txrocketmq.broker.topic import FORBIDDEN_TO_SEND
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.message.flags import MessageSysFlag, PermName, TopicSysFlag
 from txrocketmq.remoting.message.ids import decode_message_id
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND, SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of topics that the servers make for themselves, and prefixes that mean something.
+
+Java: common.topic.TopicValidator, MixAll.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFAULT_TOPIC: Final = "TBW102"
+"""What new topics are modelled on (TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Messages with a delay level, until they are due; queue = level - 1, and
+the tags code of a queue unit is the time of delivery (RMQ_SYS_SCHEDULE_TOPIC)."""
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
+TRANS_HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+TRANS_OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+ROCKSDB_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
+ROCKSDB_OP_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
+SYSTEM_PREFIX: Final = "rmq_sys_"
+REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+
+FORBIDDEN_TO_SEND: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        ROCKSDB_HALF_TOPIC,
+        ROCKSDB_OP_TOPIC,
+    }
+)
+"""Topics that no client may send to (NOT_ALLOWED_SEND_TOPIC_SET)."""
+
+SYSTEM_TOPICS: Final = FORBIDDEN_TO_SEND | {
+    DEFAULT_TOPIC,
+    BENCHMARK_TOPIC,
+    TRACE_TOPIC,
+    "CHECKPOINT_TOPIC",
+}
+"""What every broker has; brokers add a topic of their own name and others (SYSTEM_TOPIC_SET)."""
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether a topic is the servers' own, as far as the name alone tells."""
+    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as tables on a terminal, or as plain text where the output is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Number
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from txrocketmq.spark.reports import texts
+from txrocketmq.spark.reports.report import Result
+
+
+def show(console: Console, results: Sequence[Result]) -> None:
+    """Prints each result under its title."""
+    for result in results:
+        console.print()
+        console.print(Text(result.report.title, style="bold"))
+        if result.rows:
+            console.print(_table(result))
+        else:
+            console.print(Text("nothing of this kind in the store", style="dim"))
+
+
+def _table(result: Result) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in result.columns:
+        is_number = any(isinstance(row[column], Number) for row in result.rows)
+        table.add_column(
+            Text(texts.heading(column)),
+            justify="right" if is_number else "left",
+            overflow="fold",
+        )
+    for row in result.rows:
+        table.add_row(*(Text(texts.cell(column, row[column])) for column in result.columns))
+    return table

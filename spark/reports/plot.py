@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws results as SVG that stands inside a page and takes its colours from the page's style.
+
+matplotlib draws with stand-in colours; afterwards they become CSS variables (`--ink`, `--grid`,
+`--series-1` ...), so that one picture suits light and dark pages. Texts stay texts.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter
+
+from txrocketmq.spark.reports import texts
+from txrocketmq.spark.reports.report import (
+    Bars,
+    Histogram,
+    Percentiles,
+    Result,
+    Row,
+    Stack,
+    Timeline,
+)
+
+INK: Final = "#010203"
+GRID: Final = "#010204"
+SERIES: Final = tuple(f"#0102{n:02x}" for n in range(16, 28))
+_VARIABLES: Final = {
+    INK: "var(--ink)",
+    GRID: "var(--grid)",
+    **{color: f"var(--series-{n})" for n, color in enumerate(SERIES, 1)},
+}
+MAX_BARS: Final = 15
+"""More rows are in the table only."""
+_LABEL_CHARACTERS: Final = 40
+_WIDTH_INCHES: Final = 8.0
+_SETTINGS: Final = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a topic may contain dollar signs
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GRID,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+}
+
+
+def svg(result: Result) -> str | None:
+    """The plot of a result as an `<svg>` element; None when it has no plot or nothing to draw."""
+    plot, rows = result.report.plot, result.rows
+    if plot is None or not rows:
+        return None
+    with mpl.rc_context({**_SETTINGS, "svg.hashsalt": result.report.name}):
+        match plot:
+            case Bars():
+                figure = _bars(plot, rows)
+            case Timeline():
+                figure = _timeline(plot, rows)
+            case Histogram():
+                figure = _histogram(plot, rows)
+            case Percentiles():
+                figure = _percentiles(plot, rows)
+            case Stack():
+                figure = _stack(plot, rows)
+        return _inline(figure, result.report.name, result.report.title)
+
+
+def _figure(height_inches: float, panels: int = 1) -> tuple[Figure, Sequence[Axes]]:
+    figure = Figure(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)
+    return figure, list(axes[:, 0])
+
+
+def _rows_of_bars(labels: Sequence[str]) -> tuple[Figure, Axes]:
+    """A figure with a place on the left for each label, the first on top."""
+    figure, (axes,) = _figure(0.6 + 0.26 * len(labels))
+    axes.set_yticks(range(len(labels)), [_short(text) for text in labels])
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    return figure, axes
+
+
+def _short(text: str) -> str:
+    if len(text) <= _LABEL_CHARACTERS:
+        return text
+    keep = _LABEL_CHARACTERS // 2
+    return f"{text[:keep]}\N{HORIZONTAL ELLIPSIS}{text[-keep:]}"
+
+
+def _number(row: Row, column: str) -> float:
+    value = row[column]
+    return 0.0 if value is None else float(value)
+
+
+def _scale(axis: Any, column: str) -> None:
+    """Ticks of an axis in the unit of the column."""
+    if column in texts.BYTES_COLUMNS:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: texts.size(value)))
+    elif column not in texts.PERCENT_COLUMNS:
+        axis.set_major_formatter(EngFormatter())
+
+
+def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
+    shown = rows[:MAX_BARS]
+    figure, axes = _rows_of_bars([texts.label(row, plot.labels) for row in shown])
+    axes.barh(range(len(shown)), [_number(row, plot.value) for row in shown], color=SERIES[0])
+    axes.set_xlabel(texts.heading(plot.value))
+    _scale(axes.xaxis, plot.value)
+    return figure
+
+
+def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
+    figure, panels = _figure(0.4 + 1.6 * len(plot.values), len(plot.values))
+    times = [row[plot.time] for row in rows]
+    for axes, column, color in zip(panels, plot.values, SERIES, strict=False):
+        values = [_number(row, column) for row in rows]
+        axes.fill_between(times, values, step="post", color=color, alpha=0.25, linewidth=0)
+        axes.step(times, values, where="post", color=color, linewidth=1.4, marker=_mark(rows))
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(texts.heading(column))
+        _scale(axes.yaxis, column)
+    locator = AutoDateLocator()
+    panels[-1].xaxis.set_major_locator(locator)
+    panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    panels[-1].set_xlabel("UTC")
+    return figure
+
+
+def _mark(rows: Sequence[Row]) -> str:
+    """A single point is no line: it needs a mark to be seen."""
+    return "o" if len(rows) == 1 else ""
+
+
+def _histogram(plot: Histogram, rows: Sequence[Row]) -> Figure:
+    figure, (axes,) = _figure(2.4)
+    axes.bar(range(len(rows)), [_number(row, plot.value) for row in rows], 0.9, color=SERIES[0])
+    names = [texts.cell(plot.bucket, row[plot.bucket]) for row in rows]
+    axes.set_xticks(range(len(rows)), names, rotation=45, ha="right")
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel(texts.heading(plot.value))
+    _scale(axes.yaxis, plot.value)
+    return figure
+
+
+def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
+    shown = rows[:MAX_BARS]
+    figure, axes = _rows_of_bars([texts.label(row, plot.labels) for row in shown])
+    for place, row in enumerate(shown):
+        values = [_number(row, column) for column in plot.values]
+        axes.plot(values, [place] * len(values), color=GRID, linewidth=2, zorder=1)
+    for column, color in zip(plot.values, SERIES, strict=False):
+        values = [_number(row, column) for row in shown]
+        axes.scatter(values, range(len(shown)), color=color, label=column, s=22, zorder=2)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_xlabel("milliseconds")
+    axes.legend(ncols=len(plot.values), loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
+    labels = list(dict.fromkeys(texts.label(row, [plot.label]) for row in rows))[:MAX_BARS]
+    figure, axes = _rows_of_bars(labels)
+    for place, label in enumerate(labels):
+        parts = [row for row in rows if texts.label(row, [plot.label]) == label]
+        left = 0.0
+        for part, color in zip(parts, SERIES, strict=False):
+            width = _number(part, plot.value)
+            axes.barh(place, width, left=left, color=color)
+            name = texts.label(part, [plot.part])
+            if width >= 1.2 * len(name) + 1:
+                axes.text(left + width / 2, place, name, ha="center", va="center", fontsize=7)
+            left += width
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(texts.heading(plot.value))
+    return figure
+
+
+def _inline(figure: Figure, name: str, title: str) -> str:
+    """The figure as an element for HTML, with ids of its own and the page's colours."""
+    buffer = io.StringIO()
+    with warnings.catch_warnings():  # the reader's browser has the glyphs that are missing here
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        FigureCanvasSVG(figure).print_svg(
+            buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(xlink:href="#|url\(#)', rf"\1{name}-", text)
+    for color, variable in _VARIABLES.items():
+        text = text.replace(color, variable)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1).rstrip()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report is: a query in Spark SQL, the text that explains it, and how its rows are drawn.
+
+The query names the DataFrames that it reads in braces, as `SparkSession.sql` takes them, and its
+parameters with a colon. Imports neither pyspark nor matplotlib.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+Row = Mapping[str, Any]
+"""A row of a result: its values by column."""
+
+PARAMETERS: Final = {
+    "now": "the moment that ages are counted to; a timestamp",
+    "top": "how many rows a ranking has",
+    "reservedHours": "how long the broker keeps files: its setting fileReservedTime",
+}
+"""What queries may use, and what it means."""
+
+DEFAULT_TOP: Final = 20
+DEFAULT_RESERVED_HOURS: Final = 72
+"""As fileReservedTime of the original."""
+
+
+class Bars(NamedTuple):
+    """Horizontal bars, one a row: longest first, as the query orders them."""
+
+    labels: Sequence[str]
+    value: str
+
+
+class Timeline(NamedTuple):
+    """Values over time, one panel each; the rows are the buckets, in order."""
+
+    time: str
+    values: Sequence[str]
+
+
+class Histogram(NamedTuple):
+    """Upright bars, one a row, labelled with the column that the buckets are of."""
+
+    bucket: str
+    value: str
+
+
+class Percentiles(NamedTuple):
+    """For each row a line from the first value to the last, with a mark at each; log scale."""
+
+    labels: Sequence[str]
+    values: Sequence[str]
+
+
+class Stack(NamedTuple):
+    """Horizontal bars, one for each label, made of parts that add up to the whole."""
+
+    label: str
+    part: str
+    value: str
+
+
+Plot = Bars | Timeline | Histogram | Percentiles | Stack
+
+
+class Report(NamedTuple):
+    """A report; the name is what `--only` takes."""
+
+    name: str
+    title: str
+    doc: str
+    """What a row is and how to read it, for the page and the documentation."""
+    sql: str
+    plot: Plot | None = None
+
+    @property
+    def frames(self) -> set[str]:
+        """The names of the DataFrames that the query reads."""
+        return {name for _, name, _, _ in string.Formatter().parse(self.sql) if name}
+
+    @property
+    def parameters(self) -> set[str]:
+        """The names of the parameters that the query takes."""
+        return {name for name in PARAMETERS if f":{name}" in self.sql}
+
+
+class Result(NamedTuple):
+    """What a report found."""
+
+    report: Report
+    columns: Sequence[str]
+    rows: Sequence[Row]

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a result as people read them: counts, bytes, times. Names come from messages, so
+whatever cannot be shown on a line is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from txrocketmq.spark.reports.report import Row
+
+BYTES_COLUMNS: Final = frozenset(
+    {"bytes", "bodyBytes", "meanBody", "fromBytes", "bytesPerHour", "bytesPerSecond", "atRetention"}
+)
+PERCENT_COLUMNS: Final = frozenset({"percent", "upTo", "retryPercent", "deadPercent"})
+MILLIS_COLUMNS: Final = frozenset({"p50", "p90", "p99", "p999", "max"})
+SECONDS_COLUMNS: Final = frozenset({"age", "dueIn"})
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def cell(column: str, value: Any) -> str:
+    """A value of a column as text; nothing for NULL."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, str):
+        return printable(value)
+    if column in BYTES_COLUMNS:
+        return size(value)
+    if column in PERCENT_COLUMNS:
+        return f"{value:,.4g} %"
+    if column in MILLIS_COLUMNS:
+        return f"{value:,} ms"
+    if column in SECONDS_COLUMNS:
+        return duration(value)
+    return f"{value:,}"
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control characters and lone surrogates as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    unit = 0
+    while abs(count) >= 1024 and unit < len(_UNITS) - 1:
+        count /= 1024
+        unit += 1
+    return f"{count:,.0f} B" if unit == 0 else f"{count:,.1f} {_UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as days, hours, minutes; the two largest units."""
+    sign = "-" if seconds < 0 else ""
+    whole = timedelta(seconds=round(abs(seconds)))
+    minutes, rest = divmod(whole.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(whole.days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next((n for n, (count, _) in enumerate(parts) if count), len(parts) - 1)
+    return sign + " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2])
+
+
+def label(row: Row, columns: Sequence[str]) -> str:
+    """What a row is called: the values of some of its columns."""
+    return " / ".join(cell(column, row[column]) or "(none)" for column in columns)
+
+
+def heading(column: str) -> str:
+    """A column's name in words: `bytesPerHour` becomes `bytes per hour`."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in column)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from tests.spark.reports.results import NASTY, empty_results, result
+from txrocketmq.spark.reports.console import show
+from txrocketmq.spark.reports.report import Result
+
+
+def _shown(results: list[Result], width: int = 100) -> str:
+    out = io.StringIO()
+    show(Console(file=out, width=width), results)
+    return out.getvalue()
+
+
+def test_a_table_has_words_units_and_all_rows() -> None:
+    rows = [{"topic": f"T{n}", "bytes": 1536, "age": None} for n in range(3)]
+    lines = _shown([result(None, rows)]).splitlines()
+    assert lines[1] == "Made up"
+    assert lines[3].split() == ["topic", "bytes", "age"]
+    assert [line.split() for line in lines[5:8]] == [[f"T{n}", "1.5", "KiB"] for n in range(3)]
+
+
+def test_names_are_no_markup_and_no_terminal_codes() -> None:
+    shown = _shown([result(None, [{"topic": "[red]x[/red]", "tag": NASTY}])], width=200)
+    assert "[red]x[/red]" in shown
+    assert "\x1b" not in shown
+
+
+def test_nothing_is_cut_off_on_a_narrow_terminal() -> None:
+    shown = _shown([result(None, [{"topic": "t" * 60, "messages": 1}])], width=40)
+    assert shown.count("t") >= 60
+
+
+def test_an_empty_store_says_so() -> None:
+    assert _shown(empty_results()).count("nothing of this kind") == len(empty_results())

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.spark.reports.results import AT, NASTY, empty_results, one_of_each_plot, result
+from txrocketmq.spark.reports import plot
+from txrocketmq.spark.reports.plot import svg
+from txrocketmq.spark.reports.report import Bars, Result, Timeline
+
+KINDS = {made.report.name: made for made in one_of_each_plot()}
+
+
+def _drawn(made: Result) -> str:
+    drawn = svg(made)
+    assert drawn is not None
+    return drawn
+
+
+def _texts(drawn: str) -> str:
+    return " ".join("".join(e.itertext()) for e in ElementTree.fromstring(drawn).iter())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_well_formed_and_takes_its_colours_from_the_page(kind: str) -> None:
+    drawn = _drawn(KINDS[kind])
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert "var(--ink)" in drawn
+    assert "var(--series-1)" in drawn
+    assert "#0102" not in drawn, "a stand-in colour is left"
+    assert not re.search(r"https?://(?!www\.w3\.org/)", drawn), "something outside the page"
+
+
+def test_the_same_rows_give_the_same_picture() -> None:
+    assert [svg(made) for made in one_of_each_plot()] == [svg(made) for made in one_of_each_plot()]
+
+
+def test_ids_of_two_plots_on_a_page_differ_and_what_is_referred_to_is_there() -> None:
+    seen: set[str] = set()
+    for made in one_of_each_plot():
+        drawn = _drawn(made)
+        ids = set(re.findall(r'\bid="([^"]+)"', drawn))
+        assert ids
+        assert not ids & seen
+        assert set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', drawn)) <= ids
+        seen |= ids
+
+
+def test_names_are_escaped_and_never_formulas() -> None:
+    for made in one_of_each_plot(NASTY):
+        drawn = _drawn(made)
+        assert "<script" not in drawn
+        ElementTree.fromstring(drawn)
+
+
+def test_bars_show_label_and_unit() -> None:
+    rows = [{"topic": "Orders", "bytes": 3 << 30}, {"topic": "Payments", "bytes": 1 << 20}]
+    shown = _texts(_drawn(result(Bars(["topic"], "bytes"), rows)))
+    assert "Orders" in shown
+    assert "Payments" in shown
+    assert "GiB" in shown
+
+
+def test_long_lists_are_cut_and_long_names_shortened() -> None:
+    rows = [{"topic": f"{n}-" + "x" * 200 + "-end", "messages": 1} for n in range(50)]
+    shown = _texts(_drawn(result(Bars(["topic"], "messages"), rows)))
+    assert f"{plot.MAX_BARS - 1}-xx" in shown
+    assert f"{plot.MAX_BARS}-xx" not in shown
+    assert "x" * 50 not in shown
+    assert "x-end" in shown
+
+
+def test_a_single_moment_can_be_seen() -> None:
+    rows = [{"time": AT, "messagesPerSecond": 7.0}]
+    drawn = _drawn(result(Timeline("time", ["messagesPerSecond"]), rows))
+    assert "<use" in drawn, "no mark"
+
+
+def test_without_rows_there_is_no_picture() -> None:
+    assert [svg(made) for made in empty_results()] == [None] * len(empty_results())
+    assert svg(result(None, [{"a": 1}])) is None

@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live cluster as a reader and writer of messages sees it: topics, queues, offsets, pulls, sends.
+
+    cluster = Cluster("10.0.0.1:9876;10.0.0.2:9876")
+    queues = cluster.read_queues("orders")
+    ends = cluster.max_offsets(queues)
+    pulled = cluster.pull(queues[0], offset=0)
+
+Questions about many queues go out together. Those that change nothing are tried again, at a slave
+when the master does not answer, and after the route was asked for anew. A Cluster holds no
+sockets: it can be pickled, with the routes it knows. Counterpart of MQAdminImpl, PullAPIWrapper and
+MQClientInstance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.header import Header, NoHeader
+from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue, decode_message
+from txrocketmq.remoting.message.tags import SUB_ALL, TAG
+from txrocketmq.remoting.protocol import offset as offsets
+from txrocketmq.remoting.protocol.body.base import Body
+from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
+from txrocketmq.remoting.protocol.body.topic import TopicList
+from txrocketmq.remoting.protocol.offset import (
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from txrocketmq.remoting.protocol.pull import (
+    PULL_MESSAGE,
+    PullMessageRequestHeader,
+    PullMessageResponseHeader,
+)
+from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader
+from txrocketmq.remoting.protocol.topic import GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+from txrocketmq.spark.errors import ClusterError, OptionError
+from txrocketmq.spark.live.rpc import (
+    DEFAULT_TIMEOUT_MS,
+    SUCCESS,
+    Question,
+    Refused,
+    Unreachable,
+    connection_to,
+    host_and_port,
+)
+
+Q = TypeVar("Q", bound=Header)
+R = TypeVar("R", bound=Header)
+B = TypeVar("B", bound=Body)
+
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+"""The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
+MASTER_ID: Final = 0
+MAX_QUEUES: Final = 65_536
+"""Queues of one broker that are looked at, whatever a route says."""
+ATTEMPTS: Final = 5
+QUESTIONS_AT_ONCE: Final = 256
+"""Questions under way: brokers queue them, and refuse when they queue too many."""
+PULL_MESSAGES: Final = 32
+"""Messages asked for in a pull; brokers give no more, as they are configured by default."""
+_FIRST_PAUSE_S: Final = 0.5
+
+PULLED: Final = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+    }
+)
+"""Answers to a pull that say where to go on."""
+PASSING: Final = frozenset(
+    {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.FLOW_CONTROL,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Refusals that are over in a moment."""
+
+
+class Pulled(NamedTuple):
+    """The answer to a pull: records end to end, and where to go on; offsets are the queue's."""
+
+    code: int
+    """One of PULLED."""
+    body: bytes
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    remark: str
+    """The broker's status, such as FOUND, NO_MATCHED_MESSAGE or OFFSET_TOO_SMALL."""
+
+
+class Cluster:
+    """What some name servers know of; `name_servers` as "host:port;host:port".
+
+    `timeout_ms` is for one answer, `attempts` is how often a question is asked, with pauses of half
+    a second and then twice as long each time. OptionError for what is no address.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        *,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        attempts: int = ATTEMPTS,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name_servers = tuple(part.strip() for part in name_servers.split(";") if part.strip())
+        self.timeout_ms = timeout_ms
+        self._attempts = attempts
+        self._pause = pause
+        self._routes: dict[str, TopicRouteData] = {}
+        self._brokers: dict[str, BrokerData] = {}
+        valid = "host:port, several separated by semicolons, such as 10.0.0.1:9876;10.0.0.2:9876"
+        if not self.name_servers:
+            raise OptionError.of("nameServer", name_servers, valid)
+        for address in self.name_servers:
+            try:
+                host_and_port(address)
+            except ClusterError:
+                raise OptionError.of("nameServer", name_servers, valid) from None
+
+    def __str__(self) -> str:
+        return ";".join(self.name_servers)
+
+    # ------------------------------------------------------------------ topics
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted; retry topics and the brokers' own are among them."""
+        reply = self._ask_name_servers(
+            GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader(), SUCCESS, self._attempts
+        )
+        return sorted(_decoded(TopicList, reply).topic_list)
+
+    def route(self, topic: str, *, again: bool = False) -> TopicRouteData | None:
+        """Where a topic is, None when no broker has it; `again` asks even when it is known."""
+        if again or topic not in self._routes:
+            return self._ask_route(topic, self._attempts)
+        return self._routes[topic]
+
+    def read_queues(self, topic: str, *, again: bool = False) -> list[MessageQueue]:
+        """All queues of a topic that can be read, sorted; none when no broker has the topic."""
+        route = self.route(topic, again=again)
+        return sorted(
+            MessageQueue(topic, data.broker_name, queue_id)
+            for data in (route.queue_datas if route is not None else ())
+            if is_readable(data.perm)
+            for queue_id in range(min(data.read_queue_nums, MAX_QUEUES))
+        )
+
+    def cluster_of(self, broker_name: str) -> str | None:
+        """Name of the cluster that a broker belongs to, as the routes asked for tell."""
+        broker = self._brokers.get(broker_name)
+        return None if broker is None else broker.cluster
+
+    def has_master(self, broker_name: str) -> bool:
+        """Whether a broker of that name has a master, as the routes asked for tell."""
+        broker = self._brokers.get(broker_name)
+        return broker is not None and MASTER_ID in broker.broker_addrs
+
+    def master(self, broker_name: str) -> str:
+        """The address to which alone one may write. Raises Unreachable when there is none."""
+        if not self.has_master(broker_name):
+            raise Unreachable(f"broker {broker_name} has no master now")
+        return self._brokers[broker_name].broker_addrs[MASTER_ID]
+
+    def masters(self, topic: str) -> dict[str, str]:
+        """Addresses of the masters that have a topic, by the names of the brokers."""
+        route = self.route(topic)
+        return {
+            broker.broker_name: broker.broker_addrs[MASTER_ID]
+            for broker in (route.broker_datas if route is not None else ())
+            if MASTER_ID in broker.broker_addrs
+        }
+
+    # ----------------------------------------------------------------- offsets
+
+    def max_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+        """For each queue the offset after its last message."""
+        headers = {
+            queue: GetMaxOffsetRequestHeader(
+                topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+            )
+            for queue in queues
+        }
+        replies = self.ask_each(offsets.GET_MAX_OFFSET, headers)
+        return {queue: _header(reply).offset for queue, reply in replies.items()}
+
+    def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
+        """For each queue the offset of its first message; of an empty one that of the next."""
+        headers = {
+            queue: GetMinOffsetRequestHeader(
+                topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+            )
+            for queue in queues
+        }
+        replies = self.ask_each(offsets.GET_MIN_OFFSET, headers)
+        return {queue: max(_header(reply).offset, 0) for queue, reply in replies.items()}
+
+    def offsets_at(
+        self, queues: Iterable[MessageQueue], timestamp_ms: int
+    ) -> dict[MessageQueue, int]:
+        """For each queue the offset of its first message stored at a time or later; else its end.
+
+        Exact, whatever the broker: 4.9 answers with the message that is nearest in time, before
+        or after, and with any of those of the same millisecond. So the answer is only where the
+        search among the messages themselves begins.
+        """
+        headers = {
+            queue: SearchOffsetRequestHeader(
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                timestamp=timestamp_ms,
+                bname=queue.broker_name,
+            )
+            for queue in queues
+        }
+        replies = self.ask_each(offsets.SEARCH_OFFSET_BY_TIMESTAMP, headers)
+        first, end = self.min_offsets(headers), self.max_offsets(headers)
+        return {
+            queue: first_true(
+                partial(self._is_stored_since, queue, timestamp_ms),
+                first[queue],
+                end[queue],
+                _header(reply).offset,
+            )
+            for queue, reply in replies.items()
+        }
+
+    def _is_stored_since(self, queue: MessageQueue, timestamp_ms: int, offset: int) -> bool:
+        """Whether the message at an offset, or the next one after it, is that young."""
+        while True:
+            pulled = self.pull(queue, offset, max_messages=1)
+            if pulled.body:
+                try:
+                    message, _ = decode_message(pulled.body, decompress_body=False)
+                except MessageDecodeError as error:
+                    raise ClusterError(f"{queue}, offset {offset}: {error}") from error
+                return message.store_timestamp >= timestamp_ms
+            if pulled.next_offset <= offset or pulled.code == ResponseCode.PULL_NOT_FOUND:
+                return True  # the end: whatever comes is younger
+            offset = pulled.next_offset
+
+    def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
+        """Where a group goes on in a queue; None when it has never told."""
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=False,
+            bname=queue.broker_name,
+        )
+        accepted = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
+        replies = self.ask_each(offsets.QUERY_CONSUMER_OFFSET, {queue: header}, accepted)
+        reply = replies[queue]
+        return None if reply.code == ResponseCode.QUERY_NOT_FOUND else _header(reply).offset
+
+    def commit_offsets(self, group: str, next_offsets: Mapping[MessageQueue, int]) -> None:
+        """Tells brokers where a group goes on: the offsets of the next messages to read."""
+        headers = {
+            queue: UpdateConsumerOffsetRequestHeader(
+                consumer_group=group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                commit_offset=offset,
+                bname=queue.broker_name,
+            )
+            for queue, offset in next_offsets.items()
+        }
+        self.ask_each(offsets.UPDATE_CONSUMER_OFFSET, headers, master_only=True)
+
+    # ------------------------------------------------------------------- pulls
+
+    def pull(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        max_messages: int = PULL_MESSAGES,
+        expression: str = SUB_ALL,
+        group: str = TOOLS_GROUP,
+    ) -> Pulled:
+        """Messages of a queue from an offset on, if there are any now: it does not wait for them.
+
+        `expression` is tags separated by `||`; brokers compare only their hashes.
+        """
+        header = pull_header(queue, offset, max_messages, expression, group)
+        return pulled_of(self.ask_each(PULL_MESSAGE, {queue: header}, PULLED)[queue])
+
+    def start_pull(
+        self, header: PullMessageRequestHeader, broker_name: str, attempt: int = 0
+    ) -> Question[PullMessageResponseHeader]:
+        """A pull under way; `pulled_of(question.wait(PULLED))` is its answer."""
+        connection = connection_to(self._address(broker_name, attempt))
+        return connection.start(PULL_MESSAGE, header, timeout_ms=self.timeout_ms)
+
+    # --------------------------------------------------------------- questions
+
+    def ask_each(
+        self,
+        call: Call[Any, R],
+        headers: Mapping[MessageQueue, Header],
+        accepted: Collection[int] = SUCCESS,
+        *,
+        master_only: bool = False,
+    ) -> dict[MessageQueue, Reply[R]]:
+        """Asks the brokers of some queues, many at a time; answers by queue.
+
+        Raises Refused for an answer that is not accepted, and Unreachable when one did not come.
+        """
+        replies: dict[MessageQueue, Reply[R]] = {}
+        for attempt in range(self._attempts):
+            missing = [queue for queue in headers if queue not in replies]
+            if attempt:
+                self.recover({queue.topic for queue in missing}, attempt)
+            troubles: list[ClusterError] = []
+            for begin in range(0, len(missing), QUESTIONS_AT_ONCE):
+                some = {queue: headers[queue] for queue in missing[begin:][:QUESTIONS_AT_ONCE]}
+                slave = 0 if master_only else attempt
+                for queue, outcome in self._ask_some(call, some, accepted, slave):
+                    if isinstance(outcome, ClusterError):
+                        troubles.append(outcome)
+                    else:
+                        replies[queue] = outcome
+            if not troubles:
+                break
+        else:
+            raise troubles[-1]
+        return replies
+
+    def _ask_some(
+        self,
+        call: Call[Any, R],
+        headers: Mapping[MessageQueue, Header],
+        accepted: Collection[int],
+        slave: int,
+    ) -> Iterator[tuple[MessageQueue, Reply[R] | ClusterError]]:
+        """The answers to questions that go out at once, or why there is none for the moment."""
+        questions: dict[MessageQueue, Question[R]] = {}
+        for queue, header in headers.items():
+            try:
+                connection = connection_to(self._address(queue.broker_name, slave))
+                questions[queue] = connection.start(call, header, timeout_ms=self.timeout_ms)
+            except Unreachable as error:
+                yield queue, error
+        for queue, question in questions.items():
+            try:
+                yield queue, question.wait(accepted)
+            except (Unreachable, Refused) as error:
+                if not is_passing(error):
+                    raise
+                yield queue, error
+
+    def recover(self, topics: Iterable[str], attempt: int) -> None:
+        """Waits before a further attempt (1, 2 ...), and looks whether the topics have moved."""
+        self._pause(_FIRST_PAUSE_S * (1 << (attempt - 1)))
+        for topic in sorted(topics):
+            with suppress(ClusterError):  # then it may be that nothing has moved
+                self._ask_route(topic, attempts=1)
+
+    def _address(self, broker_name: str, slave: int) -> str:
+        """The master's address; the `slave`-th of its slaves where there are so many."""
+        broker = self._brokers.get(broker_name)
+        addresses = [] if broker is None else [at for _, at in sorted(broker.broker_addrs.items())]
+        if not addresses:
+            raise Unreachable(f"no broker {broker_name} is registered at {self}")
+        return addresses[min(slave, len(addresses) - 1)]
+
+    def _ask_route(self, topic: str, attempts: int) -> TopicRouteData | None:
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        accepted = (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST)
+        reply = self._ask_name_servers(GET_ROUTEINFO_BY_TOPIC, header, accepted, attempts)
+        self._routes.pop(topic, None)
+        if reply.code == ResponseCode.TOPIC_NOT_EXIST:
+            return None
+        found = _decoded(TopicRouteData, reply)
+        if found.topic_queue_mapping_by_broker:
+            raise ClusterError(
+                f"{topic} is a static topic, whose queues move between brokers: these are not"
+                " supported; read the stores of its brokers with storePath"
+            )
+        self._routes[topic] = found
+        self._brokers |= {broker.broker_name: broker for broker in found.broker_datas}
+        return found
+
+    def _ask_name_servers(
+        self, call: Call[Q, R], header: Q, accepted: Collection[int], attempts: int
+    ) -> Reply[R]:
+        """The answer of the first name server that gives one."""
+        for attempt in range(attempts):
+            if attempt:
+                self._pause(_FIRST_PAUSE_S * (1 << (attempt - 1)))
+            troubles: list[str] = []
+            for address in self.name_servers:
+                try:
+                    return connection_to(address).ask(
+                        call, header, accepted=accepted, timeout_ms=self.timeout_ms
+                    )
+                except Unreachable as error:
+                    troubles.append(str(error))
+        raise Unreachable("no name server is reachable: " + "; ".join(troubles))
+
+
+def is_passing(error: ClusterError) -> bool:
+    """Whether the same question may be answered in a moment, here or elsewhere."""
+    return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.code in PASSING)
+
+
+def pull_header(
+    queue: MessageQueue,
+    offset: int,
+    max_messages: int = PULL_MESSAGES,
+    expression: str = SUB_ALL,
+    group: str = TOOLS_GROUP,
+) -> PullMessageRequestHeader:
+    """The header of a pull that commits no offset and does not wait for messages."""
+    return PullMessageRequestHeader(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=max_messages,
+        sys_flag=PullSysFlag.SUBSCRIPTION,
+        commit_offset=0,
+        suspend_timeout_millis=0,
+        subscription=expression,
+        sub_version=0,
+        expression_type=TAG,
+        bname=queue.broker_name,
+    )
+
+
+def pulled_of(reply: Reply[PullMessageResponseHeader]) -> Pulled:
+    """What an accepted answer to a pull says; ClusterError when it does not say where to go on."""
+    header = reply.header
+    if header is None:
+        raise ClusterError(f"the answer to a pull, code {reply.code}, does not say where to go on")
+    return Pulled(
+        reply.code,
+        reply.body_bytes,
+        header.next_begin_offset,
+        header.min_offset,
+        header.max_offset,
+        reply.remark or "",
+    )
+
+
+def first_true(predicate: Callable[[int], bool], low: int, high: int, hint: int) -> int:
+    """The first number in [low, high) for which the predicate is true, else `high`.
+
+    The predicate is false up to somewhere and true from there on. It is asked about few numbers
+    when `hint` is near the answer.
+    """
+    false, true = low - 1, high
+    probe, step = min(max(hint, low), high - 1), 1
+    while true - false > 1:
+        if predicate(probe):
+            true = probe
+        else:
+            false = probe
+        if true == high:
+            probe = min(false + step, true - 1)
+        elif false == low - 1:
+            probe = max(true - step, false + 1)
+        else:
+            probe = (true + false) // 2
+        step *= 2
+    return true
+
+
+def _header(reply: Reply[R]) -> R:
+    assert reply.header is not None  # of a successful answer the connection has made sure
+    return reply.header
+
+
+def _decoded(kind: type[B], reply: Reply[Any]) -> B:
+    try:
+        return kind.decode(reply.body_bytes)
+    except HeaderError as error:
+        raise ClusterError(f"a name server's answer is no {kind.__name__}: {error}") from error

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to name servers and brokers over blocking sockets, for processes without a reactor.
+
+    connection = connection_to("10.0.0.1:10911")
+    questions = [connection.start(GET_MAX_OFFSET, header) for header in headers]
+    replies = [question.wait() for question in questions]
+
+Frames, opaques and typed headers are those of `remoting.connection`; here are only the socket and
+the deadlines. Many questions may be under way: while one is written, answers to others are read,
+so neither side waits for the other. Connections are kept for each thread of a process and used
+again; one that the peer has closed meanwhile, as brokers do after 120 s, is opened anew.
+Counterpart of NettyRemotingClient.invokeSync.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Collection
+from typing import Any, Final, Generic, TypeVar
+
+from txrocketmq.remoting import connection as sans_io
+from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import HeaderError, SendError
+from txrocketmq.remoting.header import Header
+from txrocketmq.spark.errors import ClusterError
+
+Q = TypeVar("Q", bound=Header)
+R = TypeVar("R", bound=Header)
+
+SUCCESS: Final = frozenset({ResponseCode.SUCCESS})
+DEFAULT_TIMEOUT_MS: Final = 3_000
+MAX_CONNECTIONS: Final = 64
+"""Connections that a thread keeps; beyond that the one unused for longest is closed."""
+_READ_BYTES: Final = 1 << 18
+
+
+class Unreachable(ClusterError):
+    """No connection, or no answer in time: another broker, or the same one later, may answer."""
+
+
+class Refused(ClusterError):
+    """An answer that is not success: `code` and `remark` as on the wire."""
+
+    def __init__(self, address: str, call_name: str, code: int, remark: str | None) -> None:
+        super().__init__(address, call_name, code, remark)
+        self.address = address
+        self.call_name = call_name
+        self.code = code
+        self.remark = remark
+
+    def __str__(self) -> str:
+        try:
+            name = ResponseCode(self.code).name
+        except ValueError:
+            name = "UNKNOWN"
+        return f"{self.address} refused {self.call_name}: {name} ({self.code}): {self.remark}"
+
+
+class Question(Generic[R]):
+    """A request under way."""
+
+    __slots__ = ("_connection", "_deadline_ms", "_outcomes", "call")
+
+    def __init__(
+        self, connection: Connection, call: Call[Any, R], pending: PendingReply, deadline_ms: int
+    ) -> None:
+        self.call = call
+        self._connection = connection
+        self._deadline_ms = deadline_ms
+        self._outcomes: list[Reply[Any] | Exception] = []
+        pending.then(self._outcomes.append)
+
+    @property
+    def address(self) -> str:
+        """Who is asked."""
+        return self._connection.address
+
+    @property
+    def done(self) -> bool:
+        """Whether `wait` returns at once."""
+        return bool(self._outcomes)
+
+    def wait(self, accepted: Collection[int] = SUCCESS) -> Reply[R]:
+        """The answer. Raises Unreachable, and Refused for a code that is not accepted."""
+        while not self._outcomes:
+            self._connection.turn(self._deadline_ms)
+        (outcome,) = self._outcomes
+        asked = f"{self.call.name} from {self.address}"
+        if isinstance(outcome, HeaderError):
+            raise ClusterError(f"cannot read the answer to {asked}: {outcome}") from outcome
+        if isinstance(outcome, Exception):
+            raise Unreachable(f"no answer to {asked}: {outcome}") from outcome
+        if outcome.code not in accepted:
+            raise Refused(self.address, self.call.name, outcome.code, outcome.remark)
+        return outcome
+
+
+class Connection:
+    """A connection to one address; of one thread. It is opened by the first request.
+
+    A question that is not answered in time ends the connection, as the original's client does
+    (clientCloseSocketIfTimeout): the others under way fail with it, the next one opens it anew.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._host, self._port = host_and_port(address)
+        self._socket: socket.socket | None = None
+        self._peer = sans_io.Connection()
+
+    @property
+    def in_flight(self) -> int:
+        """Number of questions without answer."""
+        return self._peer.in_flight
+
+    def ask(
+        self,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        accepted: Collection[int] = SUCCESS,
+        *,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> Reply[R]:
+        """The answer. Raises Unreachable, and Refused for a code that is not accepted."""
+        return self.start(call, header, body, timeout_ms=timeout_ms).wait(accepted)
+
+    def start(
+        self,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        *,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> Question[R]:
+        """Sends a request, without waiting for its answer. Raises Unreachable.
+
+        Raises remoting.errors.TooManyRequests with 65,535 under way.
+        """
+        deadline_ms = _now_ms() + timeout_ms
+        if not self._peer.in_flight:
+            self._look_for_end()
+        if self._socket is None:
+            self._open(timeout_ms)
+        pending, buffers = self._peer.request(call, header, body, deadline_ms)
+        self._write(buffers, deadline_ms)
+        return Question(self, call, pending, deadline_ms)
+
+    def turn(self, deadline_ms: int) -> None:
+        """Waits for answers and reads them; at the deadline, by `time.monotonic`, it is lost."""
+        self._turn(None, deadline_ms)
+
+    def close(self) -> None:
+        """Ends the connection; what is under way fails."""
+        self._lost("the connection was closed")
+
+    # ----------------------------------------------------------------- socket
+
+    def _open(self, timeout_ms: int) -> None:
+        self._peer = sans_io.Connection()
+        try:
+            opened = socket.create_connection((self._host, self._port), timeout_ms / 1000)
+        except OSError as error:
+            raise Unreachable(f"no connection to {self.address}: {_reason(error)}") from error
+        opened.settimeout(0)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = opened
+
+    def _look_for_end(self) -> None:
+        """Finds out whether the peer has closed the connection while it was not used."""
+        if self._socket is not None and _ready(self._socket, select.POLLIN, 0):
+            self._read()
+
+    def _write(self, buffers: list[Buffer], deadline_ms: int) -> None:
+        data = memoryview(b"".join(buffers))
+        while data and self._socket is not None:
+            data = data[self._turn(data, deadline_ms) :]
+
+    def _turn(self, data: memoryview | None, deadline_ms: int) -> int:
+        """Waits until something can be read or written, and does it; the bytes written."""
+        ours = self._socket
+        if ours is None:  # it was lost before, and the loss told to all that waited
+            return 0
+        events = select.POLLIN | select.POLLOUT if data else select.POLLIN
+        ready = _ready(ours, events, max(deadline_ms - _now_ms(), 0))
+        if not ready:
+            self._lost("the time limit is reached")
+        if ready & ~select.POLLOUT:  # an error, too, is found by reading
+            self._read()
+        if data and ready & select.POLLOUT and self._socket is not None:
+            try:
+                return ours.send(data)
+            except BlockingIOError:
+                return 0
+            except OSError as error:
+                self._lost(_reason(error))
+        return 0
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(_reason(error))
+            return
+        if not data:
+            self._lost("it closed the connection")
+            return
+        self._peer.receive(data)  # what the peer asks is for members of groups: we are in none
+        if self._peer.error is not None:
+            self._lost(f"it does not speak RocketMQ's protocol: {self._peer.error}")
+
+    def _lost(self, reason: str) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        self._peer.lost(SendError(reason))
+
+
+_THREAD: Final = threading.local()
+
+
+def connection_to(address: str) -> Connection:
+    """The connection of this thread to "host:port" or "[ip6]:port"; ClusterError for neither."""
+    if getattr(_THREAD, "process_id", None) != os.getpid():  # a fork's sockets are its parent's
+        _THREAD.process_id = os.getpid()
+        _THREAD.connections = {}
+    connections: dict[str, Connection] = _THREAD.connections
+    connection = connections.pop(address, None) or Connection(address)
+    connections[address] = connection
+    if len(connections) > MAX_CONNECTIONS:
+        oldest = next(iter(connections))
+        if not connections[oldest].in_flight:
+            connections.pop(oldest).close()
+    return connection
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of "host:port" or "[ip6]:port"; ClusterError when it is neither."""
+    host, _, port = address.strip().rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 1 << 16:
+        raise ClusterError(f"{address!r} is no address: write host:port, such as 127.0.0.1:9876")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _ready(ours: socket.socket, events: int, timeout_ms: int) -> int:
+    """The events of poll(2) that have come, 0 for none; select(2) knows few descriptors."""
+    poll = select.poll()
+    poll.register(ours, events)
+    found = poll.poll(timeout_ms)
+    return found[0][1] if found else 0
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

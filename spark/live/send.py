@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends to a cluster, many under way at a time, and the question whether a message is there.
+
+    queues = write_queues(cluster, "orders")
+    sending = [start_send(cluster, queue, parcel) for queue, parcel in zip(queues, parcels)]
+    sent = [sent_of(question.wait(STORED)) for question in sending]
+
+Nothing here is tried again: whoever sends knows whether a message may be there twice. Counterpart
+of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import is_writable
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageDecodeError,
+    MessageQueue,
+    decode_messages,
+    encode_batch,
+)
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.protocol.query import (
+    QUERY_MESSAGE,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
+)
+from txrocketmq.remoting.protocol.send import (
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE_V2,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+)
+from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.live.cluster import MAX_QUEUES, QUESTIONS_AT_ONCE, Cluster
+from txrocketmq.spark.live.rpc import Question, connection_to
+
+CREATE_TOPIC_KEY: Final = "TBW102"
+"""The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
+NEW_TOPIC_QUEUES: Final = 4
+"""Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
+STORED: Final = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.FLUSH_DISK_TIMEOUT,
+        ResponseCode.SLAVE_NOT_AVAILABLE,
+        ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    }
+)
+"""Answers to a send whose message is in the log."""
+_FOUND: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
+_KEY_MATCHES: Final = 32
+_LONG_MAX: Final = (1 << 63) - 1
+
+
+class Parcel(NamedTuple):
+    """A message or a batch as it leaves."""
+
+    body: bytes
+    properties: str
+    """In the text form of the wire."""
+    flag: int
+    sys_flag: int
+    """As MessageSysFlag: says so when the body is compressed."""
+    is_batch: bool
+
+
+class Sent(NamedTuple):
+    """Where a message lies; a batch: where its first message lies, and the ids of all."""
+
+    code: int
+    """One of STORED."""
+    queue_id: int
+    queue_offset: int
+    message_ids: tuple[str, ...]
+    """Of the broker: they hold its address and the offsets in its log."""
+
+
+def message_parcel(message: Message, sys_flag: int = 0) -> Parcel:
+    """One message; its body goes as it is, compressed when `sys_flag` says so."""
+    properties = encode_properties({names.WAIT: "true", **message.properties})
+    return Parcel(message.body, properties, message.flag, sys_flag, is_batch=False)
+
+
+def batch_parcel(messages: Sequence[Message]) -> Parcel:
+    """Messages of one topic and queue; neither delayed nor compressed ones go into a batch.
+
+    MessageEncodeError names what does not fit.
+    """
+    properties = encode_properties({names.WAIT: "true"})
+    return Parcel(encode_batch(messages), properties, 0, 0, is_batch=True)
+
+
+def write_queues(cluster: Cluster, topic: str) -> list[MessageQueue]:
+    """The queues that one may send to, sorted; of a new topic those that a send will create.
+
+    ClusterError when there is none.
+    """
+    route = cluster.route(topic)
+    most = MAX_QUEUES
+    if route is None:
+        route, most = cluster.route(CREATE_TOPIC_KEY), NEW_TOPIC_QUEUES
+        if route is None:
+            raise ClusterError(
+                f"topic {topic} is not known at {cluster}, and brokers do not create topics by"
+                " themselves (autoCreateTopicEnable): create it first"
+            )
+    queues = _writable(cluster, topic, route, most)
+    if not queues:
+        raise ClusterError(f"topic {topic}: its brokers allow no writing, or have no master")
+    return queues
+
+
+def _writable(cluster: Cluster, topic: str, route: TopicRouteData, most: int) -> list[MessageQueue]:
+    return sorted(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        if is_writable(data.perm) and cluster.has_master(data.broker_name)
+        for queue_id in range(min(data.write_queue_nums, most))
+    )
+
+
+def start_send(
+    cluster: Cluster,
+    queue: MessageQueue,
+    parcel: Parcel,
+    *,
+    producer_group: str,
+    born_timestamp_ms: int | None = None,
+    timeout_ms: int | None = None,
+) -> Question[SendMessageResponseHeader]:
+    """Sends; `sent_of(question.wait(STORED))` tells where it lies. Raises Unreachable."""
+    call = SEND_BATCH_MESSAGE if parcel.is_batch else SEND_MESSAGE_V2
+    header = SendMessageRequestHeader(
+        producer_group=producer_group,
+        topic=queue.topic,
+        default_topic=CREATE_TOPIC_KEY,
+        default_topic_queue_nums=NEW_TOPIC_QUEUES,
+        queue_id=queue.queue_id,
+        sys_flag=parcel.sys_flag,
+        born_timestamp=time.time_ns() // 1_000_000
+        if born_timestamp_ms is None
+        else born_timestamp_ms,
+        flag=parcel.flag,
+        properties=parcel.properties,
+        reconsume_times=0,
+        unit_mode=False,
+        batch=parcel.is_batch,
+        bname=queue.broker_name,
+    )
+    connection = connection_to(cluster.master(queue.broker_name))
+    return connection.start(call, header, parcel.body, timeout_ms=timeout_ms or cluster.timeout_ms)
+
+
+def sent_of(reply: Reply[SendMessageResponseHeader]) -> Sent:
+    """What an answer of STORED says; ClusterError when it does not tell where the message is."""
+    header = reply.header
+    if header is None:
+        raise ClusterError(f"the answer to a send, code {reply.code}, does not say where it lies")
+    return Sent(reply.code, header.queue_id, header.queue_offset, tuple(header.msg_id.split(",")))
+
+
+def stored_keys(
+    cluster: Cluster, topic: str, keys: Sequence[str], *, since_ms: int = 0
+) -> frozenset[str]:
+    """Which of these unique keys (UNIQ_KEY) messages of the topic have, of those stored since.
+
+    Asks the index of every broker that has the topic, which is behind the log by a moment. Raises
+    Refused, Unreachable.
+    """
+    found: set[str] = set()
+    addresses = cluster.masters(topic).values()
+    for address in addresses:
+        for begin in range(0, len(keys), QUESTIONS_AT_ONCE):
+            some = [key for key in keys[begin : begin + QUESTIONS_AT_ONCE] if key not in found]
+            questions = [_start_query(cluster, address, topic, key, since_ms) for key in some]
+            for key, question in zip(some, questions, strict=True):
+                if key in _unique_keys(question.wait(_FOUND), address):
+                    found.add(key)
+    return frozenset(found)
+
+
+def _start_query(
+    cluster: Cluster, address: str, topic: str, key: str, since_ms: int
+) -> Question[QueryMessageResponseHeader]:
+    header = QueryMessageRequestHeader(
+        topic=topic,
+        key=key,
+        max_num=_KEY_MATCHES,
+        begin_timestamp=since_ms,
+        end_timestamp=_LONG_MAX,
+        unique_key_query=True,
+    )
+    return connection_to(address).start(QUERY_MESSAGE, header, timeout_ms=cluster.timeout_ms)
+
+
+def _unique_keys(reply: Reply[Any], address: str) -> Iterator[str | None]:
+    """Of the messages found: the index knows only the hashes of keys."""
+    try:
+        messages = decode_messages(reply.body_bytes, decompress_body=False)
+    except MessageDecodeError as error:
+        raise ClusterError(f"a message of {address} cannot be read: {error}") from error
+    return (message.unique_key for message in messages)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `config/` in a store directory, and its checkpoint.
+
+The broker replaces these files while it runs; each is read whole, and its `.bak` where it is
+missing, empty or broken, as the broker itself does. The JSON is fastjson's: maps from numbers have
+bare keys. A file that was never written is an empty table.
+
+Java: ConfigManager, TopicConfigManager, SubscriptionGroupManager, ConsumerOffsetManager,
+ScheduleMessageService, DataVersion, StoreCheckpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.broker.store import formats
+from txrocketmq.remoting.message.flags import PermName
+from txrocketmq.remoting.packing import Fixed, fixed
+from txrocketmq.remoting.serialize.json import JsonError, decode_body
+from txrocketmq.spark.errors import StoreError
+from txrocketmq.spark.files import Files
+
+_CHECKPOINT: Final = fixed(formats.CHECKPOINT)
+_CHECKPOINT_V4: Final = fixed(formats.CHECKPOINT_V4)
+_TOPIC_AT_GROUP: Final = "@"
+_DEFAULT_TOPIC: Final = "TBW102"
+_SYSTEM_PREFIX: Final = "rmq_sys_"
+_REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+
+
+class DataVersion(NamedTuple):
+    """Of a table: it counts up with each change. `timestamp` in ms; 4.9 has no state version."""
+
+    counter: int
+    state_version: int
+    timestamp: int
+
+
+class Checkpoint(NamedTuple):
+    """Store times in ms up to which log, queues and index are on disk; the rest is 5.x's."""
+
+    physic_msg_timestamp: int
+    logics_msg_timestamp: int
+    index_msg_timestamp: int
+    master_flushed_offset: int
+    confirm_physical_offset: int
+
+
+@dataclass(frozen=True)
+class StoreConfigFiles:
+    """The configuration of the store whose directory is `path` among `files`."""
+
+    files: Files
+    path: str
+
+    def topics(self) -> dict[str, dict[str, Any]]:
+        """Of each topic: perm, readQueueNums, writeQueueNums and so on (TopicConfig)."""
+        return self._table("topics.json", "topicConfigTable")
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Of each consumer group: its SubscriptionGroupConfig."""
+        return self._table("subscriptionGroup.json", "subscriptionGroupTable")
+
+    def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
+        """By topic and group: of each queue the offset that is consumed next."""
+        offsets: dict[tuple[str, str], dict[int, int]] = {}
+        for name, queues in self._table("consumerOffset.json", "offsetTable").items():
+            topic, at, group = name.partition(_TOPIC_AT_GROUP)
+            if not at:
+                raise self._wrong("consumerOffset.json", f"{name!r} is not topic@group")
+            offsets[topic, group] = self._numbers("consumerOffset.json", queues)
+        return offsets
+
+    def delay_offsets(self) -> dict[int, int]:
+        """By delay level: the index in its queue of SCHEDULE_TOPIC_XXXX that is delivered next."""
+        name = "delayOffset.json"
+        return self._numbers(name, self._load(name).get("offsetTable") or {})
+
+    def data_version(self, name: str) -> DataVersion | None:
+        """Of the file of this name, such as topics.json; None where it has none."""
+        version = self._load(name).get("dataVersion")
+        if not isinstance(version, Mapping):
+            return None
+        counts = (version.get(key, 0) for key in ("counter", "stateVersion", "timestamp"))
+        return DataVersion(*(self._number(name, count) for count in counts))
+
+    def checkpoint(self) -> Checkpoint | None:
+        """None where the file is missing or too short."""
+        try:
+            data = self.files.read(f"{self.path}/checkpoint")
+        except FileNotFoundError:
+            return None
+        if len(data) >= _CHECKPOINT.size:
+            return Checkpoint(*_unpacked(_CHECKPOINT, data))
+        if len(data) >= _CHECKPOINT_V4.size:
+            return Checkpoint(*_unpacked(_CHECKPOINT_V4, data), 0, 0)
+        return None
+
+    def cluster_name(self) -> str | None:
+        """Of the broker's cluster, told by the topics that every broker makes of that name."""
+        topics = self.topics()
+        for name in topics:
+            cluster = name.removesuffix(_REPLY_SUFFIX)
+            if cluster != name and cluster in topics:
+                return cluster
+        return None
+
+    def broker_name(self) -> str | None:
+        """The broker's name, told by the topic of one queue that every broker makes of it."""
+        found = [
+            name
+            for name, topic in self.topics().items()
+            if topic.get("writeQueueNums") == 1
+            and topic.get("perm", 0) & PermName.INHERIT
+            and name not in (_DEFAULT_TOPIC, self.cluster_name())
+            and not name.lower().startswith(_SYSTEM_PREFIX)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _table(self, name: str, member: str) -> dict[str, Any]:
+        table = self._load(name).get(member) or {}
+        if not isinstance(table, dict) or not all(isinstance(v, dict) for v in table.values()):
+            raise self._wrong(name, f"{member} is not an object of objects")
+        return {str(key): value for key, value in table.items()}
+
+    def _load(self, name: str) -> dict[str, Any]:
+        wrong = []
+        for path in (f"{self.path}/config/{name}", f"{self.path}/config/{name}.bak"):
+            try:
+                data = self.files.read(path)
+            except FileNotFoundError:
+                continue
+            if not data.strip():
+                continue
+            try:
+                value = decode_body(data)
+            except JsonError as error:
+                wrong.append(f"{path}: {error}")
+                continue
+            if isinstance(value, dict):
+                return value
+            wrong.append(f"{path} is no JSON object")
+        if wrong:
+            raise StoreError("; ".join(wrong))
+        return {}
+
+    def _numbers(self, name: str, table: object) -> dict[int, int]:
+        if not isinstance(table, Mapping):
+            raise self._wrong(name, f"{table!r:.80} is not a map of numbers")
+        return {self._number(name, k): self._number(name, v) for k, v in table.items()}
+
+    def _number(self, name: str, value: object) -> int:
+        try:
+            return int(value)  # type: ignore[call-overload, no-any-return]  # else TypeError
+        except (TypeError, ValueError):
+            raise self._wrong(name, f"{value!r:.80} is not a number") from None
+
+    def _wrong(self, name: str, what: str) -> StoreError:
+        return StoreError(f"{self.path}/config/{name}: {what}")
+
+
+def _unpacked(layout: Fixed, data: bytes) -> tuple[int, ...]:
+    return layout.struct.unpack_from(data)

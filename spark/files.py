@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a store as they are read from outside: on a local disk, or through `pyarrow.fs`.
+
+A store may belong to a broker that is writing it. Reading takes no lock, maps nothing (a mapped
+file that is deleted or shortened ends the process), keeps no deleted file open, and leaves the
+broker's page cache alone: see `LocalFiles`.
+
+`files_of` chooses by the scheme of a path. Everything here is picklable and cheap to make.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from txrocketmq.spark.errors import OptionError, StoreError
+
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""Schemes as Hadoop spells them, and those of pyarrow for the same."""
+_REMOTE: Final = ("s3", "gs", "hdfs", "abfs", "abfss")
+_VALID: Final = "a local directory, file:, s3:, gs:, hdfs:, abfs:"
+_CHUNK_BYTES: Final = 4 << 20
+"""What is told apart as cached by the system or not."""
+_MAX_READ_BYTES: Final = 64 << 20
+"""The largest file that `read` takes whole: configuration, never a log."""
+_OPEN_REMOTE_FILES: Final = 8
+_NO_SUCH_FLAG: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+
+
+class Entry(NamedTuple):
+    """What a directory holds; `size` in bytes, 0 of a directory."""
+
+    name: str
+    size: int
+    is_dir: bool
+
+
+class Files(Protocol):
+    """Reading of files by path. Paths are those of `files_of` with names joined by "/"."""
+
+    is_remote: bool
+    """Whether a read has the latency of a network: read more at once, and ahead."""
+
+    def list(self, path: str) -> list[Entry]:
+        """What the directory holds, by name; FileNotFoundError when there is none."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of the file; FileNotFoundError when there is none."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory of this path."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """A small file whole; FileNotFoundError, StoreError when it is not small."""
+        ...
+
+    def read_into(self, path: str, offset: int, view: memoryview) -> int:
+        """Fills the view from this offset of the file on; returns how many bytes it got.
+
+        Less than asked only at the end of the file. FileNotFoundError when there is no file.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """Files of this machine.
+
+    With `spares_cache`, for a store whose broker is running: what a read had to fetch from the
+    disk is dropped from the page cache afterwards, so that a scan of old messages does not push
+    out the new ones that consumers are about to pull. What was cached before, stays.
+    """
+
+    spares_cache: bool = False
+    is_remote = False
+
+    def list(self, path: str) -> list[Entry]:
+        entries = []
+        with os.scandir(path) as found:
+            for each in found:
+                try:
+                    is_dir = each.is_dir()
+                    entries.append(Entry(each.name, 0 if is_dir else each.stat().st_size, is_dir))
+                except FileNotFoundError:
+                    continue  # deleted since
+        return sorted(entries)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size  # noqa: PTH116 - paths are text here, as for remote files
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)  # noqa: PTH110 - as above
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return _whole(path, file.read(_MAX_READ_BYTES + 1))
+
+    def read_into(self, path: str, offset: int, view: memoryview) -> int:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if self.spares_cache:
+                return _read_sparing(descriptor, offset, view)
+            return _read_all(descriptor, offset, view)
+        finally:
+            os.close(descriptor)
+
+
+def _read_all(descriptor: int, offset: int, view: memoryview) -> int:
+    got = 0
+    while got < len(view):
+        count = os.preadv(descriptor, [view[got:]], offset + got)
+        if count == 0:
+            break
+        got += count
+    return got
+
+
+def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
+    """As _read_all; chunks that were not cached are dropped from the cache again.
+
+    The system's own read-ahead is switched off: it would cache what is read next.
+    """
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    got = 0
+    while got < len(view):
+        at = offset + got
+        length = min(_CHUNK_BYTES - at % _CHUNK_BYTES, len(view) - got)
+        chunk = view[got : got + length]
+        cached = _read_cached(descriptor, at, chunk)
+        count = cached + _read_all(descriptor, at + cached, chunk[cached:])
+        if cached < count:
+            os.posix_fadvise(descriptor, at, count, os.POSIX_FADV_DONTNEED)
+        got += count
+        if count < length:
+            break
+    return got
+
+
+def _read_cached(descriptor: int, offset: int, view: memoryview) -> int:
+    """How many bytes could be read without waiting for the disk: those in the page cache."""
+    try:
+        return os.preadv(descriptor, [view], offset, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return 0
+    except OSError as error:
+        if error.errno not in _NO_SUCH_FLAG:
+            raise
+        return _read_all(descriptor, offset, view)  # this file system does not tell
+
+
+@dataclass(frozen=True)
+class ArrowFiles:
+    """Files behind `pyarrow.fs`; `uri` says which server and with what credentials."""
+
+    uri: str
+    is_remote = True
+
+    def list(self, path: str) -> list[Entry]:
+        found = _file_system(self.uri).get_file_info(fs.FileSelector(path))
+        return sorted(
+            Entry(each.base_name, each.size or 0, each.type == fs.FileType.Directory)
+            for each in found
+        )
+
+    def size(self, path: str) -> int:
+        info = _file_system(self.uri).get_file_info(path)
+        if info.type != fs.FileType.File:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return int(info.size)
+
+    def exists(self, path: str) -> bool:
+        return bool(_file_system(self.uri).get_file_info(path).type != fs.FileType.NotFound)
+
+    def read(self, path: str) -> bytes:
+        with _file_system(self.uri).open_input_file(path) as file:
+            return _whole(path, file.read_at(_MAX_READ_BYTES + 1, 0))
+
+    def read_into(self, path: str, offset: int, view: memoryview) -> int:
+        got = self._read_into(path, offset, view)
+        if got == len(view):
+            return got
+        # The file may have grown since it was opened.
+        _opened.cache_clear()
+        return got + self._read_into(path, offset + got, view[got:])
+
+    def _read_into(self, path: str, offset: int, view: memoryview) -> int:
+        try:
+            file = _opened(self.uri, path)
+            length = min(len(view), file.size() - offset)
+            if length <= 0:
+                return 0
+            data = file.read_at(length, offset)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            _opened.cache_clear()
+            if not self.exists(path):  # deleted since it was opened
+                raise FileNotFoundError(errno.ENOENT, "no such file", path) from None
+            raise
+        view[: len(data)] = data
+        return len(data)
+
+
+@lru_cache(maxsize=_OPEN_REMOTE_FILES)
+def _file_system(uri: str) -> Any:
+    return _from_uri(uri)[0]
+
+
+@lru_cache(maxsize=_OPEN_REMOTE_FILES)
+def _opened(uri: str, path: str) -> Any:
+    """Kept open, since opening asks the server for the size; reads are independent of it."""
+    return _file_system(uri).open_input_file(path)
+
+
+def _from_uri(uri: str) -> tuple[Any, str]:
+    try:
+        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise StoreError(f"{shown(uri)} cannot be opened: {error}") from error
+
+
+def _whole(path: str, data: bytes) -> bytes:
+    if len(data) > _MAX_READ_BYTES:
+        raise StoreError(f"{path} is larger than {_MAX_READ_BYTES} bytes: no configuration file")
+    return data
+
+
+def files_of(uri: str) -> tuple[Files, str]:
+    """The files that a URI or a local path is among, and its path there, without a final "/".
+
+    Of S3, `?endpoint_override=host:port&scheme=http&region=...` and `key:secret@` before the
+    bucket are understood as pyarrow does; else the environment says. Raises OptionError for a
+    scheme that is unknown and StoreError when pyarrow cannot make use of the URI.
+    """
+    scheme, colon, rest = uri.partition(":")
+    if not colon or "/" in scheme or not rest.startswith("/"):
+        return LocalFiles(), _stripped(uri)
+    scheme = _ALIASES.get(scheme.lower(), scheme.lower())
+    if scheme == "file":
+        return LocalFiles(), _stripped(unquote(urlsplit(uri).path))
+    if scheme not in _REMOTE:
+        raise OptionError.of("storePath", uri, _VALID)
+    uri = scheme + colon + rest
+    _, path = _from_uri(uri)
+    # One file system for all stores of a bucket, whatever the path.
+    return ArrowFiles(urlsplit(uri)._replace(path="/").geturl()), _stripped(path)
+
+
+def _stripped(path: str) -> str:
+    return path.rstrip("/") or path[:1]
+
+
+def shown(uri: str) -> str:
+    """The URI for people: without credentials and options."""
+    parts = urlsplit(uri)
+    if not parts.scheme or not parts.netloc:
+        return uri
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -48,13 +48,15 @@ WITH unread AS (
   GROUP BY ALL)
 SELECT o.group, o.topic, count(*) AS queues, sum(o.lag) AS lag,
        coalesce(sum(u.messages), 0) AS unread, coalesce(sum(u.bytes), 0) AS bytes,
-       greatest(sum(o.lag - coalesce(u.messages, 0)), 0) AS gone,
+       coalesce(sum(greatest(q.minOffset - o.offset, 0)), 0) AS gone,
        min(u.oldest) AS oldest,
        timestampdiff(SECOND, min(u.oldest), :now) AS age
 FROM {offsets} o
 LEFT JOIN unread u
   ON u.group = o.group AND u.topic = o.topic
      AND u.brokerName = o.brokerName AND u.queueId = o.queueId
+LEFT JOIN {queues} q
+  ON q.topic = o.topic AND q.brokerName = o.brokerName AND q.queueId = o.queueId
 GROUP BY o.group, o.topic
 ORDER BY lag DESC, o.group, o.topic
 """,
@@ -286,6 +288,7 @@ SELECT substr(topic, 6) AS group,
        count(*) AS messages, max(reconsumeTimes) AS mostTries,
        min(storeTimestamp) AS first, max(storeTimestamp) AS last
 FROM {dead_letters}
+WHERE startswith(topic, '%DLQ%')
 GROUP BY ALL
 ORDER BY messages DESC, group, origin
 """,

@@ -3,5 +3,127 @@
 
 `records` is read once, with the columns that the chosen reports need and no others, and kept by
 Spark in memory as far as it fits, else on its local disk; `messages` is the part of it that
-consumers see. Bodies are never read.
+consumers see. Bodies are not read.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark import schema
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.options import Use, declared_options
+from txrocketmq.spark.reports.report import Report, Result
+from txrocketmq.spark.selection import SYSTEM_PREFIX, SYSTEM_TOPICS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "messages": {},
+    "records": {"view": "physical"},
+    "dead_letters": {"topicPattern": "%DLQ%.*"},
+    "queues": {"table": "queues"},
+    "offsets": {"table": "offsets"},
+    "delay": {"table": "delay"},
+    "transactions": {"table": "transactions"},
+    "segments": {"table": "segments"},
+}
+"""By the name that queries have for it: the options that make it, beside those of the store."""
+
+_CHOOSE_TOPICS: Final = frozenset({"topic", "topicpattern", "assign"})
+_OWN: Final = frozenset({"table", "view", "columns", "kafkanames", "namesrvaddr", "nameserver"})
+"""Options that reports set themselves, or that have no meaning for them, in lower case."""
+
+_UNSEEN: Final = int(MessageSysFlag.TRANSACTION_PREPARED_TYPE)
+"""This bit is set in prepared and in rolled back records."""
+
+
+@contextmanager
+def frames(
+    spark: SparkSession, options: Mapping[str, str], reports: Sequence[Report]
+) -> Iterator[dict[str, DataFrame]]:
+    """The DataFrames that these reports read, over the store of the options.
+
+    The options are those of `format("rocketmq")`; storePath is needed. What was kept of the
+    records is let go at the end.
+    """
+    for name in options:
+        if name.lower() in _OWN:
+            raise OptionError(
+                f"option {name} has no meaning for reports: they choose it themselves"
+            )
+    needed = set[str]().union(*(report.frames for report in reports))
+    made = {name: _load(spark, options, name) for name in needed - {"messages", "records"}}
+    columns = columns_of(reports)
+    if not columns:
+        yield made
+        return
+    records = _load(spark, {**options, "columns": ",".join(columns)}, "records").persist()
+    made["records"] = records
+    made["messages"] = _logical(records, options)
+    try:
+        yield made
+    finally:
+        records.unpersist()
+
+
+def _logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:
+    """What the view `logical` would give: without prepared and rolled back records, and without
+    system topics, unless they are named.
+    """
+    seen = records.where(records.sysFlag.bitwiseAND(_UNSEEN) == 0)
+    if {"topic", "assign"} & {name.lower() for name in options}:
+        return seen
+    topic = records.topic
+    return seen.where(~(topic.isin(sorted(SYSTEM_TOPICS)) | topic.startswith(SYSTEM_PREFIX)))
+
+
+def columns_of(reports: Sequence[Report]) -> list[str]:
+    """The columns of messages that these reports read, and those that the views differ by."""
+    of_messages = [r.sql for r in reports if r.frames & {"messages", "records"}]
+    words = set(re.findall(r"\w+", " ".join(of_messages))) | {"topic", "sysFlag"}
+    return [c.name for c in schema.MESSAGES if c.name in words] if of_messages else []
+
+
+def _load(spark: SparkSession, options: Mapping[str, str], name: str) -> DataFrame:
+    own = FRAMES[name]
+    use = Use.TABLE if "table" in own else Use.STORE_BATCH
+    meaning = {o.name.lower() for o in declared_options().values() if use in o.uses} | {"path"}
+    given = {key: value for key, value in options.items() if key.lower() in meaning}
+    if any(key.lower() in _CHOOSE_TOPICS for key in given):
+        own = {key: value for key, value in own.items() if key.lower() not in _CHOOSE_TOPICS}
+    return spark.read.format("rocketmq").options(**given, **own).load()
+
+
+def run(
+    spark: SparkSession,
+    report: Report,
+    made: Mapping[str, DataFrame],
+    parameters: Mapping[str, Any],
+) -> Result:
+    """The rows of a report. Times are aware, in UTC."""
+    query = query_of(spark, report, made, parameters)
+    table = query.toArrow()
+    return Result(report, table.column_names, table.to_pylist())
+
+
+def query_of(
+    spark: SparkSession,
+    report: Report,
+    made: Mapping[str, DataFrame],
+    parameters: Mapping[str, Any],
+) -> DataFrame:
+    """The report as a DataFrame."""
+    used = {name: parameters[name] for name in sorted(report.parameters)}
+    return spark.sql(report.sql, args=used, **{name: made[name] for name in sorted(report.frames)})
+
+
+def parameters(now: datetime, top: int, reserved_hours: int) -> dict[str, Any]:
+    """The values of what queries have parameters for."""
+    return {"now": now, "top": top, "reservedHours": reserved_hours}

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The queries of the reports find what is in the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.engine.messages import START, after, messages, several
+from txrocketmq.spark.reports import catalog
+from txrocketmq.spark.reports.frames import parameters, run
+from txrocketmq.spark.reports.report import Report
+
+Ask = Callable[..., list[dict[str, Any]]]
+OFFSETS = "group string, topic string, brokerName string, queueId int, offset bigint, lag bigint"
+QUEUES = "topic string, brokerName string, queueId int, minOffset bigint, maxOffset bigint"
+
+
+@pytest.fixture
+def ask(spark: SparkSession) -> Ask:
+    """Runs a report over messages; gives its rows."""
+
+    def rows(
+        report: Report,
+        *stored: dict[str, Any],
+        top: int = 20,
+        **tables: DataFrame,
+    ) -> list[dict[str, Any]]:
+        frame = messages(spark, stored)
+        frames = {"messages": frame, "records": frame, "dead_letters": frame, **tables}
+        values = parameters(after(3600), top, 72)
+        return [dict(row) for row in run(spark, report, frames, values).rows]
+
+    return rows
+
+
+def test_overview_counts_each_broker(ask: Ask) -> None:
+    rows = ask(
+        catalog.OVERVIEW,
+        *several(3),
+        *several(2, brokerName="broker-b", storeSize=50, storeTimestamp=after(9)),
+    )
+    assert [(row["brokerName"], row["records"], row["bytes"]) for row in rows] == [
+        ("broker-a", 3, 600),
+        ("broker-b", 2, 100),
+    ]
+    assert rows[1]["first"] == rows[1]["last"] == after(9)
+
+
+def test_lag_tells_what_is_unread_and_how_old_it_is(spark: SparkSession, ask: Ask) -> None:
+    stored = [{"queueOffset": n, "storeTimestamp": after(n), "storeSize": 10} for n in range(5, 10)]
+    offsets = spark.createDataFrame(
+        [
+            ("late", "orders", "broker-a", 0, 7, 3),
+            ("late", "orders", "broker-a", 1, 0, 0),
+            ("lost", "orders", "broker-a", 0, 2, 8),
+            ("level", "orders", "broker-a", 0, 10, 0),
+        ],
+        OFFSETS,
+    )
+    queues = spark.createDataFrame(
+        [("orders", "broker-a", 0, 5, 10), ("orders", "broker-a", 1, 0, 0)], QUEUES
+    )
+    rows = ask(catalog.LAG, *stored, offsets=offsets, queues=queues)
+    by_group = {row["group"]: row for row in rows}
+    assert list(by_group) == ["lost", "late", "level"]
+    assert by_group["late"] == {
+        "group": "late", "topic": "orders", "queues": 2, "lag": 3, "unread": 3, "bytes": 30,
+        "gone": 0, "oldest": after(7), "age": 3593,
+    }  # fmt: skip
+    assert (by_group["lost"]["unread"], by_group["lost"]["gone"]) == (5, 3)
+    assert by_group["level"]["oldest"] is None
+    assert by_group["level"]["age"] is None
+
+
+@pytest.mark.parametrize(
+    ("span", "seconds"), [(0, 1), (199, 1), (200, 10), (3600, 60), (86400 * 1000, 86400 * 6)]
+)
+def test_throughput_has_a_row_for_every_stretch(ask: Ask, span: int, seconds: int) -> None:
+    rows = ask(
+        catalog.THROUGHPUT,
+        *several(6, storeSize=100),
+        {"storeTimestamp": after(span), "storeSize": 100},
+    )
+    assert {row["seconds"] for row in rows} == {seconds}
+    assert len(rows) <= 201
+    times = [row["time"] for row in rows]
+    assert times == [times[0] + n * timedelta(seconds=seconds) for n in range(len(rows))]
+    assert times[0] <= START
+    assert times[-1] <= after(span) < times[-1] + timedelta(seconds=seconds)
+    assert sum(row["messages"] for row in rows) == 7
+    assert rows[0]["messagesPerSecond"] == round(rows[0]["messages"] / seconds, 1)
+
+
+def test_hot_topics_come_first_and_with_their_share(ask: Ask) -> None:
+    stored = [*several(1, topic="c"), *several(6, topic="a"), *several(3, topic="b", queueId=1)]
+    rows = ask(catalog.TOPICS, *stored, top=2)
+    assert [(row["topic"], row["messages"], row["percent"]) for row in rows] == [
+        ("a", 6, 60.0),
+        ("b", 3, 30.0),
+    ]
+
+
+def test_hot_queues_show_skew(ask: Ask) -> None:
+    stored = [*several(6), *several(1, queueId=1), *several(2, queueId=1, brokerName="broker-b")]
+    rows = ask(catalog.QUEUES, *stored)
+    assert [(row["brokerName"], row["queueId"], row["skew"]) for row in rows] == [
+        ("broker-a", 0, 2.0),
+        ("broker-b", 1, 0.67),
+        ("broker-a", 1, 0.33),
+    ]
+
+
+def test_every_word_of_keys_is_a_key(ask: Ask) -> None:
+    stored = [{"keys": "a b"}, {"keys": "a", "queueId": 1}, {"keys": " "}, {"keys": None}]
+    rows = ask(catalog.KEYS, *stored)
+    assert [(row["key"], row["messages"], row["queues"]) for row in rows] == [
+        ("a", 2, 2),
+        ("b", 1, 1),
+    ]
+
+
+def test_tags_add_up_to_the_whole_topic(ask: Ask) -> None:
+    stored = [{"tags": f"tag{n:02}"} for n in range(12) for _ in range(12 - n)]
+    rows = ask(catalog.TAGS, *stored, *several(2, topic="quiet"), *several(1, topic="x"), top=2)
+    assert [row["tag"] for row in rows[:11]] == [f"tag{n:02}" for n in range(10)] + ["(others)"]
+    assert rows[10]["messages"] == 3
+    assert sum(row["percent"] for row in rows[:11]) == pytest.approx(100, abs=0.6)
+    assert rows[11:] == [
+        {"topic": "quiet", "tag": "(none)", "messages": 2, "percent": 100.0, "bytes": 400}
+    ]
+
+
+def test_latency_is_of_messages_stored_for_the_first_time(ask: Ask) -> None:
+    stored = [{"storeTimestamp": after(n / 1000)} for n in range(1, 101)]
+    again = [{"reconsumeTimes": 1, "storeTimestamp": after(900)}]
+    committed = [{"sysFlag": 8, "storeTimestamp": after(900)}]
+    ahead = [{"storeTimestamp": after(-5)}]
+    (row,) = ask(catalog.LATENCY, *stored, *again, *committed, *ahead)
+    assert (row["messages"], row["p50"], row["p90"], row["max"]) == (101, 50, 90, 100)
+    assert row["clockAhead"] == 1
+
+
+def test_producers_are_told_apart_by_address_not_port(ask: Ask) -> None:
+    stored = [
+        {"bornHost": "10.0.0.1:1", "storeTimestamp": after(1)},
+        {"bornHost": "10.0.0.1:2"},
+        {"bornHost": "[fe80::1]:7", "topic": "b"},
+    ]
+    rows = ask(catalog.PRODUCERS, *stored)
+    assert [(row["host"], row["messages"], row["max"]) for row in rows] == [
+        ("10.0.0.1", 2, 1000),
+        ("[fe80::1]", 1, 0),
+    ]
+
+
+def test_retries_and_dead_letters_by_group(spark: SparkSession, ask: Ask) -> None:
+    stored = [
+        *several(20, topic="orders"),
+        *several(3, topic="%RETRY%g", reconsumeTimes=1),
+        *several(1, topic="%RETRY%g+orders", reconsumeTimes=2),
+        *several(1, topic="%DLQ%g", reconsumeTimes=16),
+        *several(1, topic="%DLQ%unknown", reconsumeTimes=3),
+    ]
+    offsets = spark.createDataFrame(
+        [("g", "orders", "broker-a", 0, 10, 10), ("g", "%RETRY%g", "broker-a", 0, 3, 0)], OFFSETS
+    )
+    known, unknown = ask(catalog.RETRIES, *stored, offsets=offsets)
+    assert (known["group"], known["consumed"], known["retries"], known["deadLetters"]) == (
+        "g", 10, 4, 1,
+    )  # fmt: skip
+    assert (known["mostTries"], known["retryPercent"], known["deadPercent"]) == (16, 40.0, 10.0)
+    assert (unknown["group"], unknown["consumed"], unknown["retryPercent"]) == (
+        "unknown", None, None,
+    )  # fmt: skip
+
+
+def test_dead_letters_by_the_topic_they_come_from(ask: Ask) -> None:
+    stored = [
+        {"topic": "%DLQ%g", "properties": [("DLQ_ORIGIN_TOPIC", "a"), ("RETRY_TOPIC", "b")]},
+        {"topic": "%DLQ%g", "properties": [("RETRY_TOPIC", "a")]},
+        {"topic": "%DLQ%g", "properties": [("KEYS", "k")]},
+        {"topic": "orders", "properties": []},
+    ]
+    rows = ask(catalog.DEAD_LETTERS, *stored)
+    assert [(row["group"], row["origin"], row["messages"]) for row in rows] == [
+        ("g", "a", 2),
+        ("g", None, 1),
+    ]
+
+
+def test_sizes_are_counted_in_powers_of_two(ask: Ask) -> None:
+    stored = [{"bodySize": size} for size in (0, 1, 2, 3, 4, 1023, 1024, 4 << 20)]
+    rows = ask(catalog.SIZES, *stored)
+    assert [(row["fromBytes"], row["messages"], row["upTo"]) for row in rows] == [
+        (0, 1, 12.5), (1, 1, 25.0), (2, 2, 50.0), (4, 1, 62.5), (512, 1, 75.0), (1024, 1, 87.5),
+        (4 << 20, 1, 100.0),
+    ]  # fmt: skip
+
+
+def test_compression_by_topic(ask: Ask) -> None:
+    stored = [*several(3, compression="zlib"), *several(1)]
+    rows = ask(catalog.COMPRESSION, *stored)
+    assert [(row["compression"], row["percent"], row["bodyBytes"]) for row in rows] == [
+        ("zlib", 75.0, 300),
+        ("none", 25.0, 100),
+    ]
+
+
+def test_who_fills_the_disk(ask: Ask) -> None:
+    stored = [
+        *several(3, storeSize=1000),
+        {"topic": "SCHEDULE_TOPIC_XXXX", "storeSize": 1000, "storeTimestamp": after(7200)},
+    ]
+    rows = ask(catalog.DISK, *stored)
+    assert [(row["topic"], row["bytes"], row["percent"]) for row in rows] == [
+        ("orders", 3000, 75.0),
+        ("SCHEDULE_TOPIC_XXXX", 1000, 25.0),
+    ]
+    assert (rows[0]["bytesPerHour"], rows[0]["atRetention"]) == (1500, 108_000)
+    short = ask(catalog.DISK, *several(3))
+    assert short[0]["bytesPerHour"] is None

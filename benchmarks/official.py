@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The original's side of the comparison: class paths of its jars, and the compiled load program."""
 
+import os
+import platform
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from compat_tests import jars
 
@@ -34,6 +36,16 @@ def load_classpath() -> str:
         classes.mkdir(parents=True, exist_ok=True)
         _compile(client, classes)
     return f"{classes}:{client}"
+
+
+def machine() -> dict[str, Any]:
+    """Where, and beside which release, something was measured."""
+    return {
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "original": RELEASE,
+    }
 
 
 def _compile(classpath: str, classes: Path) -> None:

@@ -12,14 +12,12 @@ results.json and ratios.png in var/bench.
 
 import argparse
 import json
-import os
-import platform
 import pstats
 import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks import loads, official, proc, report, servers
 from compat_tests.jars import JarsUnavailable
@@ -63,15 +61,6 @@ def _line(sample: loads.Sample) -> str:
         f"{sample.load:<8}{sample.rate:>10,.0f} msg/s,{sample.broker_cpu_us:>7.2f} us CPU a message"
         f"{latency}{failed}{busy}"
     )
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "cores": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "original": official.RELEASE,
-    }
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -130,7 +119,7 @@ def main(argv: list[str]) -> int:
 def _publish(rounds: list[report.Round]) -> None:
     of_rows = report.rows(rounds)
     results, ratios = OUTPUT / "results.json", OUTPUT / "ratios.png"
-    results.write_text(json.dumps(report.as_json(rounds, _machine()), indent=2) + "\n")
+    results.write_text(json.dumps(report.as_json(rounds, official.machine()), indent=2) + "\n")
     drawn = report.plot(of_rows, ratios)
     print(f"\n{report.table(of_rows)}\n")
     busiest = max((s.others_cores for turn in rounds for s in turn.samples), default=0.0)

@@ -46,3 +46,11 @@ def test_the_peak_of_memory_stays() -> None:
     del held
     now = proc.anonymous_bytes(os.getpid())
     assert proc.peak_resident_bytes(os.getpid()) - now > 100 << 20
+
+
+def test_a_command_is_charged_for_its_orphans() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    orphan = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])"
+    used = proc.run([sys.executable, "-c", orphan])
+    assert used.cpu_s >= 0.3
+    assert used.wall_s < 30

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs over stores and tables in one Spark session, each measured; one JSON line a job.
+
+    .venv/bin/python -m benchmarks.spark_jobs --store DIR [--topic NAME] [--parquet DIR] [--cores 2]
+
+CPU is that of this process and of all that descend from it: the JVM and Spark's Python workers.
+A job runs `--rounds` times after one run over a single topic that warms the session up.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import proc
+from benchmarks.spark_decode import COLUMN_SETS
+from txrocketmq.spark import register
+
+TRIGGER_BYTES: Final = 1 << 20
+MICRO_BATCHES: Final = 20
+
+
+def session(cores: int) -> SparkSession:
+    """A local session; the heap is small, since rows only pass through."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    made = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .appName("benchmark")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("ERROR")
+    register(made)
+    return made
+
+
+def noop(frame: DataFrame) -> None:
+    """Reads all rows into the JVM and forgets them."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def store_frame(
+    spark: SparkSession, store: Path, columns: tuple[str, ...], **options: str
+) -> DataFrame:
+    """The messages of a store with these columns."""
+    reader = spark.read.format("rocketmq").option("storePath", str(store))
+    return reader.option("columns", ",".join(columns)).options(**options).load()
+
+
+def worker_peak_bytes() -> int:
+    """The most memory that one of Spark's Python processes below this one has had."""
+    peak = 0
+    for pid in proc.descendants(os.getpid()):
+        if b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            peak = max(peak, proc.peak_resident_bytes(pid))
+    return peak
+
+
+def measured(name: str, run: Callable[[], None]) -> dict[str, Any]:
+    """Wall and CPU seconds of one run of the job."""
+    cpu, wall = proc.tree_cpu_seconds(os.getpid()), time.monotonic()
+    run()
+    return {
+        "job": name,
+        "wall_s": time.monotonic() - wall,
+        "cpu_s": proc.tree_cpu_seconds(os.getpid()) - cpu,
+        "worker_peak_bytes": worker_peak_bytes(),
+    }
+
+
+def micro_batch_ms(spark: SparkSession, store: Path) -> list[int]:
+    """How long each micro-batch of a megabyte took, from trigger to commit, the first ones off."""
+    with tempfile.TemporaryDirectory() as scratch:
+        stream = (
+            spark.readStream.format("rocketmq")
+            .option("storePath", str(store))
+            .option("startingOffsets", "earliest")
+            .option("maxBytesPerTrigger", str(TRIGGER_BYTES))
+            .option("columns", "topic,queueOffset")
+            .load()
+        )
+        query = (
+            stream.writeStream.format("noop")
+            .option("checkpointLocation", scratch)
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while query.isActive and time.monotonic() < deadline:
+                progress = query.recentProgress
+                if len(progress) > MICRO_BATCHES:
+                    return [p["durationMs"]["triggerExecution"] for p in progress[3:]]
+                time.sleep(0.2)
+        finally:
+            query.stop()
+    raise RuntimeError("the stream made no progress in two minutes")
+
+
+def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
+    """Name and action of each job that the options ask for."""
+    for name, columns in COLUMN_SETS.items():
+        if name in options.sets:
+            yield name, lambda columns=columns: noop(store_frame(spark, options.store, columns))
+    if options.topic:
+        chosen = COLUMN_SETS["header+body"]
+        frame = store_frame(spark, options.store, chosen, topic=options.topic)
+        yield "one topic", lambda: noop(frame)
+    if options.parquet:
+        yield "parquet scan", lambda: noop(spark.read.parquet(str(options.parquet)))
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.spark_jobs", description=__doc__)
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--sets", type=lambda text: text.split(","), default=["header+body", "all"])
+    parser.add_argument("--topic", help="a topic with a small share, to be selected")
+    parser.add_argument("--parquet", type=Path, help="a table of the same rows, to be scanned")
+    parser.add_argument("--stream", action="store_true", help="micro-batches, too")
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=2)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    """Runs the jobs in turn, round by round."""
+    options = _arguments(argv)
+    spark = session(options.cores)
+    noop(spark.read.format("rocketmq").option("storePath", str(options.store)).load().limit(100))
+    for _ in range(options.rounds):
+        for name, run in jobs(spark, options):
+            print(json.dumps(measured(name, run)), flush=True)
+    if options.stream:
+        times = micro_batch_ms(spark, options.store)
+        print(json.dumps({"job": "micro-batch", "ms": times}), flush=True)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import Use, declared_options
+from txrocketmq.spark.options import SourceOptions, Use, declared_options
 from txrocketmq.spark.reports.report import Report, Result
 from txrocketmq.spark.selection import SYSTEM_PREFIX, SYSTEM_TOPICS
 
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "messages": {},
     "records": {"view": "physical"},
-    "dead_letters": {"topicPattern": "%DLQ%.*"},
+    "dead_letters": {
+        "topicPattern": "%DLQ%.*",
+        "columns": "topic,properties,reconsumeTimes,storeTimestamp",
+    },
     "queues": {"table": "queues"},
     "offsets": {"table": "offsets"},
     "delay": {"table": "delay"},
@@ -42,6 +45,16 @@ _OWN: Final = frozenset({"table", "view", "columns", "kafkanames", "namesrvaddr"
 
 _UNSEEN: Final = int(MessageSysFlag.TRANSACTION_PREPARED_TYPE)
 """This bit is set in prepared and in rolled back records."""
+
+
+def check(options: Mapping[str, str]) -> None:
+    """OptionError when the options make no sense for reports. Needs no Spark."""
+    for name in options:
+        if name.lower() in _OWN:
+            raise OptionError(
+                f"option {name} has no meaning for reports: they choose it themselves"
+            )
+    SourceOptions.of(options).check(Use.STORE_BATCH)
 
 
 @contextmanager

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq report`: what is in a store, as tables, JSON or one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from txrocketmq.cli.session import INTERRUPTED, forget_stdout
+from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.reports.catalog import REPORTS, chosen
+from txrocketmq.spark.reports.report import (
+    DEFAULT_RESERVED_HOURS,
+    DEFAULT_TOP,
+    Report,
+    Result,
+)
+
+PROG: Final = "txrocketmq report"
+_WIDE: Final = 10_000
+"""Columns where no terminal limits them: rows stay on a line."""
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of the command."""
+    parser = argparse.ArgumentParser(
+        prog=PROG,
+        description="Reads stores of brokers, running or not, with Spark and says what is in them.",
+        epilog="Reports: " + ", ".join(report.name for report in REPORTS) + ". "
+        "Runs on this machine, or where spark-submit starts it.",
+    )
+    parser.add_argument(
+        "--store", nargs="+", required=True, metavar="DIR", help="directories of stores, or URIs"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="these reports instead of all",
+    )
+    parser.add_argument(
+        "--top",
+        type=_count,
+        default=DEFAULT_TOP,
+        metavar="N",
+        help="rows of a ranking (%(default)s)",
+    )
+    parser.add_argument(
+        "--now",
+        type=_time,
+        default=None,
+        metavar="TIME",
+        help="count ages to this time, as 2026-11-20T12:00:00 (UTC), instead of to the clock's",
+    )
+    parser.add_argument(
+        "--reserved-hours",
+        type=_count,
+        default=DEFAULT_RESERVED_HOURS,
+        metavar="N",
+        help="how long the broker keeps files: its fileReservedTime (%(default)s)",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="NAME=VALUE",
+        help="an option of the Spark source, as startingTimestamp or badRecords; may be repeated",
+    )
+    return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time like 2026-11-20T12:00:00") from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not (name and found):
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    return name, value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reports; the exit code."""
+    options = parse_arguments(arguments)
+    names = [name for words in options.only for name in words.split(",") if name]
+    try:
+        reports = chosen(names)
+        _print_all(options, _results(options, reports))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("txrocketmq"):
+            raise
+        needs = "pip install 'txrocketmq[spark]'"
+        print(f"{PROG}: {error.name} is not installed; {needs}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        forget_stdout()
+    except (SparkSourceError, OSError) as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Result]:
+    """What the reports find; what can be told wrong without Spark is told before it starts."""
+    from txrocketmq.spark.reports.frames import check, frames, parameters, run
+
+    source = {"storePath": ",".join(options.store), **dict(options.option)}
+    check(source)
+    if options.html is not None and not options.html.absolute().parent.is_dir():
+        raise NotADirectoryError(f"there is no folder {options.html.absolute().parent} for --html")
+
+    from txrocketmq.spark.session import cause, session
+    from txrocketmq.spark.store import resolve
+
+    resolve(source["storePath"])
+    options.now = options.now or datetime.now(UTC)
+    with session("txrocketmq report") as spark:
+        from pyspark.errors import PySparkException
+
+        values = parameters(options.now, options.top, options.reserved_hours)
+        try:
+            with frames(spark, source, reports) as made:
+                return [run(spark, report, made, values) for report in reports]
+        except PySparkException as error:
+            raise SparkSourceError(cause(error)) from error
+
+
+def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:
+    stores = " ".join(options.store)
+    if options.html is not None:
+        from txrocketmq.spark.reports.page import page
+
+        options.html.write_text(page(stores, options.now, results), "utf-8")
+        print(f"wrote {options.html}", file=sys.stderr)
+    if options.json:
+        import orjson
+
+        print(orjson.dumps(document(options.store, options.now, results)).decode())
+    elif options.html is None:
+        from rich.console import Console
+
+        from txrocketmq.spark.reports.console import show
+
+        show(Console(width=None if sys.stdout.isatty() else _WIDE), results)
+
+
+def document(stores: Sequence[str], now: datetime, results: Sequence[Result]) -> Mapping[str, Any]:
+    """The results as JSON has them: rows by report, with the columns of the queries."""
+    return {
+        "stores": list(stores),
+        "now": now,
+        "reports": {result.report.name: list(result.rows) for result in results},
+    }

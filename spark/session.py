@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Spark session of a command: the one that spark-submit configures, else one on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from txrocketmq.spark import register
+from txrocketmq.spark.errors import SparkSourceError
+
+LOCAL: Final = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.log.level": "ERROR",
+}
+"""Settings of a session on this machine: no ports open to others, few and small shuffles."""
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set in programs that spark-submit starts: master and settings are its business."""
+_OURS: Final = re.compile(r"txrocketmq\.spark\.\S*?(\w+): (.+)")
+
+
+@contextmanager
+def session(name: str) -> Iterator[SparkSession]:
+    """A session with the source `rocketmq`, stopped at the end; times are in UTC.
+
+    Raises SparkSourceError when Spark cannot run here.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = _started(name)
+    register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _started(name: str) -> SparkSession:
+    builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
+    if _SUBMITTED not in os.environ:
+        for key, value in LOCAL.items():
+            builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise SparkSourceError(
+            f"Spark does not start; it needs Java 17 or later on the PATH or as JAVA_HOME ({error})"
+        ) from error
+
+
+def cause(error: Exception) -> str:
+    """What went wrong, in a line: an error of ours that Spark carries as text, else its own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [found[2] for line in lines if (found := _OURS.search(line))]
+    return (ours or lines or [type(error).__name__])[0]

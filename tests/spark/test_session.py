@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from txrocketmq.spark import session as module
+from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.session import LOCAL, cause, session
+
+
+class Builder:
+    """Stands for `SparkSession.builder` and for the session it makes."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.settings: dict[str, str] = {}
+        self.error = error
+        self.stopped = False
+
+    def appName(self, name: str) -> Builder:  # noqa: N802 - as Spark's
+        return self
+
+    def config(self, key: str, value: str) -> Builder:
+        self.settings[key] = value
+        return self
+
+    def getOrCreate(self) -> Builder:  # noqa: N802 - as Spark's
+        if self.error:
+            raise self.error
+        return self
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    """The builder that the session is made with; the source is not registered."""
+    made = Builder()
+    monkeypatch.setattr(SparkSession, "builder", made)
+    monkeypatch.setattr(module, "register", lambda spark: None)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    return made
+
+
+def test_a_session_on_this_machine(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session("name") as spark:
+        assert spark is builder
+        assert builder.settings == {**LOCAL, "spark.sql.session.timeZone": "UTC"}
+        assert module.os.environ["PYSPARK_PYTHON"] == sys.executable
+        assert not builder.stopped
+    assert builder.stopped
+
+
+def test_spark_submit_chooses_master_and_settings(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with session("name"):
+        assert builder.settings == {"spark.sql.session.timeZone": "UTC"}
+
+
+def test_a_session_that_does_not_start_says_what_it_needs(builder: Builder) -> None:
+    builder.error = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+    with pytest.raises(SparkSourceError, match="needs Java 17"), session("name"):
+        pytest.fail("it started")
+
+
+def _of_spark(text: str) -> Any:
+    return PySparkException(message=text)
+
+
+def test_an_error_of_ours_is_found_in_what_spark_says() -> None:
+    text = """
+[PYTHON_DATA_SOURCE_ERROR] Failed to read: Traceback (most recent call last):
+  File "x.py", line 1, in read
+txrocketmq.spark.errors.BadRecordError: the record at 17 of /s/commitlog/0 is damaged: crc
+    at org.apache.spark.SomeClass
+"""
+    assert cause(_of_spark(text)) == "the record at 17 of /s/commitlog/0 is damaged: crc"
+
+
+def test_other_errors_are_their_first_line() -> None:
+    assert cause(_of_spark("\n[OOM] no memory\n at line 1")) == "[OOM] no memory"
+    assert cause(ValueError()) == "ValueError"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark session of a command: the one that spark-submit configures, else one on this machine."""
+"""The Spark session of a command: as spark-submit configures it, else one on this machine."""
 
 from __future__ import annotations
 

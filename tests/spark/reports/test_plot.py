@@ -20,14 +20,18 @@ def _drawn(made: Result) -> str:
     return drawn
 
 
+def _element(drawn: str) -> ElementTree.Element:
+    return ElementTree.fromstring(drawn)  # noqa: S314 - our own output
+
+
 def _texts(drawn: str) -> str:
-    return " ".join("".join(e.itertext()) for e in ElementTree.fromstring(drawn).iter())
+    return " ".join(_element(drawn).itertext())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_well_formed_and_takes_its_colours_from_the_page(kind: str) -> None:
     drawn = _drawn(KINDS[kind])
-    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert _element(drawn).tag.endswith("svg")
     assert "var(--ink)" in drawn
     assert "var(--series-1)" in drawn
     assert "#0102" not in drawn, "a stand-in colour is left"
@@ -53,7 +57,7 @@ def test_names_are_escaped_and_never_formulas() -> None:
     for made in one_of_each_plot(NASTY):
         drawn = _drawn(made)
         assert "<script" not in drawn
-        ElementTree.fromstring(drawn)
+        _element(drawn)
 
 
 def test_bars_show_label_and_unit() -> None:

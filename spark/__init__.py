@@ -1,3 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 if __name__ != "txrocketmq.spark":
     raise ImportError("import txrocketmq.spark, not spark: each class would exist twice")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `rocketmq`, and rocketmq-spark's name for it, a format of this session.
+
+    Also lets conditions of queries reach the source (spark.sql.python.filterPushdown.enabled).
+    Where pyspark_rocketmq is installed, the format is there without this, but without that.
+    """
+    from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
+        OldNameSource,
+        PushdownSource,
+    )
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(PushdownSource)
+    spark.dataSource.register(OldNameSource)

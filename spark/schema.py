@@ -24,6 +24,9 @@ _ARROW_BY_TYPE: Final = {
     "double": pa.float64(),
     "timestamp": pa.timestamp("us", "UTC"),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    ),
 }
 
 

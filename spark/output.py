@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rows of `messages` look like to Spark: which columns, under which names, of which types.
+
+The decoder gives columns of schema.MESSAGES; here they get the order, the names and, with
+kafkaNames, the types of Spark's Kafka source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.schema import (
+    KAFKA_NAMES,
+    MESSAGES,
+    PROPERTIES_TYPES,
+    Column,
+    arrow_schema,
+    columns_named,
+    default_columns,
+    spark_schema,
+)
+
+LOG_APPEND_TIME: Final = 1
+"""timestampType of Kafka: the broker's clock, not the producer's."""
+
+KAFKA_COLUMNS: Final = (
+    Column("key", "binary", "keys, in UTF-8"),
+    Column("value", "binary", "body"),
+    Column("topic", "string", "topic"),
+    Column("partition", "int", "queueId; the queues of another broker have the same numbers"),
+    Column("offset", "bigint", "queueOffset"),
+    Column("timestamp", "timestamp", "storeTimestamp"),
+    Column("timestampType", "int", "always 1: the broker's clock"),
+    Column("headers", "array<struct<key:string,value:binary>>", "properties", on_demand=True),
+)
+"""With kafkaNames=true, as Spark's Kafka source has them; then all others on demand."""
+
+_DECODED: Final = {name: column for column, name in KAFKA_NAMES.items()} | {
+    "headers": "properties",
+    "timestampType": None,
+}
+"""The decoder's column that a column of Kafka's is made of; None for a constant."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The columns of the rows, in order."""
+
+    schema: pa.Schema
+    """As Spark wants the batches."""
+    columns: tuple[Column, ...]
+    """For each: its declaration, with the declared spelling of its name."""
+    kafka_names: bool
+    properties_format: str
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> Output:
+        """The columns that the options ask for; OptionError for unknown ones."""
+        available = available_columns(options)
+        chosen = default_columns(available)
+        if options.columns is not None:
+            chosen = columns_named(options.columns, available)
+        return cls._of(options, chosen, arrow_schema(chosen))
+
+    @classmethod
+    def of_schema(cls, options: SourceOptions, fields: Sequence[tuple[str, str]]) -> Output:
+        """The columns of a schema: names, and types as Spark's simpleString writes them.
+
+        OptionError for an unknown name or another type.
+        """
+        available = available_columns(options)
+        chosen = columns_named([name for name, _ in fields], available, "schema")
+        for column, (name, kind) in zip(chosen, fields, strict=True):
+            if kind.replace(" ", "").lower() != column.type:
+                raise OptionError(
+                    f"the schema says {name} {kind}, but {column.name} is {column.type}"
+                    + (" (see propertiesFormat)" if column.name == "properties" else "")
+                )
+        names = [name for name, _ in fields]
+        return cls._of(options, chosen, _renamed(arrow_schema(chosen), names))
+
+    @classmethod
+    def _of(cls, options: SourceOptions, chosen: Sequence[Column], schema: pa.Schema) -> Output:
+        return cls(schema, tuple(chosen), options.kafka_names, options.properties_format)
+
+    @property
+    def decoded(self) -> tuple[str, ...]:
+        """Columns of schema.MESSAGES that the decoder has to give."""
+        names = [self._source(column) for column in self.columns]
+        found = tuple(dict.fromkeys(name for name in names if name is not None))
+        return found or ("queueId",)  # the rows have to be counted, whatever they show
+
+    def spark_schema(self) -> str:
+        """As Spark SQL writes it."""
+        return spark_schema(self.columns)
+
+    def batch(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows as Spark is to see them, of a batch with at least the columns `decoded`."""
+        arrays = []
+        for column in self.columns:
+            source = self._source(column)
+            if source is None:
+                arrays.append(pa.repeat(pa.scalar(LOG_APPEND_TIME, pa.int32()), len(decoded)))
+                continue
+            array = decoded.column(source)
+            make = _OF_KAFKA.get(column.name) if self.kafka_names else None
+            arrays.append(make(array) if make else array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _source(self, column: Column) -> str | None:
+        return _DECODED.get(column.name, column.name) if self.kafka_names else column.name
+
+
+def available_columns(options: SourceOptions) -> list[Column]:
+    """All columns that may be asked for, by the options propertiesFormat and kafkaNames."""
+    kind = PROPERTIES_TYPES[options.properties_format]
+    messages = [
+        column._replace(type=kind) if column.name == "properties" else column for column in MESSAGES
+    ]
+    if not options.kafka_names:
+        return messages
+    others = [column for column in messages if column.name not in KAFKA_NAMES]
+    return [*KAFKA_COLUMNS, *(column._replace(on_demand=True) for column in others)]
+
+
+def _headers(properties: pa.MapArray) -> pa.ListArray:
+    pairs = pa.StructArray.from_arrays(
+        [properties.keys, properties.items.cast(pa.binary())], ["key", "value"]
+    )
+    kind = KAFKA_COLUMNS[-1].arrow.type
+    return pa.ListArray.from_arrays(properties.offsets, pairs).cast(kind)
+
+
+_OF_KAFKA: Final[dict[str, Callable[[Any], pa.Array]]] = {
+    "key": lambda keys: keys.cast(pa.binary()),
+    "headers": _headers,
+}
+
+
+def _renamed(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([each.with_name(name) for each, name in zip(schema, names, strict=True)])

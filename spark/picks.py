@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records chosen by consume queues: which units a split stands for.
+
+A unit names a record without reading it, and carries the hash of its tag: so a small topic costs
+what it holds and not what the log holds. The records still have to pass the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
+from txrocketmq.remoting.message.tags import java_string_hashes
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.queue_files import UNITS, Queue
+from txrocketmq.spark.selection import RecordFilter
+from txrocketmq.spark.split import QueuePicks
+
+_STEP_BYTES: Final = 256 << 20
+"""Of log, whose units are in memory at once: even of the smallest records some 90 MB."""
+
+
+def units_of(split: QueuePicks, wanted: RecordFilter) -> Iterator[NDArray[Any]]:
+    """The units of the split that may be wanted, in pieces, by physical offset."""
+    queues = [split.store.queue(topic, queue_id) for topic, queue_id in split.queues]
+    for start in range(split.start, split.end, _STEP_BYTES):
+        end = min(start + _STEP_BYTES, split.end)
+        found = [units_between(queue, start, end, wanted) for queue in queues]
+        units = np.concatenate([each for each in found if len(each)] or [np.empty(0, UNITS)])
+        if len(units):
+            yield units[np.argsort(units["physical_offset"], kind="stable")]
+
+
+def units_between(queue: Queue, start: int, end: int, wanted: RecordFilter) -> NDArray[Any]:
+    """The queue's units of records that start in [start, end) of the log and may be wanted."""
+    bounds = wanted.offsets(queue.topic, queue.queue_id)
+    first = max(queue.min_index(start), bounds.low)
+    last = min(queue.min_index(end), bounds.high)
+    if first >= last:
+        return np.empty(0, UNITS)
+    units = queue.units(first, last)
+    at = units["physical_offset"]
+    return units[(at >= start) & (at < end) & tagged(queue, units, wanted)]
+
+
+def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:
+    """Units whose message may have one of the wanted tags."""
+    tags = wanted.pruning_tags
+    if tags is None or queue.topic == SCHEDULE_TOPIC or queue.is_batch:
+        return np.ones(len(units), np.bool_)
+    codes = units["tags_code"]
+    unknown: NDArray[np.bool_] = codes <= CONSUME_QUEUE_EXT_ADDRESS_MAX
+    return unknown | np.isin(codes, java_string_hashes(sorted(tags)))

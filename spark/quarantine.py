@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged records, kept: as rows of a table, and as Parquet files of badRecords=quarantine=PATH.
+
+A file is named after the first record in it, so a task that is tried again writes the same files
+again and nothing twice. `spark.read.parquet(PATH)` reads them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.schema import Column, arrow_schema
+
+COLUMNS: Final = (
+    Column("brokerName", "string", "of the store"),
+    Column("file", "string", "of the commit log"),
+    Column("physicalOffset", "bigint", "where the damage begins, bytes"),
+    Column("length", "int", "bytes up to the next sound record, or of the record"),
+    Column("reason", "string", "magic, length, chain, crc, utf8, decompress, queue or index"),
+    Column("detail", "string", "what was expected and what was found"),
+    Column("data", "binary", "the bytes, at most 64 KiB of them"),
+)
+_MAX_ROWS: Final = 256
+"""Of a file: what is kept in memory, at most 64 KiB each."""
+
+
+def rows(broker_name: str, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
+    """Damaged records, each after the file it is in, as rows of the table `quarantine`."""
+    values = [
+        (
+            broker_name, file, bad.physical_offset, min(bad.length, (1 << 31) - 1), bad.reason,
+            bad.detail, bad.data,
+        )
+        for file, bad in found
+    ]  # fmt: skip
+    schema = arrow_schema(COLUMNS)
+    columns = zip(*values, strict=True) if values else ([] for _ in COLUMNS)
+    arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class Quarantine:
+    """A folder that takes the damaged records of one task; `close` writes what is left.
+
+    Of a local folder each file appears under its name when it is complete.
+    """
+
+    def __init__(self, path: str, broker_name: str) -> None:
+        self._broker_name = broker_name
+        if "://" in path or path.startswith("file:"):
+            self._files, self._folder = pafs.FileSystem.from_uri(path)
+        else:
+            self._files, self._folder = pafs.LocalFileSystem(), str(Path(path).absolute())
+        self._found: list[tuple[str, BadRecord]] = []
+
+    def add(self, file: str, bad: BadRecord) -> None:
+        """Keeps a record that lies in this file of the log."""
+        self._found.append((file, bad))
+        if len(self._found) >= _MAX_ROWS:
+            self.close()
+
+    def close(self) -> None:
+        """Writes what has not been written."""
+        if not self._found:
+            return
+        first = self._found[0][1].physical_offset
+        name = f"bad-{quote(self._broker_name, safe='')}-{first:020d}.parquet"
+        target = f"{self._folder.rstrip('/')}/{name}"
+        buffer = io.BytesIO()
+        pq.write_table(pa.Table.from_batches([rows(self._broker_name, self._found)]), buffer)
+        self._found = []
+        local = isinstance(self._files, pafs.LocalFileSystem)
+        written = f"{self._folder}/_{name}.partial" if local else target
+        self._files.create_dir(self._folder, recursive=True)
+        with self._files.open_output_stream(written) as stream:
+            stream.write(buffer.getvalue())
+        if local:
+            self._files.move(written, target)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a task does with its split: read, filter, decode, and make rows of it.
+
+    scan = Scan.of(options, output)
+    for batch in scan.read(split, filter): ...        # Arrow batches with the schema of `output`
+
+Damaged records and records that are gone meet the policies of badRecords and failOnDataLoss here.
+What is left out by these is told in a warning of the logger `txrocketmq.spark`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.errors import BadRecordError
+from txrocketmq.spark.log_reader import Lost, read_log, read_picks
+from txrocketmq.spark.losses import lose, loss_text
+from txrocketmq.spark.option_values import BadRecordPolicy
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.picks import units_of
+from txrocketmq.spark.quarantine import Quarantine
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.selection import RecordFilter
+from txrocketmq.spark.split import LogRange, Split
+
+log = logging.getLogger("txrocketmq.spark")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How splits are read; goes with the tasks."""
+
+    output: Output
+    window_bytes: int
+    batch_bytes: int
+    decompress: bool
+    check_crc: bool
+    bad_records: BadRecordPolicy
+    fail_on_data_loss: bool
+
+    @classmethod
+    def of(cls, options: SourceOptions, output: Output) -> Scan:
+        """As the options say."""
+        return cls(
+            output=output,
+            window_bytes=options.window_bytes,
+            batch_bytes=options.batch_bytes,
+            decompress=options.decompress,
+            check_crc=options.verify in ("crc", "store"),
+            bad_records=options.bad_records,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+
+    def read(self, split: Split, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
+        """The rows of the split.
+
+        Raises BadRecordError and DataLossError where the options say so.
+        """
+        reading = _Reading(self, split, wanted)
+        for found in _found(split, wanted, self.window_bytes):
+            if isinstance(found, Lost):
+                reading.lose(found)
+            elif isinstance(found, BadRecord):
+                reading.complain(found)
+            else:
+                yield from reading.rows(found)
+        reading.end()
+
+
+def _found(
+    split: Split, wanted: RecordFilter, window_bytes: int
+) -> Iterator[Records | BadRecord | Lost]:
+    if isinstance(split, LogRange):
+        yield from read_log(
+            split.store,
+            split.start,
+            split.end,
+            window_bytes=window_bytes,
+            first_is_boundary=split.first_is_boundary,
+            keep=wanted.apply,
+        )
+        return
+    for units in units_of(split, wanted):
+        for found in read_picks(split.store, units):
+            yield wanted.apply(found) if isinstance(found, Records) else found
+
+
+class _Reading:
+    """One split being read."""
+
+    def __init__(self, scan: Scan, split: Split, wanted: RecordFilter) -> None:
+        self._scan = scan
+        self._store = split.store
+        self._wanted = wanted
+        names = list(scan.output.decoded)
+        if wanted.tags is not None:
+            names.append("tags")
+        if wanted.queues:
+            names += ["topic", "queueId", "queueOffset"]
+        self._decoder = Decoder(
+            tuple(dict.fromkeys(names)),
+            broker_name=self._store.broker_name,
+            cluster=self._store.cluster,
+            decompress=scan.decompress,
+            properties_format=scan.output.properties_format,
+            check_crc=scan.check_crc,
+        )
+        self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
+        policy = scan.bad_records
+        self._quarantine = (
+            None if policy.path is None else Quarantine(policy.path, self._store.broker_name)
+        )
+        self._left_out: Counter[str] = Counter()
+
+    def rows(self, records: Records) -> Iterator[pa.RecordBatch]:
+        """Rows of the records, in batches of about batchBytes of log."""
+        for start, end in pieces(records.total_size, self._scan.batch_bytes):
+            decoded = self._decoder.decode(records.slice(start, end))
+            for bad in decoded.bad:
+                self.complain(bad)
+            batch = decoded.batch
+            if self._tags is not None:
+                batch = batch.filter(pc.is_in(batch.column("tags"), value_set=self._tags))
+            if self._wanted.queues and _has_inner(records):
+                batch = batch.filter(self._offsets_wanted(batch))
+            if len(batch):
+                yield self._scan.output.batch(batch)
+
+    def _offsets_wanted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Messages of inner batches have their own queue offsets, known only now."""
+        names = ("topic", "queueId", "queueOffset")
+        columns = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        return pa.array(
+            [
+                (bounds := self._wanted.offsets(topic, queue)).low <= offset < bounds.high
+                for topic, queue, offset in columns
+            ],
+            pa.bool_(),
+        )
+
+    def complain(self, bad: BadRecord) -> None:
+        """Treats a damaged record as badRecords says."""
+        file = self._store.file_of(bad.physical_offset)
+        if self._scan.bad_records.kind == "fail":
+            raise BadRecordError(
+                f"damaged record in {file} at physical offset {bad.physical_offset}"
+                f" ({bad.length} bytes), {bad.reason}: {bad.detail}; set badRecords to skip or"
+                " quarantine=PATH to go on without it"
+            )
+        if self._quarantine is not None:
+            self._quarantine.add(file, bad)
+        self._left_out[bad.reason] += 1
+
+    def lose(self, lost: Lost) -> None:
+        """Treats a part of the log that is gone as failOnDataLoss says."""
+        lose(loss_text(self._store, lost.start, lost.end), fail=self._scan.fail_on_data_loss)
+
+    def end(self) -> None:
+        """Tells what was left out."""
+        if self._quarantine is not None:
+            self._quarantine.close()
+        if self._left_out:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.items())
+            log.warning("damaged records of %s left out: %s", self._store.uri, reasons)
+
+
+def pieces(sizes: np.ndarray[tuple[int], np.dtype[np.int64]], most: int) -> list[tuple[int, int]]:
+    """Cuts rows of these sizes in bytes into runs of about `most` bytes, at least one row each."""
+    if not len(sizes):
+        return []
+    ends = np.cumsum(sizes, dtype=np.int64)
+    cuts = [0]
+    while cuts[-1] < len(sizes):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + most, "right"))))
+    return list(itertools.pairwise(cuts))
+
+
+def _has_inner(records: Records) -> bool:
+    return bool((records.sys_flag & MessageSysFlag.INNER_BATCH).any())

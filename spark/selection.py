@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records of a store are wanted, by what their headers say: before a body is gathered.
+
+`Selection` is what the options say of all stores; `Selection.on(broker)` is the `RecordFilter` of
+one. Both are small and go with the tasks. Tags are the exception: they stand among the properties,
+so consume queues prune by their hash, and `RecordFilter.tags` is for whoever has decoded them.
+
+What consumers see follows CommitLogDispatcherBuildConsumeQueue (neither prepared nor rolled back
+records reach a queue) and TopicValidator (system topics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.topics import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    SYSTEM_PREFIX,
+    SYSTEM_TOPICS,
+)
+from txrocketmq.spark.conditions import Bounds, Conditions
+from txrocketmq.spark.option_values import Assignment, TopicPattern
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.records import Records
+
+HIDDEN_TOPICS: Final = SYSTEM_TOPICS - {DEFAULT_TOPIC, BENCHMARK_TOPIC}
+"""What brokers write for themselves, besides topics that start with SYSTEM_PREFIX. Users may well
+send to the other two of the original's system topics."""
+
+
+def is_system_topic(topic: str) -> bool:
+    """Whether the messages of the topic are the system's own."""
+    return topic in HIDDEN_TOPICS or topic.startswith(SYSTEM_PREFIX)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What is wanted of all stores."""
+
+    topics: frozenset[str] | None = None
+    pattern: TopicPattern | None = None
+    assign: Assignment | None = None
+    tags: frozenset[str] | None = None
+    times: Bounds = field(default_factory=Bounds)
+    """Of the store timestamp, ms."""
+    logical: bool = True
+    """Only what consumers see."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """Of the query: they narrow what is read and promise nothing."""
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> Selection:
+        """What the options say; offsets of queues come with `RecordFilter.queues`."""
+        times = Bounds()
+        if options.starting_timestamp_ms is not None:
+            times = replace(times, low=options.starting_timestamp_ms)
+        if options.ending_timestamp_ms is not None:
+            times = replace(times, high=options.ending_timestamp_ms)
+        return cls(
+            topics=None if options.topics is None else frozenset(options.topics),
+            pattern=options.topic_pattern,
+            assign=options.assign,
+            tags=options.tags,
+            times=times,
+            logical=options.view == "logical",
+        )
+
+    def narrowed(self, conditions: Conditions) -> Selection:
+        """With the conditions of a query."""
+        return replace(self, conditions=conditions)
+
+    def on(
+        self, broker_name: str, queues: Mapping[tuple[str, int], Bounds] | None = None
+    ) -> RecordFilter:
+        """The filter for the store of a broker, with bounds of queue offsets where there are."""
+        return RecordFilter(self, broker_name, dict(queues or {}))
+
+
+@dataclass(frozen=True)
+class RecordFilter:
+    """Which records of one broker's store are wanted."""
+
+    selection: Selection
+    broker_name: str
+    queues: Mapping[tuple[str, int], Bounds] = field(default_factory=dict)
+    """Bounds of the queue offset, by topic and queue; queues not named have none."""
+
+    @property
+    def tags(self) -> frozenset[str] | None:
+        """Tags of which a message must have one; None when they do not matter."""
+        return self.selection.tags
+
+    @property
+    def pruning_tags(self) -> frozenset[str] | None:
+        """As `tags`, with the conditions of the query: good for pruning, no promise."""
+        asked = self.selection.conditions.texts.get("tags")
+        if asked is None or self.tags is None:
+            return asked if self.tags is None else self.tags
+        return asked & self.tags
+
+    @property
+    def names_queues(self) -> bool:
+        """Whether topics or queues are chosen, so that consume queues may tell where they are."""
+        chosen = self.selection
+        return (
+            chosen.topics is not None
+            or chosen.pattern is not None
+            or chosen.assign is not None
+            or bool(self.queues)
+            or self.pruning_tags is not None
+            or bool(chosen.conditions.texts)
+            or "queueId" in chosen.conditions.numbers
+            or "queueOffset" in chosen.conditions.numbers
+        )
+
+    def wants_broker(self) -> bool:
+        """Whether the query's conditions leave anything of this broker."""
+        return self.selection.conditions.allows("brokerName", self.broker_name)
+
+    def wants_topic(self, topic: str) -> bool:
+        """Whether messages of the topic may be wanted."""
+        chosen = self.selection
+        if not chosen.conditions.allows("topic", topic):
+            return False
+        if chosen.topics is not None:
+            return topic in chosen.topics
+        if chosen.assign is not None:
+            return bool(chosen.assign.of(topic, self.broker_name))
+        if chosen.logical and is_system_topic(topic):
+            return False
+        return chosen.pattern is None or chosen.pattern.matches(topic)
+
+    def wants_queue(self, topic: str, queue_id: int) -> bool:
+        """Whether messages of the queue may be wanted."""
+        ids = self.selection.conditions.bounds("queueId")
+        assign = self.selection.assign
+        if assign is not None and queue_id not in assign.of(topic, self.broker_name):
+            return False
+        return ids.low <= queue_id < ids.high and self.wants_topic(topic)
+
+    def offsets(self, topic: str, queue_id: int) -> Bounds:
+        """Bounds of the queue offsets that may be wanted."""
+        asked = self.selection.conditions.bounds("queueOffset")
+        return self.queues.get((topic, queue_id), Bounds()).within(asked.low, asked.high)
+
+    def times(self) -> Bounds:
+        """Bounds of the store timestamps that may be wanted, ms."""
+        asked = self.selection.conditions.bounds("storeTimestamp")
+        return self.selection.times.within(asked.low, asked.high)
+
+    def apply(self, records: Records) -> Records:
+        """The wanted ones among the records. Of an inner batch all are kept when one may be."""
+        mask = self._headers(records)
+        if not mask.all():
+            records = records.where(mask)
+        if not len(records):
+            return records
+        mask = self._queues(records)
+        return records if mask.all() else records.where(mask)
+
+    def _headers(self, records: Records) -> NDArray[np.bool_]:
+        mask = self.selection.conditions.mask(records)
+        if mask is None:
+            mask = np.ones(len(records), np.bool_)
+        times = self.selection.times
+        if times.low > Bounds().low:
+            mask &= records.store_timestamp >= times.low
+        if times.high < Bounds().high:
+            mask &= records.store_timestamp < times.high
+        if self.selection.logical:
+            kind = records.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+            mask &= (kind & MessageSysFlag.TRANSACTION_PREPARED_TYPE) == 0
+        return mask
+
+    def _queues(self, records: Records) -> NDArray[np.bool_]:
+        codes, topics = records.topics()
+        wanted = np.array([self.wants_topic(topic) for topic in topics], np.bool_)
+        mask: NDArray[np.bool_] = wanted[codes]
+        for code, topic in enumerate(topics):
+            if not wanted[code]:
+                continue
+            if self.selection.assign is not None:
+                ids = list(self.selection.assign.of(topic, self.broker_name))
+                mask &= (codes != code) | np.isin(records.queue_id, ids)
+            bounded = {queue: at for (name, queue), at in self.queues.items() if name == topic}
+            if bounded:
+                mask &= (codes != code) | _within(records, bounded)
+        return mask
+
+
+def _within(records: Records, bounded: Mapping[int, Bounds]) -> NDArray[np.bool_]:
+    """Records whose queue offset is within the bounds of their queue."""
+    most = (1 << 63) - 1
+    unnamed = max(bounded) + 1  # the last place of the tables is for queues without bounds
+    lows, highs = np.zeros(unnamed + 1, np.int64), np.full(unnamed + 1, most)
+    for queue_id, bounds in bounded.items():
+        lows[queue_id] = max(0, min(bounds.low, most))
+        highs[queue_id] = max(0, min(bounds.high, most))
+    queue_id = np.where(records.queue_id < 0, unnamed, np.minimum(records.queue_id, unnamed))
+    inner = (records.sys_flag & MessageSysFlag.INNER_BATCH) != 0
+    from_low: NDArray[np.bool_] = (records.queue_offset >= lows[queue_id]) | inner
+    return from_low & (records.queue_offset < highs[queue_id])

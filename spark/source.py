@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`format("rocketmq")`: what Spark is given to make readers and writers of.
+
+Options are parsed when `load()` or `save()` is called, and stores are looked at then: what is wrong
+with them is said before any job starts. Readers and writers are in modules of their own, imported
+when they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.output import Output
+
+NAME = "rocketmq"
+OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
+"""What rocketmq-spark is called in its users' programs."""
+
+
+class RocketMQSource(DataSource):
+    """RocketMQ stores and clusters as tables and streams, without push-down of conditions.
+
+    As it is found by itself in an installed `pyspark_rocketmq`: Spark refuses readers that take
+    conditions unless spark.sql.python.filterPushdown.enabled is set.
+    """
+
+    pushes_filters: ClassVar[bool] = False
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self.parsed = SourceOptions.of(options)
+
+    def schema(self) -> str:
+        """Of what the options say; also looks whether the stores are there."""
+        options = self.parsed
+        use = options.use(stream=False)
+        if use in Use.STORE_BATCH | Use.TABLE:
+            from txrocketmq.spark.store import resolve  # noqa: PLC0415 - stores only
+
+            resolve(
+                options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
+            )
+        if use == Use.TABLE:
+            from txrocketmq.spark.tables import table_output  # noqa: PLC0415 - tables only
+
+            return table_output(options).spark_schema()
+        return Output.of(options).spark_schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = self.parsed
+        use = options.use(stream=False)
+        options.check(use)
+        if use == Use.TABLE:
+            from txrocketmq.spark.tables import TableReader  # noqa: PLC0415 - only what is used
+
+            return TableReader(options, _fields(schema))
+        output = Output.of_schema(options, _fields(schema))
+        if use == Use.LIVE_BATCH:
+            from txrocketmq.spark.live.batch import LiveReader  # noqa: PLC0415 - only what is used
+
+            return LiveReader(options, output)
+        from txrocketmq.spark.batch import PushdownStoreReader, StoreReader  # noqa: PLC0415
+
+        pushes = self.pushes_filters if options.push_filters is None else options.push_filters
+        return PushdownStoreReader(options, output) if pushes else StoreReader(options, output)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        options = self.parsed
+        use = options.use(stream=True)
+        options.check(use)
+        output = Output.of_schema(options, _fields(schema))
+        if use == Use.LIVE_STREAM:
+            from txrocketmq.spark.live.stream import LiveStreamReader  # noqa: PLC0415
+
+            return LiveStreamReader(options, output)
+        from txrocketmq.spark.stream import StoreStreamReader  # noqa: PLC0415
+
+        return StoreStreamReader(options, output)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
+        self.parsed.check(Use.SINK)
+        from txrocketmq.spark.sink.writer import BatchWriter  # noqa: PLC0415 - only what is used
+
+        return BatchWriter(self.parsed, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802 - Spark's
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001 - Spark's
+    ) -> DataSourceStreamArrowWriter:
+        self.parsed.check(Use.SINK)
+        from txrocketmq.spark.sink.writer import StreamWriter  # noqa: PLC0415 - only what is used
+
+        return StreamWriter(self.parsed, schema, overwrite=overwrite)
+
+
+class PushdownSource(RocketMQSource):
+    """The same where spark.sql.python.filterPushdown.enabled is set."""
+
+    pushes_filters = True
+
+
+class OldNameSource(PushdownSource):
+    """The same under the name that programs for rocketmq-spark use."""
+
+    @classmethod
+    def name(cls) -> str:
+        return OLD_NAME
+
+
+def _fields(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

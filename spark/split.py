@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of stores that a task reads. They travel from the planner to the tasks: small, pickled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from txrocketmq.spark.store import Store
+
+
+class LogRange(NamedTuple):
+    """The records that start in [start, end) of a commit log, bytes."""
+
+    store: Store
+    start: int
+    end: int
+    first_is_boundary: bool
+    """A record, or a blank, is known to begin at `start`; else the next one is looked for."""
+
+
+class QueuePicks(NamedTuple):
+    """The records of some queues that start in [start, end) of a commit log.
+
+    The task reads the queues' units, so that the split stays small whatever is in them.
+    """
+
+    store: Store
+    start: int
+    end: int
+    queues: tuple[tuple[str, int], ...]
+    """Topic and number of the queue."""
+
+
+Split = LogRange | QueuePicks

@@ -21,6 +21,7 @@ from txrocketmq.broker.processors.queue_lock import QueueLockProcessor
 from txrocketmq.broker.processors.send_back import SendBackProcessor
 from txrocketmq.broker.processors.send_many import SendManyProcessor
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send_plain import SendPlainProcessor
 from txrocketmq.remoting.codes import SerializeType
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def all_processors(broker: Broker) -> list[object]:
         broker.unique_keys,
     )
     # The short way writes its answers as JSON.
-    short_way = [SendManyProcessor(send)] if broker.serialize_type == SerializeType.JSON else []
+    short_way: list[object] = []
+    if broker.serialize_type == SerializeType.JSON:
+        many = SendManyProcessor(send)
+        short_way = [many, SendPlainProcessor(send, many)]
     return [
         send,
         *short_way,

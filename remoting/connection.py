@@ -35,9 +35,13 @@ class Connection:
     """Requests in flight by opaque, and the decoder of what comes in."""
 
     def __init__(
-        self, *, max_frame_bytes: int = MAX_FRAME_BYTES, max_in_flight: int = MAX_IN_FLIGHT
+        self,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        plain_sends: bool = False,
     ) -> None:
-        self._decoder = FrameDecoder(max_frame_bytes)
+        self._decoder = FrameDecoder(max_frame_bytes, plain_sends=plain_sends)
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
         self._in_flight: dict[int, tuple[PendingReply, Call[Any, Any], int]] = {}
@@ -52,8 +56,11 @@ class Connection:
         """Number of our requests without answer."""
         return len(self._in_flight)
 
-    def receive(self, data: bytes) -> list[RemotingCommand]:
-        """The peer's requests in `data`; its answers resolve what waits for them."""
+    def receive(self, data: bytes) -> list[Any]:
+        """The peer's requests in `data`; its answers resolve what waits for them.
+
+        RemotingCommands; with `plain_sends` there may be PlainSends among them.
+        """
         commands = self._decoder.receive(data)
         for command in commands:
             if command.flag & 1:

@@ -26,6 +26,7 @@ from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.serialize.plain_sends import PlainSends, Received
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -37,10 +38,14 @@ ManyHandler = Callable[
 ]
 """Takes peer, commands, now_ms; gives the answers' buffers and the commands to serve plainly."""
 
+PlainHandler = Callable[[Peer, PlainSends, int], tuple[list[Buffer], list[RemotingCommand]]]
+"""As ManyHandler, for sends that are plain."""
+
 _MANY_BUFFERS = 32
 """Answers of pulls are large: so many buffers leave before the next request is looked at."""
 _SERVES = "_serves"
 _SERVES_MANY = "_serves_many"
+_SERVES_PLAIN = "_serves_plain"
 
 
 class Serves(Protocol[Q, R]):
@@ -84,6 +89,12 @@ def serves_many(
     return mark
 
 
+def serves_plain(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Binds a method to the PlainSends of one read; without one they are served as commands."""
+    setattr(method, _SERVES_PLAIN, True)
+    return method
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A call and who serves it."""
@@ -99,6 +110,7 @@ class Registry:
     def __init__(self, *processors: object) -> None:
         self.bindings: dict[int, Binding] = {}
         self.many: dict[int, ManyHandler] = {}
+        self.plain: PlainHandler | None = None
         for processor in processors:
             self._add(processor)
 
@@ -107,6 +119,7 @@ class Registry:
         registry = Registry()
         registry.bindings = {c: b for c, b in self.bindings.items() if b.vip}
         registry.many = {c: h for c, h in self.many.items() if c in registry.bindings}
+        registry.plain = self.plain if PlainSends.code in registry.bindings else None
         return registry
 
     def _add(self, processor: object) -> None:
@@ -120,6 +133,8 @@ class Registry:
                 self.bindings[call.code] = Binding(call, getattr(processor, name), vip)
             for call in getattr(method, _SERVES_MANY, ()):
                 self.many[call.code] = getattr(processor, name)
+            if getattr(method, _SERVES_PLAIN, False):
+                self.plain = getattr(processor, name)
 
 
 class ServerLog(Protocol):
@@ -138,8 +153,7 @@ class Dispatcher:
         log_failure: ServerLog | None = None,
         serialize_type: int = SerializeType.JSON,
     ) -> None:
-        self._bindings = registry.bindings
-        self._many = registry.many
+        self.use(registry)
         self._now_ms = now_ms
         self._log_failure = log_failure
         self._serialize_type = serialize_type
@@ -148,8 +162,9 @@ class Dispatcher:
         """Serves another registry from now on: a server's port may be known before its parts."""
         self._bindings = registry.bindings
         self._many = registry.many
+        self._plain = registry.plain
 
-    def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
+    def serve(self, peer: Peer, commands: Iterable[Received]) -> None:
         """Serves what came in one read; answers that are ready leave in one write, or in a few.
 
         A peer that does not take its answers may end `commands` early, and go on later.
@@ -160,6 +175,12 @@ class Dispatcher:
         collected: list[RemotingCommand] = []
         collector: ManyHandler | None = None
         for command in commands:
+            if isinstance(command, PlainSends):
+                if collector is not None:
+                    out += self._serve_many(collector, peer, collected, now_ms)
+                    collected, collector = [], None
+                out += self._serve_plain(peer, command, now_ms)
+                continue
             handler = many.get(command.code)
             if handler is None:
                 out += self._serve_one(peer, command, now_ms)
@@ -176,6 +197,21 @@ class Dispatcher:
             out += self._serve_many(collector, peer, collected, now_ms)
         if out:
             peer.write(out)
+
+    def _serve_plain(self, peer: Peer, sends: PlainSends, now_ms: int) -> list[Buffer]:
+        out: list[Buffer] = []
+        try:
+            if self._plain is None:
+                rest = sends.commands()
+            else:
+                out, rest = self._plain(peer, sends, now_ms)
+        except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
+            rest = []
+            for command in sends.commands():
+                out += self._answer(command, self._reply_to(error, command, peer))
+        for command in rest:
+            out += self._serve_one(peer, command, now_ms)
+        return out
 
     def _serve_many(
         self, handler: ManyHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int

@@ -11,12 +11,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError
 from txrocketmq.remoting.serialize import json, rocketmq
+from txrocketmq.remoting.serialize.plain_sends import (
+    MAX_HEADER_BYTES,
+    PlainSend,
+    PlainSends,
+    Received,
+    match_header,
+)
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest frame including its length word (com.rocketmq.remoting.frameMaxLength)."""
@@ -31,11 +39,14 @@ class FrameDecoder:
     """Cuts a byte stream into commands.
 
     Once `error` is set the stream is beyond repair: the commands returned with it are good, and the
-    connection is to be closed after them.
+    connection is to be closed after them. With `plain_sends`, those come as PlainSends.
     """
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, *, plain_sends: bool = False
+    ) -> None:
         self.error: FrameError | None = None
+        self._plain_bytes = MAX_HEADER_BYTES if plain_sends else -1
         self._max_frame_bytes = max_frame_bytes
         self._chunks: list[bytes] = []
         self._held_bytes = 0
@@ -46,8 +57,11 @@ class FrameDecoder:
         """Bytes of an unfinished frame."""
         return self._held_bytes
 
-    def receive(self, data: bytes) -> list[RemotingCommand]:
-        """The commands that `data` completes; never raises for bad bytes, see `error`."""
+    def receive(self, data: bytes) -> list[Any]:
+        """The commands that `data` completes; never raises for bad bytes, see `error`.
+
+        RemotingCommands; with `plain_sends` there may be PlainSends among them.
+        """
         if self.error is not None:
             return []
         if self._chunks:
@@ -56,17 +70,18 @@ class FrameDecoder:
             if self._held_bytes < self._wanted_bytes:
                 return []  # a long frame is joined once, not at every read
             data = b"".join(self._chunks)
-        commands: list[RemotingCommand] = []
+        commands: list[Received] = []
         used = self._cut(data, commands)
         self._held_bytes = len(data) - used
         self._chunks = [data[used:] if used else data] if self._held_bytes else []
         return commands
 
-    def _cut(self, data: bytes, commands: list[RemotingCommand]) -> int:
+    def _cut(self, data: bytes, commands: list[Received]) -> int:
         size = len(data)
         at = 0
         unpack, decode_json = _PREFIX.unpack_from, json.decode_header
-        longest = self._max_frame_bytes - 4
+        longest, plain_bytes = self._max_frame_bytes - 4, self._plain_bytes
+        sends: list[PlainSend] | None = None
         while size - at >= 8:
             length, mark = unpack(data, at)
             end = at + 4 + length
@@ -77,6 +92,16 @@ class FrameDecoder:
             if end > size:
                 self._wanted_bytes = 4 + length
                 return at
+            if mark <= plain_bytes:  # which says that the header is JSON, too
+                match = match_header(data, at + 8, header_end)
+                if match is not None:
+                    if sends is None:
+                        sends = []
+                        commands.append(PlainSends(data, sends))
+                    sends.append((*match.groups(), data[header_end:end], at + 8, header_end))
+                    at = end
+                    continue
+            sends = None
             try:
                 if mark >> 24 == _JSON:
                     command = decode_json(data[at + 8 : header_end])

@@ -100,6 +100,8 @@ class SendManyProcessor:
         self._data_version: object = None
         own = {**plain.ext_fields, names.CLUSTER: plain.config.broker_cluster_name}
         self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in own.items())
+        self.properties_end = self._suffix.encode()
+        """What the properties of each message get."""
         answer = RemotingCommand(
             ResponseCode.SUCCESS,
             {
@@ -119,16 +121,29 @@ class SendManyProcessor:
         timeout = b'"code":%d,' % ResponseCode.FLUSH_DISK_TIMEOUT
         self._timeout_answer = text.replace(b'"code":0,', timeout)
 
+    def serves(self, peer: Peer, now_ms: int) -> bool:
+        """Whether the peer may go the short way now."""
+        plain = self._plain
+        return (
+            now_ms >= plain.config.start_accept_send_request_time_stamp
+            and len(peer.remote_host) + len(plain.store_host) == 2 * _IPV4_HOST_BYTES
+        )
+
+    def message_of(self, command: RemotingCommand, born_host: bytes) -> PutMessage | None:
+        """The message of a send; None when it is not plain."""
+        if self._plain.topics.data_version is not self._data_version:
+            self._learn_topics()
+        messages: list[PutMessage] = []
+        self._sort([command], born_host, messages, [], [])
+        return messages[0] if messages else None
+
     @serves_many(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
     def send_singles(
         self, peer: Peer, commands: list[RemotingCommand], now_ms: int
     ) -> tuple[list[Buffer], list[RemotingCommand]]:
         """Puts what is plain; gives the answers, and the commands that are not plain."""
         plain = self._plain
-        if (
-            now_ms < plain.config.start_accept_send_request_time_stamp
-            or len(peer.remote_host) + len(plain.store_host) != 2 * _IPV4_HOST_BYTES
-        ):
+        if not self.serves(peer, now_ms):
             return [], commands
         if plain.topics.data_version is not self._data_version:
             self._learn_topics()
@@ -159,12 +174,7 @@ class SendManyProcessor:
     ) -> tuple[list[Buffer], list[RemotingCommand]]:
         """As `send_singles`, for batches: one write for each, no objects for its messages."""
         plain = self._plain
-        ipv4 = len(peer.remote_host) + len(plain.store_host) == 2 * _IPV4_HOST_BYTES
-        if (
-            plain.store.sync_flush
-            or not ipv4
-            or now_ms < plain.config.start_accept_send_request_time_stamp
-        ):
+        if plain.store.sync_flush or not self.serves(peer, now_ms):
             return [], commands
         if plain.topics.data_version is not self._data_version:
             self._learn_topics()

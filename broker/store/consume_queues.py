@@ -47,6 +47,8 @@ class ConsumeQueues:
         self._root = os.path.join(config.store_path_root_dir, "consumequeue")
         self._ext_root = os.path.join(config.store_path_root_dir, "consumequeue_ext")
         self.table: Table = {}
+        self.removed = 0
+        """How many times queues were removed: who holds some looks them up anew."""
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         for queues in self.table.values():
@@ -110,6 +112,7 @@ class ConsumeQueues:
         queues = self.table.pop(topic, None)
         if queues is None:
             return False
+        self.removed += 1
         for queue in queues.values():
             queue.destroy()
         self._files.remove_directory(os.path.join(self._root, topic))
@@ -126,6 +129,7 @@ class ConsumeQueues:
                 if -1 < queue.max_physical_offset < min_physical_offset:
                     queues.pop(queue_id).destroy()
                     removed += 1
+                    self.removed += 1
             if not queues:
                 self.delete_topic(topic)
         return removed

@@ -59,6 +59,17 @@ class GetMessageStatus(Enum):
     """Never the store's answer: the broker's, when an administrator moved the offset."""
 
 
+class QueryResult(NamedTuple):
+    """Messages that may have the key asked for (hashes are compared), oldest first.
+
+    The last two are of the newest entry of the index.
+    """
+
+    buffers: Sequence[memoryview]
+    last_update_timestamp_ms: int
+    last_update_offset: int
+
+
 @dataclass(slots=True)
 class GetResult:
     """Messages of a queue, or why there are none; offsets are the queue's.

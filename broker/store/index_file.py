@@ -21,15 +21,20 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from itertools import groupby
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.mapped_file import MappedFile
-from txrocketmq.remoting.message.tags import java_string_hash, java_string_hashes
+from txrocketmq.remoting.message.tags import (
+    java_ascii_hashes,
+    java_string_hash,
+    java_string_hashes,
+)
 from txrocketmq.remoting.packing import fixed
 
 _HEADER: Final = fixed(formats.INDEX_HEADER).struct
@@ -52,6 +57,15 @@ TAG_INDEX: Final = "T"
 IndexEntry: TypeAlias = tuple[str, str | None, str | None, str | None, int, int]
 """What is indexed of a message: topic, unique key, keys (words between blanks), tag; and its
 physical offset and store time in ms. A plain tuple, since one is made for each message."""
+
+
+class KeyRun(NamedTuple):
+    """What is indexed of messages of one topic, put at once, that have unique keys only."""
+
+    topic: str
+    uniq_keys: list[bytes]
+    physical_offsets: list[int]
+    stored_ms: int
 
 
 class Found(NamedTuple):
@@ -251,8 +265,9 @@ def _items_struct(count: int) -> struct.Struct:
 class Index:
     """All index files of a store, and the entries that wait to be written.
 
-    `pending` is filled by whoever stores messages; `write_pending` empties it. What is pending is
+    `add` takes what whoever stores messages has; `write_pending` writes it. What is pending is
     found by queries, since they write it first, and is built again by recovery after a crash.
+    `waiting` is the number of messages that are pending.
     """
 
     def __init__(self, files: Files, directory: str, slots: int, items: int) -> None:
@@ -262,7 +277,8 @@ class Index:
         self._items = items
         self._size_bytes = _HEADER.size + slots * _SLOT.size + items * _ITEM.size
         self._files: list[IndexFile] = []
-        self.pending: list[IndexEntry] = []
+        self.pending: list[IndexEntry | KeyRun] = []
+        self.waiting = 0
         self.full_files: list[IndexFile] = []
         """Files that became full and are not yet durable; see flush.py."""
 
@@ -303,6 +319,15 @@ class Index:
         while self._files and self._files[-1].end_physical_offset >= physical_offset:
             self._files.pop().remove()
 
+    def add(self, entries: Sequence[IndexEntry] | KeyRun) -> None:
+        """Takes what is to be indexed of some messages, in the order of the log."""
+        if isinstance(entries, KeyRun):
+            self.pending.append(entries)
+            self.waiting += len(entries.uniq_keys)
+        else:
+            self.pending += entries
+            self.waiting += len(entries)
+
     def write_pending(self, now_ms: int) -> None:
         """Writes all pending entries; OSError, with the rest still pending, without room."""
         while self.pending:
@@ -312,6 +337,9 @@ class Index:
             while written < len(rows.hashes):
                 written += self._last_file(now_ms).put(rows, written)
             del self.pending[: len(entries)]
+            self.waiting -= sum(
+                len(each.uniq_keys) if type(each) is KeyRun else 1 for each in entries
+            )
 
     def find(
         self,
@@ -371,8 +399,42 @@ def index_file_name(now_ms: int) -> str:
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
 
 
-def _rows(entries: Sequence[IndexEntry]) -> Rows:
-    """What is to be written of the entries, in the original's order: unique key, keys, tag."""
+def _rows(entries: Sequence[IndexEntry | KeyRun]) -> Rows:
+    """What is to be written of the entries, in their order."""
+    rows = Rows([], [], [])
+    for topic, group in groupby(entries, _topic_of_run):
+        if topic is None:
+            _add_rows(rows, group)
+        else:
+            _add_runs(rows, topic, group)
+    return rows
+
+
+def _topic_of_run(entry: IndexEntry | KeyRun) -> str | None:
+    return entry.topic if type(entry) is KeyRun else None
+
+
+def _add_runs(rows: Rows, topic: str, runs: Iterable[Any]) -> None:
+    uniq_keys: list[bytes] = []
+    for _, keys, offsets, stored_ms in runs:
+        uniq_keys += keys
+        rows.offsets.extend(offsets)
+        rows.times_ms.extend([stored_ms] * len(keys))
+    shortest = min(map(len, uniq_keys))
+    if shortest < _TAIL:
+        hashes = [java_string_hash(f"{topic}#{key.decode()}") for key in uniq_keys]
+    else:
+        heads = [key[:-_TAIL] for key in uniq_keys]
+        starts = {
+            head: java_string_hash(f"{topic}#{head.decode()}") * 31**_TAIL for head in set(heads)
+        }
+        tails = java_ascii_hashes([key[-_TAIL:] for key in uniq_keys], _TAIL)
+        hashes = [starts[head] + tail for head, tail in zip(heads, tails, strict=True)]
+    rows.hashes.extend(_all_positive(hashes))
+
+
+def _add_rows(rows: Rows, entries: Iterable[Any]) -> None:
+    """Of each entry, in the original's order: unique key, keys, tag."""
     hashes: list[int] = []
     offsets: list[int] = []
     times_ms: list[int] = []
@@ -411,10 +473,14 @@ def _rows(entries: Sequence[IndexEntry]) -> Rows:
         hashes[row] += 29791 * a + 961 * b + 31 * c + d
     for row, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
         hashes[row] = word_hash
-    positive = [
-        low if (low := each & _MASK) < _SIGN else -low & ~_SIGN & _MASK for each in hashes
-    ]  # _positive(each), which would cost as much again to call
-    return Rows(positive, offsets, times_ms)
+    rows.hashes.extend(_all_positive(hashes))
+    rows.offsets.extend(offsets)
+    rows.times_ms.extend(times_ms)
+
+
+def _all_positive(hashes: list[int]) -> list[int]:
+    """_positive of each, which would cost as much again to call."""
+    return [low if (low := each & _MASK) < _SIGN else -low & ~_SIGN & _MASK for each in hashes]
 
 
 def _positive(java_hash: int) -> int:

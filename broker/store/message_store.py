@@ -11,14 +11,14 @@ Java: DefaultMessageStore.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from time import perf_counter_ns
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import SYNC_FLUSH, StoreConfig
-from txrocketmq.broker.store.consume_queue import Unit
+from txrocketmq.broker.store.consume_queue import ConsumeQueue, Unit
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files, OsFiles
@@ -27,11 +27,13 @@ from txrocketmq.broker.store.get_message import (
     GetMessageStatus,
     GetResult,
     MessageFilter,
+    QueryResult,
     Request,
     get_message,
     recent_bytes,
 )
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.plain_put import Place, PlainBatch, encode_plain
 from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus, refused
 from txrocketmq.broker.store.recover import Recovered, Recovery
 from txrocketmq.broker.store.reput import Reput
@@ -39,11 +41,16 @@ from txrocketmq.broker.store.retention import Retention
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.broker.store.stats import StoreStats
 
+if TYPE_CHECKING:
+    from txrocketmq.remoting.serialize.plain_sends import PlainSend
+
 __all__ = [
     "Appended",
     "GetMessageStatus",
     "GetResult",
     "MessageStore",
+    "Place",
+    "PlainBatch",
     "PutMessage",
     "PutStatus",
     "QueryResult",
@@ -55,17 +62,6 @@ _INDEX_BATCH: Final = 256
 _MAX_PENDING: Final = 65_536
 """How many entries may wait while the disk has no room for the index; then puts are refused."""
 _NS_PER_MS: Final = 1_000_000
-
-
-class QueryResult(NamedTuple):
-    """Messages that may have the key asked for (hashes are compared), oldest first.
-
-    The last two are of the newest entry of the index.
-    """
-
-    buffers: Sequence[memoryview]
-    last_update_timestamp_ms: int
-    last_update_offset: int
 
 
 class MessageStore:
@@ -198,20 +194,63 @@ class MessageStore:
             for queue in batch.queues:
                 queue.pending.clear()
         else:
-            self.flush.queues_timestamp_ms = now_ms
-            self._index.pending += batch.entries
-            for queue in batch.queues:
-                queue.append_pending(now_ms)
-            self._reput.offset = self._log.max_offset
-            if self.on_arrival is not None:
-                for queue in batch.queues:
-                    self.on_arrival(queue.topic, queue.queue_id, queue.max_offset)
-            if len(self._index.pending) >= _INDEX_BATCH:
-                self._write_index(now_ms)
+            self._index.add(batch.entries)
+            self._show(batch.queues, now_ms)
         stored = len(messages) - batch.refused
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
         self.stats.put(stored, self._log.max_offset - start, batch.refused, elapsed_ms)
         return batch.results
+
+    def _show(self, queues: Sequence[ConsumeQueue], now_ms: int) -> None:
+        """Lets consumers see what was written to the log: the pending units of these queues."""
+        self.flush.queues_timestamp_ms = now_ms
+        on_arrival = self.on_arrival
+        for queue in queues:
+            queue.append_pending(now_ms)
+        self._reput.offset = self._log.max_offset
+        if on_arrival is not None:
+            for queue in queues:
+                on_arrival(queue.topic, queue.queue_id, queue.max_offset)
+        if self._index.waiting >= _INDEX_BATCH:
+            self._write_index(now_ms)
+
+    def place(self, topic: str, queue_id: int, sys_flag: int, properties_end: bytes) -> Place:
+        """Where plain sends go; good until `queues_removed` changes. ValueError as Place says."""
+        return Place(self._queues.open(topic, queue_id), sys_flag, properties_end)
+
+    @property
+    def queues_removed(self) -> int:
+        """How many times queues were removed since the store was opened."""
+        return self._queues.removed
+
+    def put_plain(
+        self,
+        sends: Sequence[PlainSend],
+        places: Mapping[bytes, Place],
+        came_bytes: int,
+        hosts: tuple[bytes, bytes],
+        now_ms: int,
+    ) -> PlainBatch | None:
+        """As `put`, of sends whose places are known; see encode_plain for what is given.
+
+        None, and nothing is stored, when that is not as simple as it seems: use `put` and see.
+        """
+        started_ns = perf_counter_ns()
+        if self.sync_flush or not self.writeable or came_bytes > self.config.max_message_size:
+            return None
+        log = self._log
+        start = log.max_offset
+        batch = encode_plain(sends, places, came_bytes, log.files.last, hosts, now_ms)
+        if batch is None:
+            return None
+        log.write(batch)
+        self.flush.log_timestamp_ms = now_ms
+        if self.config.message_index_enable:
+            self._index.add(batch.entries)
+        self._show(batch.queues, now_ms)
+        elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
+        self.stats.put(len(sends), log.max_offset - start, 0, elapsed_ms)
+        return batch
 
     @property
     def writeable(self) -> bool:
@@ -220,7 +259,7 @@ class MessageStore:
             self._is_open
             and not self._retention.is_disk_full
             and self.flush.error is None
-            and len(self._index.pending) < _MAX_PENDING
+            and self._index.waiting < _MAX_PENDING
         )
 
     @property

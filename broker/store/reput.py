@@ -63,18 +63,12 @@ class Reput:
             return None
         known = dispatched(record, self._delays_ms)
         if indexed:
-            self._index.pending.append(
-                (
-                    known.topic,
-                    known.uniq_key,
-                    known.keys,
-                    known.tags,
-                    offset,
-                    record.store_timestamp_ms,
-                )
+            stored_ms = record.store_timestamp_ms
+            self._index.add(
+                [(known.topic, known.uniq_key, known.keys, known.tags, offset, stored_ms)]
             )
             self.index_from = offset + 1
-            if len(self._index.pending) >= _MAX_PENDING:
+            if self._index.waiting >= _MAX_PENDING:
                 self._index.write_pending(record.store_timestamp_ms)
         if not in_queue:
             return None

@@ -101,23 +101,36 @@ def java_string_hashes(texts: Sequence[str]) -> list[int]:
     return hashes
 
 
-def _ascii_hashes(texts: Sequence[str], longest: int) -> list[int]:
-    """All texts at once, in one big integer.
+def java_ascii_hashes(texts: Sequence[bytes], length: int) -> list[int]:
+    """As java_string_hashes, of many ASCII texts of one short length, as bytes.
 
-    Each text is a lane of bytes, filled up with zeros on the left, which do not change the hash.
+    `length` is 4, 8 or a higher power of 2 up to 256: that of a lane.
+    """
+    at_once = _MAX_LANE_BYTES * _BATCH_TEXTS // length
+    hashes: list[int] = []
+    for start in range(0, len(texts), at_once):
+        hashes += _lane_hashes(b"".join(texts[start : start + at_once]), length)
+    return hashes
+
+
+def _ascii_hashes(texts: Sequence[str], longest: int) -> list[int]:
+    """Of texts that are filled up with zeros on the left, which do not change the hash."""
+    lane_bytes = 1 << max((longest - 1).bit_length(), 2)
+    filled = "".join([text.rjust(lane_bytes, "\0") for text in texts])
+    return _lane_hashes(filled.encode(), lane_bytes)
+
+
+def _lane_hashes(texts: bytes, lane_bytes: int) -> list[int]:
+    """All texts at once, in one big integer; each is a lane of bytes.
+
     A step multiplies every other lane with a power of 31 and adds it to its neighbour, so that
     lanes are of twice the width. The sum fits: powers are taken modulo 2**32, so a lane of k >= 4
     bytes grows by 33 bits at most while it gains 8 * k; below that, 31**k < 256**k leaves room.
     """
-    steps = max((longest - 1).bit_length(), 2)
-    lane_bytes = 1 << steps
-    size_bytes = lane_bytes * len(texts)
-    lanes = int.from_bytes(
-        "".join([text.rjust(lane_bytes, "\0") for text in texts]).encode(), "big"
-    )
-    for width_bits, mask, power in _LANE_STEPS[:steps]:
+    lanes = int.from_bytes(texts, "big")
+    for width_bits, mask, power in _LANE_STEPS[: lane_bytes.bit_length() - 1]:
         lanes = ((lanes >> width_bits) & mask) * power + (lanes & mask)
-    packed = (lanes & ((1 << 8 * size_bytes) - 1)).to_bytes(size_bytes, "big")
+    packed = (lanes & ((1 << 8 * len(texts)) - 1)).to_bytes(len(texts), "big")
     return [value for (value,) in _LOW_32_BITS_OF_LANE[lane_bytes].iter_unpack(packed)]
 
 

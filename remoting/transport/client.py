@@ -18,10 +18,10 @@ from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
 
 from txrocketmq.remoting.call import Call, PendingReply, Reply
-from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.serialize.plain_sends import Received
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 
@@ -171,7 +171,7 @@ class Connections:
             ),
         )
 
-    def _serve(self, peer: TcpPeer, commands: Iterable[RemotingCommand]) -> None:
+    def _serve(self, peer: TcpPeer, commands: Iterable[Received]) -> None:
         self._dispatcher.serve(peer, commands)
 
     def _connected(self, address: str, outcome: Any) -> None:

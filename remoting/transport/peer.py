@@ -23,10 +23,10 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from txrocketmq.remoting.call import Buffer, Call, PendingReply
-from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.connection import Connection
 from txrocketmq.remoting.errors import RemotingError, SendError
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.serialize.plain_sends import Received
 from txrocketmq.remoting.transport.clock import Clock
 
 READ_BYTES = 256 * 1024
@@ -35,7 +35,7 @@ MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """Unsent bytes at which a peer that does not read is given up."""
 _MAX_VECTORS = 64
 
-Serve = Callable[[Any, Iterable[RemotingCommand]], None]
+Serve = Callable[[Any, Iterable[Received]], None]
 
 log = Logger()
 
@@ -57,16 +57,21 @@ class TcpPeer(Protocol):
     """One connection; `serve` gets the requests of each read, `closed` the peer once at its end."""
 
     def __init__(
-        self, clock: Clock, serve: Serve, closed: Callable[[TcpPeer], None] | None = None
+        self,
+        clock: Clock,
+        serve: Serve,
+        closed: Callable[[TcpPeer], None] | None = None,
+        *,
+        plain_sends: bool = False,
     ) -> None:
         self._clock = clock
         self._serve = serve
         self._closed = closed
-        self._connection = Connection()
+        self._connection = Connection(plain_sends=plain_sends)
         self._socket: socket.socket | None = None
         self._paused = False
         self._closing = False
-        self._held: list[RemotingCommand] = []
+        self._held: list[Received] = []
         self.connected_now = False
         self.last_active_ms = 0
         self.remote_address = self.local_address = ""
@@ -208,7 +213,7 @@ class TcpPeer(Protocol):
 
     # ------------------------------------------------------------- internals
 
-    def _while_it_reads(self, commands: list[RemotingCommand]) -> Iterator[RemotingCommand]:
+    def _while_it_reads(self, commands: list[Received]) -> Iterator[Received]:
         """The commands, until too much is unsent; the rest is held until the peer has read."""
         for index, command in enumerate(commands):
             if self._paused:

@@ -60,7 +60,8 @@ class _PeerFactory(ServerFactory):
         self._dispatcher = dispatcher
 
     def buildProtocol(self, addr: IAddress | None) -> TcpPeer:
-        peer = TcpPeer(self._server.clock, self._dispatcher.serve, self._server._peer_closed)
+        server = self._server
+        peer = TcpPeer(server.clock, self._dispatcher.serve, server._peer_closed, plain_sends=True)
         self._server.peers.add(peer)
         return peer
 

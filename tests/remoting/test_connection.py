@@ -28,7 +28,7 @@ ASKED = GetMaxOffsetRequestHeader(topic="T", queue_id=1)
 class Ends:
     """A client's and a server's end; nothing travels but by `pass_on`."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, **limits: Any) -> None:
         self.client, self.server = Connection(**limits), Connection()
 
     def ask(self, deadline_ms: int = 1000) -> tuple[PendingReply, RemotingCommand]:

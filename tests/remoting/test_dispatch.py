@@ -9,20 +9,22 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer
+from tests.remoting.serialize.java_sends import frame, header
 from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves, serves_many
+from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves, serves_many, serves_plain
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import heartbeat, offset
+from txrocketmq.remoting.protocol import heartbeat, offset, send
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
     GetMinOffsetResponseHeader,
 )
+from txrocketmq.remoting.serialize.plain_sends import PlainSends
 
 MAX, MIN, BEAT = offset.GET_MAX_OFFSET, offset.GET_MIN_OFFSET, heartbeat.CHECK_CLIENT_CONFIG
 FIELDS = {"topic": "T", "queueId": "1"}
@@ -109,6 +111,32 @@ class Scene:
 
 def request(code: int = MAX.code, opaque: int = 7, flag: int = 0, **fields: str) -> RemotingCommand:
     return RemotingCommand(code, {**FIELDS, **fields}, opaque=opaque, flag=flag)
+
+
+class Plain:
+    """Takes plain sends; hands back the first of each read, and serves them all as commands."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[bytes]] = []
+        self.error: Exception | None = None
+
+    @serves_plain
+    def take(
+        self, peer: Peer, sends: PlainSends, now_ms: int
+    ) -> tuple[list[Buffer], list[RemotingCommand]]:
+        self.seen.append([each[5] for each in sends.sends])
+        if self.error is not None:
+            raise self.error
+        return [], sends.commands()[:1]
+
+    @serves(send.SEND_MESSAGE_V2)
+    def send(self, request: Request[Any]) -> Reply[Any]:
+        return Reply(remark=f"{request.header.topic} {request.body!r}")
+
+
+def plain_sends(*opaques: int) -> list[Any]:
+    data = b"".join(frame(header(opaque)) for opaque in opaques)
+    return FrameDecoder(plain_sends=True).receive(data)
 
 
 @pytest.fixture
@@ -287,3 +315,35 @@ def test_another_registry_may_take_over(scene: Scene) -> None:
     scene.dispatcher.use(Registry(Late()))
     answers = scene.ask(request(BEAT.code), request())
     assert [a.code for a in answers] == [0, 3]
+
+
+def test_plain_sends_go_to_who_takes_them_in_their_order() -> None:
+    plain, many = Plain(), Many()
+    scene = Scene(plain, many)
+    answers = scene.ask(request(opaque=1), *plain_sends(2, 3), request(opaque=4), *plain_sends(5))
+    assert [answer.opaque for answer in answers] == [1, 2, 4, 5]
+    assert answers[1].remark == "T b'body'"
+    assert plain.seen == [[b"2", b"3"], [b"5"]]
+    assert many.seen == [[1], [4]]
+
+
+def test_a_failure_answers_all_plain_sends() -> None:
+    plain = Plain()
+    plain.error = ValueError("why")
+    scene = Scene(plain)
+    answers = scene.ask(*plain_sends(2, 3))
+    assert [(answer.opaque, answer.remark) for answer in answers] == [
+        (2, "ValueError: why"),
+        (3, "ValueError: why"),
+    ]
+    assert scene.failures == ["310 why"] * 2
+
+
+def test_plain_sends_are_commands_for_who_does_not_know_them(scene: Scene) -> None:
+    answers = scene.ask(*plain_sends(2, 3))
+    assert [(answer.opaque, answer.code) for answer in answers] == [(2, 3), (3, 3)]
+
+
+def test_the_vip_port_takes_plain_sends_when_it_takes_sends() -> None:
+    assert Registry(Plain()).vip().plain is not None
+    assert Registry(Many()).vip().plain is None

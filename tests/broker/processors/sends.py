@@ -11,8 +11,10 @@ from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import FakePeer
 from txrocketmq.broker.processors.send_many import SendManyProcessor
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
+from txrocketmq.broker.processors.send_plain import SendPlainProcessor
 from txrocketmq.broker.store.flush import FlushJob
 from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.connection import Connection
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.frame import FrameDecoder
 from txrocketmq.remoting.message.ids import UniqueKeys
@@ -44,7 +46,10 @@ class Sending:
         self.processor = send_processor(self.parts)
         processors: list[object] = [self.processor]
         if short_way:
-            processors.append(SendManyProcessor(self.processor))
+            many = SendManyProcessor(self.processor)
+            self.shortest = SendPlainProcessor(self.processor, many)
+            processors += [many, self.shortest]
+        self.connection = Connection(plain_sends=short_way)
         self.failures: list[Exception] = []
         self.dispatcher = Dispatcher(
             Registry(*processors),
@@ -56,6 +61,12 @@ class Sending:
     def serve(self, commands: Iterable[RemotingCommand]) -> list[RemotingCommand]:
         """What the commands of one read are answered; see `answers` for later ones."""
         self.dispatcher.serve(self.peer, commands)
+        return self.answers()
+
+    def receive(self, data: bytes) -> list[RemotingCommand]:
+        """What the frames of one read are answered; see `answers` for later ones."""
+        self.dispatcher.serve(self.peer, self.connection.receive(data))
+        assert self.connection.error is None
         return self.answers()
 
     def answers(self) -> list[RemotingCommand]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.errors import FileSizeError
-from txrocketmq.broker.store.index_file import Index, IndexEntry, index_file_name
+from txrocketmq.broker.store.index_file import Index, IndexEntry, KeyRun, index_file_name
 from txrocketmq.remoting.message.tags import java_string_hash
 
 SLOTS, ITEMS = 7, 40
@@ -36,9 +36,10 @@ def entry(
 
 
 def write(index: Index, *entries: IndexEntry) -> None:
-    index.pending += entries
+    index.add(entries)
     index.write_pending(NOW_MS)
     assert index.pending == []
+    assert index.waiting == 0
 
 
 def found(index: Index, key: str, index_type: str | None = None, **bounds: Any) -> list[int]:
@@ -105,7 +106,7 @@ def test_all_that_is_written_is_found(
         for at, (uniq_key, keys, tags) in enumerate(texts)
     ]
     for each in entries:
-        index.pending.append(each)
+        index.add([each])
         if one_by_one:
             index.write_pending(NOW_MS)
     index.write_pending(NOW_MS)
@@ -117,6 +118,41 @@ def test_all_that_is_written_is_found(
         assert offset in found(again, uniq_key)
         assert all(offset in found(again, word) for word in keys.split(" ") if word)
         assert not tags or offset in found(again, tags, "T")
+
+
+RUNS = st.tuples(
+    st.sampled_from(["T", "T", "U\u00fc"]),
+    st.lists(st.text("09AZ", min_size=1, max_size=9).map(str.encode), min_size=1, max_size=9),
+    st.booleans(),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(RUNS, max_size=8))
+def test_runs_are_written_as_their_messages_one_by_one(
+    files: Any, runs: list[tuple[str, list[bytes], bool]]
+) -> None:
+    ours, theirs = type(files)(), type(files)()
+    short, plain = new_index(ours), new_index(theirs)
+    offset = 0
+    for topic, keys, is_run in runs:
+        offsets = list(range(offset, offset + len(keys)))
+        entries = [
+            entry(at, key.decode(), topic=topic) for at, key in zip(offsets, keys, strict=True)
+        ]
+        plain.add(entries)
+        if is_run:
+            short.add(KeyRun(topic, keys, offsets, NOW_MS))
+        else:
+            short.add(entries)
+        offset += len(keys)
+    assert short.waiting == plain.waiting == offset
+    short.write_pending(NOW_MS)
+    plain.write_pending(NOW_MS)
+    assert short.waiting == 0
+    assert {path: bytes(m) for path, m in ours.maps.items()} == {
+        path: bytes(m) for path, m in theirs.maps.items()
+    }
 
 
 def test_the_time_is_matched_to_the_second(files: Any) -> None:
@@ -157,10 +193,10 @@ def test_nothing_is_written_without_room_and_nothing_is_lost(files: Any) -> None
     index = new_index(files)
     write(index, entry(0, "a"))
     files.room_bytes = 0
-    index.pending += [entry(each, "b") for each in range(1, 60)]
+    index.add([entry(each, "b") for each in range(1, 60)])
     with pytest.raises(OSError, match="No space"):
         index.write_pending(NOW_MS)
-    assert index.pending
+    assert index.waiting == 59
     files.room_bytes = None
     index.write_pending(NOW_MS)
     assert sorted(set(found(index, "b"))) == list(range(1, 60))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places in a log at which a record is known to begin, told by the consume queues.
+
+A body may hold whole records with the very offsets at which they lie, so no look at the log alone
+tells with certainty where to go on after damage, or where in the middle of a file a record starts.
+The queues tell: each of their units was written by the broker for a record.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message.record import RECORD_FIXED
+from txrocketmq.spark.resync import LONGEST_RECORD_BYTES, beyond, resync
+
+if TYPE_CHECKING:
+    from txrocketmq.spark.store import Segment, Store
+
+_REGION_BYTES: Final = 64 << 20
+"""Of the log: so much is looked up at once, at most 700,000 units."""
+_NEAR_BYTES: Final = 32 << 20
+"""A boundary so near is as good as the nearest: the rest is walked in no time."""
+_SEARCH_BYTES: Final = 4 * LONGEST_RECORD_BYTES
+_OVERLAP_BYTES: Final = 64
+"""More than what tells a candidate: one that is cut off by a window is found in the next."""
+_MOST_QUEUES: Final = 256
+_MOST_QUEUES_REMOTE: Final = 8
+
+
+class Boundaries:
+    """Of one store, at one time; keeps the boundaries of the region that was asked for last."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._from = self._to = 0
+        self._region: NDArray[Any] = np.empty(0, np.int64)
+
+    def after(self, physical_offset: int) -> int | None:
+        """Start of the first record at this offset or later that a queue knows; None without."""
+        place = self._in_region(physical_offset)
+        if place is not None:
+            return place
+        found = [queue.next_physical(physical_offset) for queue in self._store.queues()]
+        first = min((each for each in found if each is not None), default=None)
+        if first is not None:
+            self._load(physical_offset, first + _REGION_BYTES)
+        return first
+
+    def before(self, physical_offset: int) -> int | None:
+        """Start of a whole record before this offset, the nearest of some queues'; None without."""
+        most = _MOST_QUEUES_REMOTE if self._store.files.is_remote else _MOST_QUEUES
+        best = None
+        for queue in islice(self._store.queues(), most):
+            place = queue.last_physical(physical_offset)
+            if place is None or (best is not None and place <= best):
+                continue
+            if self._store.message_at(place) is not None:
+                best = place
+                if physical_offset - best <= _NEAR_BYTES:
+                    break
+        return best
+
+    def _in_region(self, physical_offset: int) -> int | None:
+        if not self._from <= physical_offset < self._to:
+            return None
+        at = int(np.searchsorted(self._region, physical_offset))
+        return int(self._region[at]) if at < len(self._region) else None
+
+    def _load(self, from_offset: int, to_offset: int) -> None:
+        places = [queue.physical_offsets(from_offset, to_offset) for queue in self._store.queues()]
+        self._region = np.sort(np.concatenate(places)) if places else self._region[:0]
+        self._from, self._to = from_offset, to_offset
+
+
+def next_record(store: Store, segment: Segment, damaged: int) -> int | None:
+    """Start of the record after the damaged one at this offset, in the same file; None without.
+
+    For a log without queues, or beyond what they know: see `resync`.
+    """
+    data = np.empty(min(_SEARCH_BYTES, segment.end - damaged), np.uint8)
+    at = damaged
+    while at < segment.end:
+        window = data[: segment.end - at]
+        try:
+            got = store.files.read_into(segment.path, at - segment.first_offset, window.data)
+        except FileNotFoundError:
+            return None
+        window = window[:got]
+        if got < RECORD_FIXED.sizeof() or not window.any():
+            return None
+        place = beyond(window, at, 0) if at == damaged else resync(window, at, 0)
+        if place is not None and (place + LONGEST_RECORD_BYTES <= got or at + got >= segment.end):
+            return at + place
+        if place is not None and place > _OVERLAP_BYTES:
+            at += place  # look at it again, with all that a record around it could hold
+        else:
+            at += max(got - _OVERLAP_BYTES, 1)
+    return None

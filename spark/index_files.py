@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index as files: which records have a key of this hash.
+
+A file holds a header, hash slots and items. How many slots it has is not in the file; it is told by
+the file's size for the sizes that brokers use, else found with the help of the items themselves.
+
+Java: IndexFile, IndexHeader, IndexService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.broker.store import formats
+from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.remoting.packing import dtype, fixed
+from txrocketmq.spark.errors import UnsupportedLayout
+from txrocketmq.spark.files import Files
+
+ENTRIES: Final = np.dtype(
+    [
+        ("item", "i4"),
+        ("key_hash", "i4"),
+        ("physical_offset", "i8"),
+        ("store_timestamp", "i8"),
+        ("previous_item", "i4"),
+    ]
+)
+"""An item in memory, in native byte order; `store_timestamp` in ms, to the second."""
+
+MAX_FOUND: Final = 1024
+"""The most records that a look-up names."""
+
+_HEADER: Final = fixed(formats.INDEX_HEADER)
+_ITEM: Final = fixed(formats.INDEX_ITEM)
+_ITEM_TYPE: Final = dtype(formats.INDEX_ITEM)
+_SLOT_BYTES: Final = formats.INDEX_SLOT.sizeof()
+_USUAL_SLOTS: Final = 5_000_000
+_ITEMS_PER_SLOT: Final = 4
+"""As brokers are configured: 20,000,000 items."""
+_PIECE_ITEMS: Final = 1 << 18
+_SEARCH_BYTES: Final = 8 << 20
+_MAX_CHAIN: Final = 100_000
+"""Items of one slot that are looked through, against a chain that was damaged into a ring."""
+
+
+class Header(NamedTuple):
+    """Of an index file, as IndexHeader."""
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_physical_offset: int
+    end_physical_offset: int
+    hash_slot_count: int
+    index_count: int
+
+
+@dataclass(frozen=True)
+class IndexFile:
+    """One file of the index; `name` tells when it was begun, `size` is in bytes."""
+
+    name: str
+    size: int
+    files: Files
+    path: str
+
+    def header(self) -> Header:
+        """As it is now. FileNotFoundError when the file is gone."""
+        return Header(*_HEADER.struct.unpack(self._read(0, _HEADER.size)))
+
+    def entries(self) -> Iterator[NDArray[Any]]:
+        """All items, in the order of the log, as pieces of rows of ENTRIES.
+
+        Raises UnsupportedLayout where the number of slots cannot be told.
+        """
+        header = self.header()
+        slots = self._slots(header)
+        if slots is None:
+            return
+        items = (self.size - _HEADER.size - slots * _SLOT_BYTES) // _ITEM.size
+        count = min(header.index_count, items)
+        for first in range(1, count, _PIECE_ITEMS):
+            length = min(_PIECE_ITEMS, count - first)
+            data = self._read(self._item_at(slots, first), length * _ITEM.size)
+            raw = np.frombuffer(data, _ITEM_TYPE)
+            rows = np.empty(len(raw), ENTRIES)
+            rows["item"] = np.arange(first, first + len(raw))
+            for name in ("key_hash", "physical_offset", "previous_item"):
+                rows[name] = raw[name]
+            seconds = raw["seconds_since_begin"].astype(np.int64)
+            rows["store_timestamp"] = header.begin_timestamp + seconds * 1000
+            yield rows
+
+    def lookup(self, key_hash: int) -> Iterator[int]:
+        """Physical offsets of the records with a key of this hash, newest first."""
+        header = self.header()
+        slots = self._slots(header)
+        if slots is None:
+            return
+        slot_at = _HEADER.size + key_hash % slots * _SLOT_BYTES
+        item = int.from_bytes(self._read(slot_at, _SLOT_BYTES), "big", signed=True)
+        for _ in range(_MAX_CHAIN):
+            if not 0 < item < header.index_count:
+                return
+            found, physical_offset, _, previous = self._item(slots, item)
+            if found == key_hash:
+                yield physical_offset
+            if previous >= item:
+                return
+            item = previous
+
+    def _slots(self, header: Header) -> int | None:
+        """How many slots the file has; None of a file without items."""
+        if header.index_count <= 1:
+            return None
+        slots = (self.size - _HEADER.size) // (_SLOT_BYTES + _ITEMS_PER_SLOT * _ITEM.size)
+        if slots == _USUAL_SLOTS or self._has_slots(header, slots):
+            return slots
+        for slots in self._slots_by_search(header):
+            if self._has_slots(header, slots):
+                return slots
+        raise UnsupportedLayout(
+            f"{self.path} is an index file of {self.size} bytes whose number of slots cannot be"
+            " told: it is damaged, or was made with an unusual maxHashSlotNum and maxIndexNum"
+        )
+
+    def _has_slots(self, header: Header, slots: int) -> bool:
+        """Whether the newest item is where it is with so many slots, and its slot says so."""
+        newest = header.index_count - 1
+        end = self._item_at(slots, header.index_count)
+        if slots <= 0 or end > self.size:
+            return False
+        key_hash, physical_offset, _, previous = self._item(slots, newest)
+        if physical_offset != header.end_physical_offset or not 0 <= previous < newest:
+            return False
+        slot_at = _HEADER.size + key_hash % slots * _SLOT_BYTES
+        # Of a live file the slot may have got a newer one since the header was read.
+        return int.from_bytes(self._read(slot_at, _SLOT_BYTES), "big", signed=True) >= newest
+
+    def _slots_by_search(self, header: Header) -> Iterator[int]:
+        """Numbers of slots for which the newest item bears the offset that the header says."""
+        wanted = header.end_physical_offset.to_bytes(8, "big", signed=True)
+        offset_at = _ITEM.offset_of("physical_offset")
+        for start in range(_HEADER.size, self.size, _SEARCH_BYTES):
+            data = self._read(start, min(_SEARCH_BYTES + len(wanted), self.size - start))
+            at = data.find(wanted)
+            while at >= 0:
+                items_at = start + at - offset_at - (header.index_count - 1) * _ITEM.size
+                slots, rest = divmod(items_at - _HEADER.size, _SLOT_BYTES)
+                if slots > 0 and not rest:
+                    yield slots
+                at = data.find(wanted, at + 1)
+
+    def _item_at(self, slots: int, item: int) -> int:
+        return _HEADER.size + slots * _SLOT_BYTES + item * _ITEM.size
+
+    def _item(self, slots: int, item: int) -> tuple[int, ...]:
+        return _ITEM.struct.unpack(self._read(self._item_at(slots, item), _ITEM.size))
+
+    def _read(self, at: int, length: int) -> bytes:
+        data = bytearray(length)
+        if self.files.read_into(self.path, at, memoryview(data)) < length:
+            raise UnsupportedLayout(f"{self.path} is shorter than it was: it is no index file now")
+        return bytes(data)
+
+
+def index_files(files: Files, directory: str) -> list[IndexFile]:
+    """The index files of a directory, oldest first; none where there is no directory."""
+    try:
+        entries = files.list(directory)
+    except FileNotFoundError:
+        return []
+    return [
+        IndexFile(each.name, each.size, files, f"{directory}/{each.name}")
+        for each in entries
+        if each.name.isdecimal() and each.size > _HEADER.size
+    ]
+
+
+def key_hash(topic: str, key: str, index_type: str | None = None) -> int:
+    """The hash that the index has for a key of a topic; of tags, 5.x has the index type T."""
+    middle = f"{index_type}#" if index_type else ""
+    value = abs(java_string_hash(f"{topic}#{middle}{key}"))
+    return 0 if value == 1 << 31 else value
+
+
+def lookup(
+    found: list[IndexFile], topic: str, key: str, index_type: str | None = None
+) -> list[int]:
+    """Physical offsets of records that may have the key, newest first, at most MAX_FOUND.
+
+    Other keys may have the same hash: compare the key of the record. Files that are gone meanwhile
+    had nothing that is still in the log.
+    """
+    wanted = key_hash(topic, key, index_type)
+    offsets: dict[int, None] = {}
+    for file in reversed(found):
+        try:
+            for offset in file.lookup(wanted):
+                offsets[offset] = None
+                if len(offsets) >= MAX_FOUND:
+                    return list(offsets)
+        except FileNotFoundError:
+            continue
+    return list(offsets)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the log of a store ends, while a broker may be writing it.
+
+Files are made at full size, so their length tells nothing. The newest unit of the consume queues
+names a record that was whole when it was dispatched; from there the log is walked on. Where there
+are no queues the walk begins with the last file that holds anything. The last record counts only
+with its CRC: one that is being copied in just now has its head already.
+
+What the broker itself would cut off when it starts again is not counted: with queues the log ends
+at the first place, after the last record dispatched, that is no record. Without queues nothing
+tells damage from the end, so whole records after it count.
+
+Java: DefaultMessageStore.recover, CommitLog.recoverNormally and recoverAbnormally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from txrocketmq.spark.boundaries import next_record
+from txrocketmq.spark.walk import Buffer, Stop, walk
+
+if TYPE_CHECKING:
+    from txrocketmq.spark.store import Segment, Store
+
+_WINDOW_BYTES: Final = 8 << 20
+_MOST_QUEUES: Final = 4096
+_MOST_QUEUES_REMOTE: Final = 8
+_MOST_VERIFIED: Final = 16
+_HEAD_BYTES: Final = 64
+"""Enough of a record to know it again: its offset and both times."""
+_MOST_KNOWN: Final = 64
+
+
+class _Tail(NamedTuple):
+    """The last record that was found: where it starts, and its first bytes."""
+
+    start: int
+    head: bytes
+
+
+_known: dict[str, _Tail] = {}
+"""By directory. A stream asks again and again: it goes on from the record it found last."""
+
+
+def end_of_log(store: Store) -> int:
+    """Physical offset after the last whole record; where the log begins when there is none.
+
+    A record that a queue knows counts, even damaged: it is to be reported, not to be passed over.
+    """
+    segments = store.segments()
+    if not segments:
+        return 0
+    key = f"{store.uri}\0{store.files}"
+    known = _known.get(key)
+    is_known = known is not None and _is_still(store, segments, known)
+    dispatched = [] if is_known else _dispatched(store)
+    start = known.start if known and is_known else _start(store, segments, dispatched)
+    starts, end, reason = _walked(store, segments, start)
+    is_torn = reason in (Stop.BAD, Stop.PARTIAL)
+    while starts and store.message_at(starts[-1]) is None:
+        end = starts.pop()
+        is_torn = True
+    if starts:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _Tail(starts[-1], store.read(starts[-1], _HEAD_BYTES))
+    if is_known and is_torn:
+        dispatched = _dispatched(store)
+    for place, size in dispatched:
+        if (
+            segments[0].first_offset <= place
+            and place + size > end
+            and _is_written(store, place, size)
+        ):
+            return place + size
+    return end
+
+
+def _is_written(store: Store, place: int, size: int) -> bool:
+    segment = store.segment_of(place)
+    if segment is None or place + size > segment.end:
+        return False
+    return any(store.read(place, min(size, _HEAD_BYTES)))
+
+
+def _start(store: Store, segments: list[Segment], dispatched: list[tuple[int, int]]) -> int:
+    """A place at which a record is known to begin, as late as can be told cheaply."""
+    first, last = segments[0].first_offset, segments[-1].end
+    for place, _ in dispatched[:_MOST_VERIFIED]:
+        if first <= place < last and store.message_at(place) is not None:
+            return place
+    for segment in reversed(segments):
+        if any(store.read(segment.first_offset, 8)):
+            return segment.first_offset
+    return first
+
+
+def _is_still(store: Store, segments: list[Segment], known: _Tail) -> bool:
+    """Whether the log was not cut off and written anew, as a slave's may be."""
+    if not segments[0].first_offset <= known.start < segments[-1].end:
+        return False
+    try:
+        return store.read(known.start, _HEAD_BYTES) == known.head
+    except FileNotFoundError:
+        return False
+
+
+def _dispatched(store: Store) -> list[tuple[int, int]]:
+    """Where the last records of the queues start and how long they are, the newest first."""
+    queues = store.queues()
+    most = _MOST_QUEUES_REMOTE if store.files.is_remote else _MOST_QUEUES
+    step = -(-len(queues) // most) or 1
+    units = (queue.last_unit() for queue in queues[::step])
+    places = [
+        (int(unit["physical_offset"][0]), int(unit["size"][0]))
+        for unit in units
+        if unit is not None
+    ]
+    return sorted(places, reverse=True)
+
+
+def _walked(store: Store, segments: list[Segment], start: int) -> tuple[list[int], int, Stop]:
+    """Starts of the last records from `start` on, where the last one ends, and why there."""
+    starts: list[int] = []
+    end = start
+    reason = Stop.END
+    for segment in segments:
+        if segment.end <= start:
+            continue
+        if segment.first_offset > start and not _begins(store, segment):
+            break
+        for found, stop, why in _steps(store, segment, max(start, segment.first_offset)):
+            reason = why
+            if len(found):
+                # All are kept of the last step that had any: enough to find one that is whole.
+                starts, end = found.tolist(), stop
+        if reason is not Stop.BLANK:
+            break
+    return starts, end, reason
+
+
+def _begins(store: Store, segment: Segment) -> bool:
+    """Whether anything was written to the file: the next one is made ahead of time."""
+    try:
+        return any(store.read(segment.first_offset, 8))
+    except FileNotFoundError:
+        return False
+
+
+def _steps(
+    store: Store, segment: Segment, at: int
+) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, Stop]]:
+    """Walks a file from a boundary on: physical offsets of records, where they end, and why."""
+    size = _WINDOW_BYTES
+    data = np.empty(size, np.uint8)
+    while at < segment.end:
+        buffer = _read(store, segment, at, data[: min(size, segment.end - at)])
+        found = walk(buffer, at)
+        yield found.starts + at, at + found.stop, found.reason
+        at += found.stop
+        is_cut = found.reason in (Stop.PARTIAL, Stop.END)
+        if is_cut and at + len(buffer) - found.stop < segment.end and len(buffer):
+            if not found.stop:  # the record is longer than the window
+                size = min(2 * size, segment.end - at)
+                data = np.empty(size, np.uint8)
+            continue
+        if found.reason is Stop.BAD and store.queue_kind != "files":
+            place = next_record(store, segment, at)
+            if place is not None:
+                at = place
+                continue
+        return
+
+
+def _read(store: Store, segment: Segment, at: int, data: Buffer) -> Buffer:
+    try:
+        got = store.files.read_into(segment.path, at - segment.first_offset, data.data)
+    except FileNotFoundError:
+        got = 0
+    return data[:got]

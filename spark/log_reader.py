@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a commit log from outside: whole records, what is damaged, and what is gone.
+
+`read_log` reads a range of physical offsets. A record belongs to the range in which it starts, so
+ranges may be cut at any byte and together give each record once. `read_picks` reads the records
+that units of consume queues name.
+
+Nothing is dropped in silence and nothing but an unreadable disk raises: a place where no record is
+gives a BadRecord, and reading goes on at the next record that a queue knows (without queues: at
+the next whole record with its CRC); bytes whose file is gone give a Lost.
+
+The records of a result lie in a buffer that the next one overwrites: be done with them first.
+
+Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.boundaries import Boundaries, next_record
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.store import MAX_RECORD_BYTES, Segment, Store
+from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
+from txrocketmq.spark.windows import Windows
+
+WINDOW_BYTES: Final = 32 << 20
+MAX_BAD_BYTES: Final = 64 << 10
+"""As much of a damaged record is kept for people to look at."""
+
+_SLACK_BYTES: Final = 64 << 10
+"""Read beyond the end asked for, so that the last record is mostly whole."""
+_GAP_BYTES: Final = 32 << 10
+_GAP_BYTES_REMOTE: Final = 1 << 20
+"""Picks that lie so near to each other are read at once, with what is between them."""
+_HEAD: Final = fixed(record.RECORD_HEAD)
+_BLANK: Final = fixed(record.BLANK)
+_MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
+
+
+class Lost(NamedTuple):
+    """Bytes of the log that were asked for and are in no file: physical offsets from, to before."""
+
+    start: int
+    end: int
+
+
+Found = Records | BadRecord | Lost
+Keep = Callable[[Records], Records]
+
+
+def read_log(
+    store: Store,
+    start: int,
+    end: int,
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    first_is_boundary: bool,
+    keep: Keep | None = None,
+) -> Iterator[Found]:
+    """The records that start in [start, end), in order, and what stands in their places.
+
+    `end` is at most the store's `end_of_log()`. With `first_is_boundary` a record is known to begin
+    at `start`, else the first one is looked for. What `keep` leaves of the records is given.
+    """
+    windows = Windows(store.files, window_bytes)
+    try:
+        yield from _Range(store, windows, keep).read(start, end, first_is_boundary)
+    finally:
+        windows.close()
+
+
+class _Range:
+    def __init__(self, store: Store, windows: Windows, keep: Keep | None) -> None:
+        self._store = store
+        self._windows = windows
+        self._keep = keep
+        self._segments = store.segments()
+        self._boundaries = Boundaries(store)
+
+    def read(self, start: int, end: int, is_boundary: bool) -> Iterator[Found]:  # noqa: FBT001 - private
+        at = start if is_boundary else self._boundary(start)
+        while at < end:
+            segment = self._segment_of(at)
+            if segment is None:
+                upto = min(
+                    (s.first_offset for s in self._segments if s.first_offset > at), default=end
+                )
+                yield Lost(at, min(upto, end))
+                at = upto
+            else:
+                at = yield from self._read_segment(segment, at, end)
+
+    def _segment_of(self, at: int) -> Segment | None:
+        return next((s for s in self._segments if s.first_offset <= at < s.end), None)
+
+    def _boundary(self, start: int) -> int:
+        """Where the first record starts at `start` or later: found by walking from a known one."""
+        segment = self._segment_of(start)
+        if segment is None or segment.first_offset == start:
+            return start
+        at = segment.first_offset
+        known = self._boundaries.before(start + 1)
+        if known is not None and known > at:
+            at = known
+        keep, self._keep = self._keep, _none
+        while at < start:
+            reading = self._read_segment(segment, at, start)
+            while True:
+                try:
+                    found = next(reading)
+                except StopIteration as stopped:
+                    at = stopped.value
+                    break
+                if isinstance(found, Lost):
+                    at = start  # to be told by the reading itself
+                    break
+        self._keep = keep
+        return at
+
+    def _read_segment(self, segment: Segment, at: int, end: int) -> Iterator[Found]:
+        """Reads a file from a boundary on; returns where the next record starts, in it or after."""
+        length = 0
+        while at < min(end, segment.end):
+            length = max(length, min(self._windows.window_bytes, end - at + _SLACK_BYTES))
+            window = self._window(segment, at, length, end)
+            if not len(window):
+                yield Lost(at, min(segment.end, end))
+                return segment.end
+            found = walk(window, at, 0, end - at)
+            records, found = _consistent(window, found, at)
+            if len(records):
+                kept = records if self._keep is None else self._keep(records)
+                if len(kept):
+                    yield kept
+            at += found.stop
+            rest = window[found.stop :]
+            length = 0
+            if found.reason is Stop.PARTIAL:
+                length = self._longer(rest, segment, at)
+                if length:
+                    continue
+            if found.reason is Stop.END:
+                continue
+            if found.reason is Stop.BLANK and _room(rest) == segment.end - at:
+                return segment.end
+            bad = self._damage(segment, at, end, rest)
+            yield bad
+            at += bad.length
+        return at
+
+    def _window(self, segment: Segment, at: int, length: int, end: int) -> Buffer:
+        """Bytes from `at` on; none when the file is gone, or shorter than it was."""
+        place = at - segment.first_offset
+        length = min(length, segment.size - place)
+        until = min(segment.size, end - segment.first_offset + _SLACK_BYTES)
+        try:
+            return self._windows.read(segment.path, place, length, until)
+        except FileNotFoundError:
+            return np.empty(0, np.uint8)
+
+    def _longer(self, rest: Buffer, segment: Segment, at: int) -> int:
+        """How much to read to have the record at `at` whole; 0 when it cannot be."""
+        room = segment.end - at
+        if len(rest) >= room:
+            return 0
+        if len(rest) < _HEAD.size:
+            return min(room, _SLACK_BYTES)
+        size = int(_HEAD.struct.unpack_from(rest.data)[0])
+        return size if size <= min(room, MAX_RECORD_BYTES) else 0
+
+    def _damage(self, segment: Segment, at: int, end: int, rest: Buffer) -> BadRecord:
+        """What is at `at`, up to where the next record starts."""
+        place = self._boundaries.after(at + 1) if self._store.queue_kind == "files" else None
+        if place is None:
+            place = next_record(self._store, segment, at)
+        if place is None or place > segment.end:
+            is_last = segment is self._segments[-1]
+            place = min(segment.end, max(end, at + 1)) if is_last else segment.end
+        reason, detail = _why(rest, at)
+        data = bytes(rest[: min(place - at, MAX_BAD_BYTES)])
+        return BadRecord(at, place - at, reason, f"{segment.path}: {detail}", data)
+
+
+def _none(records: Records) -> Records:
+    return records.slice(0, 0)
+
+
+def _consistent(window: Buffer, found: Walk, at: int) -> tuple[Records, Walk]:
+    """The records up to the first whose lengths do not add up: its size leads astray."""
+    records = Records(window, found.starts, at)
+    wrong = np.flatnonzero(records.inconsistent())
+    if not len(wrong):
+        return records, found
+    first = int(wrong[0])
+    stop = int(found.starts[first])
+    return records.slice(0, first), Walk(found.starts[:first], stop, Stop.BAD)
+
+
+def _room(rest: Buffer) -> int:
+    return int(_BLANK.struct.unpack_from(rest.data)[0])
+
+
+def _why(rest: Buffer, at: int) -> tuple[str, str]:
+    """Reason and detail of a place where no record is."""
+    if len(rest) < _HEAD.size:
+        return "length", f"{len(rest)} bytes are left of the file, no record is so short"
+    fields = dict(zip(_HEAD.names, _HEAD.struct.unpack_from(rest.data), strict=True))
+    size, magic = fields["total_size"], fields["magic"]
+    if not rest[: _HEAD.size].any():
+        return "magic", "zeros where a record should start"
+    if magic == record.MAGIC_BLANK:
+        return "length", f"a blank that says {size} bytes are left of the file"
+    if magic not in _MAGICS:
+        return "magic", f"unknown magic {magic & 0xFFFFFFFF:#010x}"
+    if fields["physical_offset"] != at:
+        return "chain", f"a record that says it lies at {fields['physical_offset']}"
+    if not MIN_RECORD_BYTES <= size <= MAX_RECORD_BYTES:
+        return "length", f"a record of {size} bytes; {MAX_RECORD_BYTES} are read at most"
+    return "length", f"the lengths of the record do not add up to its size of {size} bytes"
+
+
+# --- picks ---
+
+
+def read_picks(
+    store: Store, units: NDArray[Any], *, window_bytes: int = WINDOW_BYTES
+) -> Iterator[Found]:
+    """The records that units of consume queues name, sorted by `physical_offset`.
+
+    `units` has the fields `physical_offset` and `size`, as `queue_files.UNITS` has. A unit of a
+    record that is no longer there gives a Lost, one that does not fit what lies there a BadRecord.
+    """
+    windows = Windows(store.files, window_bytes)
+    try:
+        yield from _Picks(store, windows).read(units)
+    finally:
+        windows.close()
+
+
+class _Picks:
+    def __init__(self, store: Store, windows: Windows) -> None:
+        self._windows = windows
+        self._segments = store.segments()
+        self._gap = _GAP_BYTES_REMOTE if store.files.is_remote else _GAP_BYTES
+
+    def read(self, units: NDArray[Any]) -> Iterator[Found]:
+        places = units["physical_offset"].astype(np.int64)
+        sizes = units["size"].astype(np.int64)
+        firsts = np.array([each.first_offset for each in self._segments], np.int64)
+        inside = np.searchsorted(firsts, places, "right") - 1
+        cuts = np.flatnonzero(np.diff(inside)) + 1
+        for start, end in zip([0, *cuts], [*cuts, len(places)], strict=True):
+            if start < end:
+                at = int(inside[start])
+                segment = self._segments[at] if at >= 0 else None
+                yield from self._read_segment(segment, places[start:end], sizes[start:end])
+
+    def _read_segment(
+        self, segment: Segment | None, places: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> Iterator[Found]:
+        is_there = places < (segment.end if segment else -1)
+        if not is_there.all():
+            gone = places[~is_there]
+            yield Lost(int(gone[0]), int(gone[-1] + sizes[~is_there][-1]))
+        if segment is None:
+            return
+        places, sizes = places[is_there], sizes[is_there]
+        fits = (sizes >= MIN_RECORD_BYTES) & (sizes <= MAX_RECORD_BYTES)
+        fits &= places + sizes <= segment.end
+        for at, size in zip(places[~fits].tolist(), sizes[~fits].tolist(), strict=True):
+            yield BadRecord(at, size, "length", f"{segment.path}: no record has this size", b"")
+        places, sizes = places[fits], sizes[fits]
+        for start, end in _groups(places, sizes, self._gap, self._windows.window_bytes):
+            yield from self._read_group(segment, places[start:end], sizes[start:end])
+
+    def _read_group(
+        self, segment: Segment, places: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> Iterator[Found]:
+        at = int(places[0])
+        end = int((places + sizes).max())
+        place = at - segment.first_offset
+        try:
+            window = self._windows.read(segment.path, place, end - at, 0)
+        except FileNotFoundError:
+            window = np.empty(0, np.uint8)
+        is_there = places + sizes - at <= len(window)
+        if not is_there.all():
+            yield Lost(int(places[~is_there][0]), end)
+            places, sizes = places[is_there], sizes[is_there]
+        if not len(places):
+            return
+        records = Records(window, places - at, at)
+        heads = records.heads
+        is_good = (heads["physical_offset"] == places) & (heads["total_size"] == sizes)
+        is_good &= np.isin(heads["magic"], _MAGICS)
+        if is_good.all():
+            is_good = ~records.inconsistent()
+        else:
+            is_good[is_good] = ~records.where(is_good).inconsistent()
+        bad = np.flatnonzero(~is_good)
+        if len(bad):
+            records = records.where(is_good)
+        if len(records):
+            yield records
+        for each in bad.tolist():
+            start, size = int(places[each]), int(sizes[each])
+            rest = window[start - at : start - at + size]
+            reason, detail = _why(rest, start)
+            data = bytes(rest[:MAX_BAD_BYTES])
+            yield BadRecord(start, size, reason, f"{segment.path}: {detail}", data)
+
+
+def _groups(
+    places: NDArray[np.int64], sizes: NDArray[np.int64], gap: int, most: int
+) -> Iterator[tuple[int, int]]:
+    """Runs of records that are near to each other, of at most `most` bytes unless it is one."""
+    ends = places + sizes
+    far = np.append(np.flatnonzero(places[1:] - ends[:-1] > gap) + 1, len(places))
+    start = 0
+    for end in far.tolist():
+        while start < end:
+            fitting = int(np.searchsorted(ends[start:end], places[start] + most, "right"))
+            yield start, start + max(fitting, 1)
+            start += max(fitting, 1)

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store directory as seen from outside: its log, queues, index and configuration, no broker.
+
+    for store in resolve("/data/broker-*/store"):
+        print(store.broker_name, store.min_offset(), store.end_of_log())
+
+A `Store` holds names only. It is cheap to make and to pickle, takes no lock, and may be of a broker
+that is running: each call looks at the directory anew.
+
+Java: BrokerPathConfigHelper, StorePathConfigHelper, MappedFileQueue, DefaultMessageStore.
+"""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final, Literal, NamedTuple
+
+from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
+    MessageExt,
+    body_crc,
+    decode_message,
+)
+from txrocketmq.remoting.message.record import BORN_HOST_IPV6, IPV4_HOST, IPV6_HOST, RECORD_FIXED
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.config_files import StoreConfigFiles
+from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
+from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
+from txrocketmq.spark.index_files import IndexFile, index_files
+from txrocketmq.spark.log_end import end_of_log
+from txrocketmq.spark.queue_files import Queue
+from txrocketmq.spark.walk import MIN_RECORD_BYTES
+
+QueueKind = Literal["files", "rocksdb", "none"]
+"""How the consume queues are kept: where not in files, a store is read by its log alone."""
+
+MAX_RECORD_BYTES: Final = 64 << 20
+"""The largest record that is read; brokers take messages of 4 MiB unless told otherwise."""
+
+_COMMIT_LOG: Final = "commitlog"
+_CONSUME_QUEUE: Final = "consumequeue"
+_FILE_NAME: Final = re.compile("[0-9]{20}")
+_ROCKSDB_QUEUES: Final = "consumequeue_r"
+_DLEDGER: Final = "dledger-"
+_GENERIC_NAMES: Final = ("store", "rocketmq", "data")
+_GLOB: Final = re.compile(r"[*\[]")
+_LOCAL_GLOB: Final = re.compile(r"[*?\[]")
+_HEAD: Final = fixed(RECORD_FIXED)
+
+
+class Segment(NamedTuple):
+    """A file of the commit log; `path` is as `Store.files` takes it."""
+
+    first_offset: int
+    """Physical offset of its first byte."""
+    size: int
+    path: str
+
+    @property
+    def end(self) -> int:
+        """Physical offset of the byte after its last one."""
+        return self.first_offset + self.size
+
+
+@dataclass(frozen=True)
+class Store:
+    """See the module; made by `open`."""
+
+    uri: str
+    """The directory, as it was named, without credentials."""
+    broker_name: str
+    cluster: str | None
+    files: Files
+    path: str
+    """Of the directory among `files`."""
+    queue_kind: QueueKind
+
+    @classmethod
+    def open(cls, uri: str, *, broker_name: str | None = None, cluster: str | None = None) -> Store:
+        """The store in this directory.
+
+        Names that are not given are taken from the topics that a broker makes of them, else the
+        broker's from the path. Raises NotAStore, or UnsupportedLayout for a store that cannot be
+        read so; other StoreErrors when the directory cannot be reached.
+        """
+        files, path = files_of(uri)
+        name = shown(uri)
+        entries = _listed(files, path, name)
+        _check_layout(files, path, name, entries)
+        if isinstance(files, LocalFiles) and "abort" in entries:
+            files = replace(files, spares_cache=True)  # a broker runs here, or was killed
+        config = StoreConfigFiles(files, path)
+        store = cls(
+            uri=name,
+            broker_name=broker_name or _or_none(config.broker_name) or _name_of_path(path),
+            cluster=cluster or _or_none(config.cluster_name),
+            files=files,
+            path=path,
+            queue_kind=_queue_kind(files, path, entries),
+        )
+        store._check_not_striped()
+        return store
+
+    @property
+    def config(self) -> StoreConfigFiles:
+        """The files of config/, and the checkpoint."""
+        return StoreConfigFiles(self.files, self.path)
+
+    # --- the log ---
+
+    def segments(self) -> list[Segment]:
+        """The files of the log as they are now, in order. Files without a byte are left out."""
+        directory = f"{self.path}/{_COMMIT_LOG}"
+        return [
+            Segment(int(each.name), each.size, f"{directory}/{each.name}")
+            for each in _listed(self.files, directory, f"{self.uri}/{_COMMIT_LOG}").values()
+            if _FILE_NAME.fullmatch(each.name) and each.size
+        ]
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Physical offsets from and to which bytes are missing between the files of the log."""
+        listed = self.segments()
+        return [
+            (before.end, after.first_offset)
+            for before, after in itertools.pairwise(listed)
+            if before.end < after.first_offset
+        ]
+
+    def min_offset(self) -> int:
+        """Physical offset at which the log begins now: retention moves it on."""
+        listed = self.segments()
+        return listed[0].first_offset if listed else 0
+
+    def end_of_log(self) -> int:
+        """Physical offset after the last whole record. See `spark.log_end`."""
+        return end_of_log(self)
+
+    def segment_of(self, physical_offset: int) -> Segment | None:
+        """The file of the log that holds this offset, if there is one."""
+        for each in self.segments():
+            if each.first_offset <= physical_offset < each.end:
+                return each
+        return None
+
+    def file_of(self, physical_offset: int) -> str:
+        """For people: the path of the file that holds this offset, or of the log's directory."""
+        segment = self.segment_of(physical_offset)
+        return segment.path if segment else f"{self.path}/{_COMMIT_LOG}"
+
+    def read(self, physical_offset: int, length: int) -> bytes:
+        """Bytes of the log, as many as the file that holds the offset has.
+
+        FileNotFoundError when no file does.
+        """
+        segment = self.segment_of(physical_offset)
+        if segment is None:
+            raise FileNotFoundError(f"{self.uri}: no file of the log holds {physical_offset}")
+        data = bytearray(min(length, segment.end - physical_offset))
+        at = physical_offset - segment.first_offset
+        got = self.files.read_into(segment.path, at, memoryview(data))
+        return bytes(data[:got])
+
+    def stored_at(self, physical_offset: int) -> int | None:
+        """Store timestamp in ms of the record there; None where no record can be read."""
+        more_bytes = IPV6_HOST.sizeof() - IPV4_HOST.sizeof()
+        try:
+            data = self.read(physical_offset, _HEAD.size)
+        except FileNotFoundError:
+            return None
+        if len(data) < _HEAD.size or _field(data, "physical_offset", 8) != physical_offset:
+            return None
+        is_ipv6 = _field(data, "sys_flag", 4) & BORN_HOST_IPV6
+        return _field(data, "store_timestamp", 8, more_bytes if is_ipv6 else 0)
+
+    def message_at(self, physical_offset: int) -> MessageExt | None:
+        """The message there, its body as stored; None where no whole record with its CRC lies."""
+        size_bytes = _HEAD.offset_of("total_size") + 4
+        try:
+            head = self.read(physical_offset, size_bytes)
+            size = _field(head, "total_size", 4) if len(head) == size_bytes else 0
+            if not MIN_RECORD_BYTES <= size <= MAX_RECORD_BYTES:
+                return None
+            message, _ = decode_message(self.read(physical_offset, size), decompress_body=False)
+        except (FileNotFoundError, MessageDecodeError):
+            return None
+        is_whole = not message.body or body_crc(message.body) == message.body_crc
+        return message if is_whole and message.commit_log_offset == physical_offset else None
+
+    # --- queues and index ---
+
+    def queues(self) -> list[Queue]:
+        """All queues that have files, by topic and number; none unless `queue_kind` is files."""
+        if self.queue_kind != "files":
+            return []
+        found = [*self._queues_in(_CONSUME_QUEUE), *self._queues_in(f"batch{_CONSUME_QUEUE}")]
+        return sorted(found, key=lambda queue: (queue.topic, queue.queue_id))
+
+    def queue(self, topic: str, queue_id: int) -> Queue | None:
+        """The queue of a topic, if it has files."""
+        if self.queue_kind != "files" or "/" in topic:
+            return None
+        for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}"):
+            if self.files.exists(f"{self.path}/{kind}/{topic}/{queue_id}"):
+                return self._queue(kind, topic, queue_id)
+        return None
+
+    def queues_of(self, topic: str) -> list[Queue]:
+        """The queues of a topic that have files, by number."""
+        if self.queue_kind != "files" or "/" in topic:
+            return []
+        found = [
+            queue
+            for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
+            for queue in self._queues_of(kind, topic)
+        ]
+        return sorted(found, key=lambda queue: queue.queue_id)
+
+    def index_files(self) -> list[IndexFile]:
+        """The files of the index, oldest first."""
+        return index_files(self.files, f"{self.path}/index")
+
+    def _queues_in(self, kind: str) -> Iterator[Queue]:
+        for each in _listed_or_none(self.files, f"{self.path}/{kind}"):
+            if each.is_dir:
+                yield from self._queues_of(kind, each.name)
+
+    def _queues_of(self, kind: str, topic: str) -> Iterator[Queue]:
+        for each in _listed_or_none(self.files, f"{self.path}/{kind}/{topic}"):
+            if each.is_dir and each.name.isdecimal():
+                yield self._queue(kind, topic, int(each.name))
+
+    def _queue(self, kind: str, topic: str, queue_id: int) -> Queue:
+        place = f"{topic}/{queue_id}"
+        is_batch = kind != _CONSUME_QUEUE
+        ext = None if is_batch else f"{self.path}/{_CONSUME_QUEUE}_ext/{place}"
+        return Queue(topic, queue_id, self.files, f"{self.path}/{kind}/{place}", ext, is_batch)
+
+    def _check_not_striped(self) -> None:
+        """A log over several directories has a file of a few in each: gaps all along."""
+        listed = self.segments()
+        gaps = self.gaps()
+        if len(listed) > 2 and len(gaps) == len(listed) - 1:
+            raise UnsupportedLayout(
+                f"{self.uri}/{_COMMIT_LOG} has none of its files in a row: they are probably spread"
+                " over several directories (storePathCommitLog with several paths); put links to"
+                f" all of them into one directory {_COMMIT_LOG}/ and read that"
+            )
+
+
+def resolve(
+    paths: str, *, broker_name: str | None = None, cluster: str | None = None
+) -> list[Store]:
+    """The stores of a comma-separated list of directories, which may have *, ? and [ ] in them.
+
+    Raises OptionError when two of them are of the same broker name, when a pattern matches
+    nothing, or when `broker_name` is given for more than one; else as Store.open.
+    """
+    names = [name for part in _parts(paths) for name in _matching(part)]
+    if not names:
+        raise OptionError.of("storePath", paths, "one or several directories, separated by commas")
+    if broker_name is not None and len(names) > 1:
+        raise OptionError(
+            f"option brokerName={broker_name!r} names one broker, but storePath={paths!r} has"
+            f" {len(names)} stores; leave it out: the names are in the stores or their paths"
+        )
+    stores = [Store.open(name, broker_name=broker_name, cluster=cluster) for name in names]
+    by_name: dict[str, Store] = {}
+    for store in stores:
+        other = by_name.setdefault(store.broker_name, store)
+        if other is not store:
+            raise OptionError(
+                f"storePath={paths!r}: {other.uri} and {store.uri} are both of broker"
+                f" {store.broker_name!r}; read one of them, or copies with a path of their own"
+                " each and brokerName"
+            )
+    return stores
+
+
+def _parts(paths: str) -> list[str]:
+    if LocalFiles().exists(paths):
+        return [paths]
+    return [part.strip() for part in paths.split(",") if part.strip()]
+
+
+def _matching(part: str) -> list[str]:
+    """The directories that a pattern means; a name without a pattern as it is."""
+    files, _ = files_of(part)
+    options = ""
+    if files.is_remote:
+        part, mark, after = part.partition("?")
+        options = mark + after
+    glob = _GLOB if files.is_remote else _LOCAL_GLOB
+    if not glob.search(part) or files.exists(part):
+        return [part + options]
+    start = part[: glob.search(part).start()].rpartition("/")  # type: ignore[union-attr]  # found
+    bases = [start[0] + start[1]]
+    for step in part[len(bases[0]) :].split("/"):
+        bases = [found for base in bases for found in _step(base, step, options)]
+    if not bases:
+        raise OptionError(f"storePath={shown(part)!r} matches no directory")
+    return [base.rstrip("/") + options for base in bases]
+
+
+def _step(base: str, pattern: str, options: str) -> list[str]:
+    files, path = files_of((base or ".") + options)
+    return [
+        f"{base}{each.name}/"
+        for each in _listed_or_none(files, path)
+        if each.is_dir and fnmatchcase(each.name, pattern or "*")
+    ]
+
+
+def _listed(files: Files, path: str, name: str) -> dict[str, Entry]:
+    try:
+        return {each.name: each for each in files.list(path)}
+    except FileNotFoundError:
+        raise NotAStore(f"{name}: there is no such directory") from None
+    except NotADirectoryError:
+        raise NotAStore(f"{name} is a file; name the directory of a store") from None
+    except OSError as error:
+        raise StoreError(f"{name} cannot be listed: {error}") from error
+
+
+def _listed_or_none(files: Files, path: str) -> list[Entry]:
+    try:
+        return files.list(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry]) -> None:
+    ledgers = sorted(each for each in entries if each.startswith(_DLEDGER))
+    if ledgers:
+        raise UnsupportedLayout(
+            f"{name} holds a DLedger log ({ledgers[0]}/), whose entries are not records of a commit"
+            " log; read the cluster with nameServer instead"
+        )
+    if _COMMIT_LOG in entries:
+        return
+    if any(_FILE_NAME.fullmatch(each) for each in entries) or path.endswith("/" + _COMMIT_LOG):
+        raise NotAStore(f"{name} is a {_COMMIT_LOG} directory; name the directory above it")
+    inside = [f"{name}/store"] if files.exists(f"{path}/store/{_COMMIT_LOG}") else []
+    hint = f"did you mean {inside[0]}?" if inside else (
+        "name the directory of storePathRootDir; where storePathCommitLog is elsewhere, link it"
+        f" there as {_COMMIT_LOG}"
+    )  # fmt: skip
+    raise NotAStore(f"{name} is no store: it has no directory {_COMMIT_LOG}/; {hint}")
+
+
+def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind:
+    """RocksDB queues win over files, which may be left over from before they were."""
+    if _ROCKSDB_QUEUES in entries and files.exists(f"{path}/{_ROCKSDB_QUEUES}/CURRENT"):
+        return "rocksdb"
+    has_files = any(
+        _listed_or_none(files, f"{path}/{kind}")
+        for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
+        if kind in entries
+    )
+    return "files" if has_files else "none"
+
+
+def _or_none(name: object) -> str | None:
+    """A name from topics.json, unless that cannot be read: no reason not to read the log."""
+    try:
+        return name()  # type: ignore[operator, no-any-return]  # a method of StoreConfigFiles
+    except StoreError:
+        return None
+
+
+def _name_of_path(path: str) -> str:
+    parts = [part for part in posixpath.normpath(path).split("/") if part not in ("", ".", "..")]
+    while len(parts) > 1 and parts[-1].lower() in _GENERIC_NAMES:
+        parts.pop()
+    return parts[-1] if parts else "broker"
+
+
+def _field(data: bytes, name: str, size: int, more_bytes: int = 0) -> int:
+    at = _HEAD.offset_of(name) + more_bytes
+    return int.from_bytes(data[at : at + size], "big", signed=True)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of files in windows, in buffers that are used again.
+
+Fresh memory costs more than reading into it: the system clears each page. So a process keeps its
+buffers, at most two of each reader that is at work, and a window is valid until the one after the
+next is read. From a remote file the next window is fetched by a thread while one is worked on.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from txrocketmq.spark.files import Files
+from txrocketmq.spark.walk import Buffer
+
+_HEAD_BYTES: Final = 1 << 20
+"""Room before a window that was fetched ahead, for what is left over of the one before."""
+_KEPT_BUFFERS: Final = 2
+
+_free: list[Buffer] = []
+"""Buffers that no reader has now."""
+
+
+class _Ahead(NamedTuple):
+    path: str
+    at: int
+    buffer: Buffer
+    got: Future[int]
+
+
+class Windows:
+    """Reads files of one store, each place once and on the whole from the front. `close` it."""
+
+    def __init__(self, files: Files, window_bytes: int) -> None:
+        self.window_bytes = window_bytes
+        self._files = files
+        self._mine: list[Buffer] = []
+        self._pool = ThreadPoolExecutor(1, "read-ahead") if files.is_remote else None
+        self._ahead: _Ahead | None = None
+        self._buffer = self._another()
+        self._current: Buffer = self._buffer[:0]
+
+    def read(self, path: str, at: int, length: int, until: int) -> Buffer:
+        """The bytes of a file from `at` on, at most `length`; fewer where the file ends before.
+
+        `until` is how far the file will be read, for what is fetched ahead. The window before the
+        last one is overwritten. FileNotFoundError when there is no file.
+        """
+        view = self._from_ahead(path, at)
+        if view is None:
+            self._drop_ahead()
+            if length > self.window_bytes:
+                buffer = np.empty(length, np.uint8)  # one long record
+            else:
+                buffer = self._buffer[_HEAD_BYTES : _HEAD_BYTES + length]
+            view = buffer[: self._files.read_into(path, at, buffer.data)]
+        self._current = view
+        if self._pool is not None:
+            self._fetch(path, at + len(view), min(self.window_bytes, until - at - len(view)))
+        return view
+
+    def close(self) -> None:
+        """Gives the buffers back."""
+        self._drop_ahead()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._current = self._buffer = np.empty(0, np.uint8)
+        while self._mine and len(_free) < _KEPT_BUFFERS:
+            _free.append(self._mine.pop())
+        self._mine.clear()
+
+    def _another(self) -> Buffer:
+        size = _HEAD_BYTES + self.window_bytes
+        for at, buffer in enumerate(_free):
+            if len(buffer) == size:
+                self._mine.append(_free.pop(at))
+                return self._mine[-1]
+        _free.clear()  # they are of another size
+        self._mine.append(np.empty(size, np.uint8))
+        return self._mine[-1]
+
+    def _fetch(self, path: str, at: int, length: int) -> None:
+        if length <= 0 or self._pool is None:
+            return
+        buffer = next((each for each in self._mine if each is not self._buffer), None)
+        if buffer is None:
+            buffer = self._another()
+        view = buffer[_HEAD_BYTES : _HEAD_BYTES + length].data
+        got = self._pool.submit(self._files.read_into, path, at, view)
+        self._ahead = _Ahead(path, at, buffer, got)
+
+    def _from_ahead(self, path: str, at: int) -> Buffer | None:
+        """The window that was fetched, after what is left over of the current one."""
+        ahead = self._ahead
+        if ahead is None or ahead.path != path:
+            return None
+        left = ahead.at - at
+        if not 0 <= left <= min(_HEAD_BYTES, len(self._current)):
+            return None
+        self._ahead = None
+        got = ahead.got.result()
+        if left:
+            ahead.buffer[_HEAD_BYTES - left : _HEAD_BYTES] = self._current[-left:]
+        self._buffer = ahead.buffer
+        return ahead.buffer[_HEAD_BYTES - left : _HEAD_BYTES + got]
+
+    def _drop_ahead(self) -> None:
+        """Waits for what is being fetched, which is not wanted: its buffer is needed."""
+        if self._ahead is not None:
+            self._ahead.got.exception()
+            self._ahead = None

@@ -15,6 +15,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -67,15 +68,15 @@ class Scan:
 
         Raises BadRecordError and DataLossError where the options say so.
         """
-        reading = _Reading(self, split, wanted)
+        rows = Rows(self, split.store, wanted)
         for found in _found(split, wanted, self.window_bytes):
             if isinstance(found, Lost):
-                reading.lose(found)
+                lose(loss_text(split.store, found.start, found.end), fail=self.fail_on_data_loss)
             elif isinstance(found, BadRecord):
-                reading.complain(found)
+                rows.complain(found)
             else:
-                yield from reading.rows(found)
-        reading.end()
+                yield from rows.of(found)
+        rows.end()
 
 
 def _found(
@@ -96,12 +97,28 @@ def _found(
             yield wanted.apply(found) if isinstance(found, Records) else found
 
 
-class _Reading:
-    """One split being read."""
+class Origin(Protocol):
+    """Where records come from: a store, or a broker that is asked for them."""
 
-    def __init__(self, scan: Scan, split: Split, wanted: RecordFilter) -> None:
+    @property
+    def broker_name(self) -> str: ...
+
+    @property
+    def cluster(self) -> str | None: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    def file_of(self, physical_offset: int) -> str:
+        """Where a record lies, for people."""
+
+
+class Rows:
+    """Makes rows of records of one origin; `end` when that is all."""
+
+    def __init__(self, scan: Scan, origin: Origin, wanted: RecordFilter) -> None:
         self._scan = scan
-        self._store = split.store
+        self._origin = origin
         self._wanted = wanted
         names = list(scan.output.decoded)
         if wanted.tags is not None:
@@ -110,8 +127,8 @@ class _Reading:
             names += ["topic", "queueId", "queueOffset"]
         self._decoder = Decoder(
             tuple(dict.fromkeys(names)),
-            broker_name=self._store.broker_name,
-            cluster=self._store.cluster,
+            broker_name=self._origin.broker_name,
+            cluster=self._origin.cluster,
             decompress=scan.decompress,
             properties_format=scan.output.properties_format,
             check_crc=scan.check_crc,
@@ -119,11 +136,11 @@ class _Reading:
         self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
         policy = scan.bad_records
         self._quarantine = (
-            None if policy.path is None else Quarantine(policy.path, self._store.broker_name)
+            None if policy.path is None else Quarantine(policy.path, self._origin.broker_name)
         )
         self._left_out: Counter[str] = Counter()
 
-    def rows(self, records: Records) -> Iterator[pa.RecordBatch]:
+    def of(self, records: Records) -> Iterator[pa.RecordBatch]:
         """Rows of the records, in batches of about batchBytes of log."""
         for start, end in pieces(records.total_size, self._scan.batch_bytes):
             decoded = self._decoder.decode(records.slice(start, end))
@@ -151,7 +168,7 @@ class _Reading:
 
     def complain(self, bad: BadRecord) -> None:
         """Treats a damaged record as badRecords says."""
-        file = self._store.file_of(bad.physical_offset)
+        file = self._origin.file_of(bad.physical_offset)
         if self._scan.bad_records.kind == "fail":
             raise BadRecordError(
                 f"damaged record in {file} at physical offset {bad.physical_offset}"
@@ -162,17 +179,13 @@ class _Reading:
             self._quarantine.add(file, bad)
         self._left_out[bad.reason] += 1
 
-    def lose(self, lost: Lost) -> None:
-        """Treats a part of the log that is gone as failOnDataLoss says."""
-        lose(loss_text(self._store, lost.start, lost.end), fail=self._scan.fail_on_data_loss)
-
     def end(self) -> None:
         """Tells what was left out."""
         if self._quarantine is not None:
             self._quarantine.close()
         if self._left_out:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.items())
-            log.warning("damaged records of %s left out: %s", self._store.uri, reasons)
+            log.warning("damaged records of %s left out: %s", self._origin.uri, reasons)
 
 
 def pieces(sizes: np.ndarray[tuple[int], np.dtype[np.int64]], most: int) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter
+from matplotlib.ticker import FuncFormatter
 
 from txrocketmq.spark.reports import texts
 from txrocketmq.spark.reports.report import (
@@ -39,6 +39,8 @@ _VARIABLES: Final = {
     GRID: "var(--grid)",
     **{color: f"var(--series-{n})" for n, color in enumerate(SERIES, 1)},
 }
+_ON_SERIES: Final = "#0b1016"
+"""Text on a bar, the same on light and dark pages."""
 MAX_BARS: Final = 15
 """More rows are in the table only."""
 _LABEL_CHARACTERS: Final = 40
@@ -118,7 +120,18 @@ def _scale(axis: Any, column: str) -> None:
     if column in texts.BYTES_COLUMNS:
         axis.set_major_formatter(FuncFormatter(lambda value, _: texts.size(value)))
     elif column not in texts.PERCENT_COLUMNS:
-        axis.set_major_formatter(EngFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _short_number(value)))
+
+
+def _short_number(value: float) -> str:
+    for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{suffix}"
+    return f"{value:g}"
+
+
+def _short_time(millis: float) -> str:
+    return f"{millis:g} ms" if abs(millis) < 1000 else f"{millis / 1000:,g} s"
 
 
 def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
@@ -133,8 +146,11 @@ def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
 def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
     figure, panels = _figure(0.4 + 1.6 * len(plot.values), len(plot.values))
     times = [row[plot.time] for row in rows]
+    if len(times) > 1:  # the last stretch has an end, too
+        times.append(times[-1] + (times[-1] - times[-2]))
     for axes, column, color in zip(panels, plot.values, SERIES, strict=False):
         values = [_number(row, column) for row in rows]
+        values += values[-1:] * (len(times) - len(values))
         axes.fill_between(times, values, step="post", color=color, alpha=0.25, linewidth=0)
         axes.step(times, values, where="post", color=color, linewidth=1.4, marker=_mark(rows))
         axes.set_ylim(bottom=0)
@@ -173,8 +189,7 @@ def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
         values = [_number(row, column) for row in shown]
         axes.scatter(values, range(len(shown)), color=color, label=column, s=22, zorder=2)
     axes.set_xscale("symlog", linthresh=1)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_xlabel("milliseconds")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_time(value)))
     axes.legend(ncols=len(plot.values), loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
@@ -190,7 +205,10 @@ def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
             axes.barh(place, width, left=left, color=color)
             name = texts.label(part, [plot.part])
             if width >= 1.2 * len(name) + 1:
-                axes.text(left + width / 2, place, name, ha="center", va="center", fontsize=7)
+                axes.text(
+                    left + width / 2, place, name,
+                    ha="center", va="center", fontsize=7, color=_ON_SERIES,
+                )  # fmt: skip
             left += width
     axes.set_xlim(0, 100)
     axes.set_xlabel(texts.heading(plot.value))
@@ -207,7 +225,7 @@ def _inline(figure: Figure, name: str, title: str) -> str:
         )
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\1{name}-", text)
     for color, variable in _VARIABLES.items():

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole records in a buffer, and their fields as columns.
+
+Nothing is read before it is asked for: filters look at a few numbers, and only what they leave is
+decoded. The first 88 bytes of each record, `RECORD_FIXED`, are gathered by one step of numpy; where
+a host is IPv6 the fields behind it lie further on, and are put into their places. Numbers come as
+arrays in the machine's byte order.
+
+Java: CommitLog.checkMessageAndReturnSize, MessageDecoder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.packing import dtype
+from txrocketmq.spark.columns.gather import encode, gather, utf8, words
+from txrocketmq.spark.walk import Buffer, Positions
+
+_FIXED: Final = dtype(record.RECORD_FIXED)
+_FIXED_IPV6: Final = {
+    record.BORN_HOST_IPV6: dtype(record.RECORD_FIXED_BORN_IPV6),
+    record.STORE_HOST_IPV6: dtype(record.RECORD_FIXED_STORE_IPV6),
+    record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6: dtype(record.RECORD_FIXED_BOTH_IPV6),
+}
+_ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
+_Rows: TypeAlias = slice | Positions
+_ADDRESSES: Final = ("born_host_ip", "store_host_ip")
+
+
+class Layout(NamedTuple):
+    """Where the body, the topic and the properties of records lie, in bytes of the buffer.
+
+    Where `inconsistent` is true the lengths do not add up to the record's size: positions and
+    lengths are then 0. `parts_size` is what they add up to, in bytes, as far as the buffer goes.
+    """
+
+    body_at: Positions
+    body_length: Positions
+    topic_at: Positions
+    topic_length: Positions
+    properties_at: Positions
+    properties_length: Positions
+    parts_size: Positions
+    inconsistent: NDArray[np.bool_]
+
+
+class Records:
+    """Records that lie wholly in `buffer`, at the positions `starts`.
+
+    `first_offset` is the physical offset of buffer[0], for the records of a log.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        starts: Positions,
+        first_offset: int = 0,
+        *,
+        heads: NDArray[np.void] | None = None,
+        layout: Layout | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.starts = starts
+        self.first_offset = first_offset
+        self._heads = heads
+        self._layout = layout
+        self._topics: tuple[NDArray[np.int64], list[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def slice(self, start: int, end: int) -> Records:
+        """The records start to end, by their number."""
+        return self._chosen(slice(start, end))
+
+    def where(self, mask: NDArray[np.bool_]) -> Records:
+        """The records for which the mask is true."""
+        return self._chosen(np.flatnonzero(mask))
+
+    def _chosen(self, rows: _Rows) -> Records:
+        chosen = Records(
+            self.buffer,
+            self.starts[rows],
+            self.first_offset,
+            heads=None if self._heads is None else self._heads[rows],
+            layout=self._layout and Layout._make(each[rows] for each in self._layout),
+        )
+        if self._topics is not None:
+            chosen._topics = (self._topics[0][rows], self._topics[1])
+        return chosen
+
+    @property
+    def heads(self) -> NDArray[np.void]:
+        """The fields of `RECORD_FIXED` as they lie in the buffer, big-endian; of an IPv6 host the
+        address is cut off, see `ipv6_heads`.
+        """
+        if self._heads is None:
+            self._heads = self._gathered_heads()
+        return self._heads
+
+    def _gathered_heads(self) -> NDArray[np.void]:
+        heads = words(self.buffer, self.starts, _FIXED.itemsize).view(_FIXED)
+        flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
+        if flags.any():
+            for flag in _FIXED_IPV6:
+                rows = np.flatnonzero(flags == flag)
+                if len(rows):
+                    long = self.ipv6_heads(rows, flag)
+                    for name in _FIXED.fields or ():
+                        if name not in _ADDRESSES:
+                            column = heads[name]
+                            column[rows] = long[name]
+        return heads
+
+    def ipv6_heads(self, rows: Positions, flag: int) -> NDArray[np.void]:
+        """The fields of these records, all of which have these IPv6 bits in `sys_flag`."""
+        layout = _FIXED_IPV6[flag]
+        return words(self.buffer, self.starts[rows], layout.itemsize).view(layout)
+
+    def _field(self, name: str) -> NDArray[Any]:
+        column = self.heads[name]
+        return column.astype(column.dtype.newbyteorder("="))
+
+    @property
+    def total_size(self) -> NDArray[np.int32]:
+        return self._field("total_size")
+
+    @property
+    def magic(self) -> NDArray[np.int32]:
+        return self._field("magic")
+
+    @property
+    def body_crc(self) -> NDArray[np.int32]:
+        return self._field("body_crc")
+
+    @property
+    def queue_id(self) -> NDArray[np.int32]:
+        return self._field("queue_id")
+
+    @property
+    def flag(self) -> NDArray[np.int32]:
+        return self._field("flag")
+
+    @property
+    def queue_offset(self) -> NDArray[np.int64]:
+        return self._field("queue_offset")
+
+    @property
+    def physical_offset(self) -> NDArray[np.int64]:
+        return self._field("physical_offset")
+
+    @property
+    def sys_flag(self) -> NDArray[np.int32]:
+        return self._field("sys_flag")
+
+    @property
+    def born_timestamp(self) -> NDArray[np.int64]:
+        return self._field("born_timestamp")
+
+    @property
+    def store_timestamp(self) -> NDArray[np.int64]:
+        return self._field("store_timestamp")
+
+    @property
+    def reconsume_times(self) -> NDArray[np.int32]:
+        return self._field("reconsume_times")
+
+    @property
+    def prepared_transaction_offset(self) -> NDArray[np.int64]:
+        return self._field("prepared_transaction_offset")
+
+    @property
+    def layout(self) -> Layout:
+        """Where the variable parts lie."""
+        if self._layout is None:
+            self._layout = _layout_of(self)
+        return self._layout
+
+    @property
+    def body_at(self) -> Positions:
+        return self.layout.body_at
+
+    @property
+    def body_length(self) -> Positions:
+        return self.layout.body_length
+
+    @property
+    def topic_at(self) -> Positions:
+        return self.layout.topic_at
+
+    @property
+    def topic_length(self) -> Positions:
+        return self.layout.topic_length
+
+    @property
+    def properties_at(self) -> Positions:
+        return self.layout.properties_at
+
+    @property
+    def properties_length(self) -> Positions:
+        return self.layout.properties_length
+
+    @property
+    def parts_size(self) -> Positions:
+        """What the lengths in each record add up to, in bytes."""
+        return self.layout.parts_size
+
+    def inconsistent(self) -> NDArray[np.bool_]:
+        """Records whose lengths do not add up to their size, or with an unknown magic.
+
+        Their other fields mean nothing: they are damaged.
+        """
+        return self.layout.inconsistent
+
+    def topics(self) -> tuple[NDArray[np.int64], list[str]]:
+        """The code of each record's topic, and the topics by their code."""
+        if self._topics is None:
+            codes, distinct = encode(gather([self.buffer], self.topic_at, self.topic_length))
+            self._topics = (codes, utf8(distinct).to_pylist())
+        return self._topics
+
+
+def _layout_of(records: Records) -> Layout:
+    buffer = records.buffer
+    heads = records.heads
+    starts = records.starts
+    magic = heads["magic"]
+    is_v1 = magic == record.MAGIC_V1
+    sizes = heads["total_size"].astype(np.int64)
+    body_length = heads["body_length"].astype(np.int64)
+    body_at = starts + _FIXED.itemsize
+    flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
+    if flags.any():
+        for flag, layout in _FIXED_IPV6.items():
+            body_at[flags == flag] += layout.itemsize - _FIXED.itemsize
+    # Positions are kept in the buffer, so that nonsense can be read; it is found out at the end.
+    last = max(0, len(buffer) - 2)
+    topic_length_at = np.clip(body_at + body_length, 0, last)
+    topic_at = topic_length_at + 1
+    topic_length = buffer[topic_length_at].view(np.int8).astype(np.int64)
+    if not is_v1.all():
+        rows = np.flatnonzero(~is_v1)
+        topic_at[rows] += 1
+        topic_length[rows] = _int16(buffer, topic_length_at[rows])
+    properties_length_at = np.clip(topic_at + topic_length, 0, last)
+    properties_at = properties_length_at + 2
+    properties_length = _int16(buffer, properties_length_at)
+    parts_size = properties_at + properties_length - starts
+    inconsistent = (
+        (parts_size != sizes)
+        | ((body_length | topic_length | properties_length) < 0)
+        | (body_at + body_length != topic_length_at)
+        | (topic_at + topic_length != properties_length_at)
+        | (starts + sizes > len(buffer))
+        | ~(is_v1 | (magic == record.MAGIC_V2))
+    )
+    columns = (body_at, body_length, topic_at, topic_length, properties_at, properties_length)
+    if inconsistent.any():
+        for column in columns:
+            column[inconsistent] = 0
+    return Layout(*columns, parts_size, inconsistent)
+
+
+def _int16(buffer: Buffer, at: Positions) -> Positions:
+    return words(buffer, at, 2).view(">i2").astype(np.int64)

@@ -9,5 +9,5 @@ FOLDERS = [name for part in PARTS for name in find_packages(include=[part, f"{pa
 setup(
     packages=[f"txrocketmq.{folder}" for folder in FOLDERS],
     package_dir={f"txrocketmq.{part}": part for part in PARTS},
-    package_data={"": ["py.typed", "*.j2"]},
+    package_data={"": ["py.typed", "*.j2", "*.properties"]},
 )

@@ -127,14 +127,14 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     from txrocketmq.spark.reports.frames import check, frames, parameters, run
 
     source = {"storePath": ",".join(options.store), **dict(options.option)}
-    check(source)
+    parsed = check(source)
     if options.html is not None and not options.html.absolute().parent.is_dir():
         raise NotADirectoryError(f"there is no folder {options.html.absolute().parent} for --html")
 
     from txrocketmq.spark.session import cause, session
     from txrocketmq.spark.store import resolve
 
-    resolve(source["storePath"])
+    resolve(source["storePath"], broker_name=parsed.broker_name, cluster=parsed.cluster)
     options.now = options.now or datetime.now(UTC)
     with session("txrocketmq report") as spark:
         from pyspark.errors import PySparkException

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from txrocketmq.spark import register
 from txrocketmq.spark.errors import SparkSourceError
 
+_LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 LOCAL: Final = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -23,12 +25,14 @@ LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
-    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
 }
 """Settings of a session on this machine: no ports open to others, few and small shuffles."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set in programs that spark-submit starts: master and settings are its business."""
-_OURS: Final = re.compile(r"txrocketmq\.spark\.\S*?(\w+): (.+)")
+_OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")
+_RAISED: Final = re.compile(r"[\w.]+(?:Error|Exception): .+")
 
 
 @contextmanager
@@ -60,7 +64,10 @@ def _started(name: str) -> SparkSession:
 
 
 def cause(error: Exception) -> str:
-    """What went wrong, in a line: an error of ours that Spark carries as text, else its own."""
+    """What went wrong, in a line: the error of ours that Spark carries as text, else the last one
+    of Python, else what Spark says first.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [found[2] for line in lines if (found := _OURS.search(line))]
-    return (ours or lines or [type(error).__name__])[0]
+    ours = [found[1] for line in lines if (found := _OURS.match(line))]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (ours[-1:] or raised[-1:] or lines or [type(error).__name__])[0]

@@ -47,14 +47,16 @@ _UNSEEN: Final = int(MessageSysFlag.TRANSACTION_PREPARED_TYPE)
 """This bit is set in prepared and in rolled back records."""
 
 
-def check(options: Mapping[str, str]) -> None:
-    """OptionError when the options make no sense for reports. Needs no Spark."""
+def check(options: Mapping[str, str]) -> SourceOptions:
+    """The options parsed; OptionError when they make no sense for reports. Needs no Spark."""
     for name in options:
         if name.lower() in _OWN:
             raise OptionError(
                 f"option {name} has no meaning for reports: they choose it themselves"
             )
-    SourceOptions.of(options).check(Use.STORE_BATCH)
+    parsed = SourceOptions.of(options)
+    parsed.check(Use.STORE_BATCH)
+    return parsed
 
 
 @contextmanager

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.messages import START, after, messages, several
 from txrocketmq.spark.reports import catalog
-from txrocketmq.spark.reports.frames import parameters, run
-from txrocketmq.spark.reports.report import Report
+from txrocketmq.spark.reports.frames import frames, parameters, run
+from txrocketmq.spark.reports.plot import svg
+from txrocketmq.spark.reports.report import DEFAULT_RESERVED_HOURS, DEFAULT_TOP, Report
 
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reports.md"
 Ask = Callable[..., list[dict[str, Any]]]
 OFFSETS = "group string, topic string, brokerName string, queueId int, offset bigint, lag bigint"
 QUEUES = "topic string, brokerName string, queueId int, minOffset bigint, maxOffset bigint"
@@ -224,3 +229,48 @@ def test_who_fills_the_disk(ask: Ask) -> None:
     assert (rows[0]["bytesPerHour"], rows[0]["atRetention"]) == (1500, 108_000)
     short = ask(catalog.DISK, *several(3))
     assert short[0]["bytesPerHour"] is None
+
+
+def _sources(text: str) -> list[str]:
+    """The Python of a page."""
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_queries_of_the_page_are_the_reports(
+    spark: SparkSession, golden_store: Callable[[str], Path], golden_version: str
+) -> None:
+    """Copied from docs/reports.md they give what the command finds, from one pass over the log."""
+    store = str(golden_store(golden_version) / "clean")
+    loading, *queries = _sources(PAGE.read_text("utf-8"))
+    names: dict[str, Any] = {"spark": spark, "path": store}
+    exec(loading, names)  # noqa: S102 - our own page
+    values = parameters(names["now"], DEFAULT_TOP, DEFAULT_RESERVED_HOURS)
+    with frames(spark, {"storePath": store}, catalog.REPORTS) as made:
+        for report, query in zip(catalog.REPORTS, queries, strict=True):
+            exec(query, names)  # noqa: S102 - our own page
+            found = run(spark, report, made, values)
+            assert found.rows == names["result"].toArrow().to_pylist(), report.name
+            assert found.rows, report.name
+            assert report.plot is None or svg(found), report.name
+
+
+def test_a_golden_store_has_what_was_sent(
+    golden_store: Callable[[str], Path],
+    golden_messages: Callable[[str], list[dict[str, Any]]],
+    golden_version: str,
+    spark: SparkSession,
+) -> None:
+    """Whatever the Java client pulled is counted; its own numbers are the judge."""
+    pulled = golden_messages(golden_version)
+    by_topic = Counter(message["topic"] for message in pulled)
+    options = {"storePath": str(golden_store(golden_version) / "clean")}
+    chosen = [catalog.TOPICS, catalog.RETRIES, catalog.DEAD_LETTERS, catalog.LAG]
+    values = parameters(after(0), 1000, 72)
+    with frames(spark, options, chosen) as made:
+        topics, retries, dead, _ = (run(spark, each, made, values).rows for each in chosen)
+    found = {row["topic"]: row["messages"] for row in topics}
+    assert {topic: found.get(topic, 0) for topic in by_topic} == by_topic
+    (golden,) = (row for row in retries if row["group"] == "golden_retry")
+    assert golden["deadLetters"] == found["%DLQ%golden_retry"]
+    assert golden["retries"] == found["%RETRY%golden_retry"]
+    assert [(row["group"], row["origin"]) for row in dead] == [("golden_retry", "Retry")]

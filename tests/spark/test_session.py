@@ -85,6 +85,13 @@ txrocketmq.spark.errors.BadRecordError: the record at 17 of /s/commitlog/0 is da
     assert cause(_of_spark(text)) == "the record at 17 of /s/commitlog/0 is damaged: crc"
 
 
+def test_an_error_of_python_is_its_last_line() -> None:
+    text = (
+        "[X] Failed: Traceback (most recent call last):\n  File 'a', line 1\nOSError: full\n at b"
+    )
+    assert cause(_of_spark(text)) == "OSError: full"
+
+
 def test_other_errors_are_their_first_line() -> None:
     assert cause(_of_spark("\n[OOM] no memory\n at line 1")) == "[OOM] no memory"
     assert cause(ValueError()) == "ValueError"

@@ -190,15 +190,19 @@ class Cluster:
 
     # ----------------------------------------------------------------- offsets
 
-    def max_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
-        """For each queue the offset after its last message."""
+    def max_offsets(
+        self, queues: Iterable[MessageQueue], *, attempts: int | None = None
+    ) -> dict[MessageQueue, int]:
+        """For each queue the offset after its last message; masters alone are asked, if any."""
         headers = {
             queue: GetMaxOffsetRequestHeader(
                 topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
             )
             for queue in queues
         }
-        replies = self.ask_each(offsets.GET_MAX_OFFSET, headers)
+        replies = self.ask_each(
+            offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts
+        )
         return {queue: _header(reply).offset for queue, reply in replies.items()}
 
     def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
@@ -318,13 +322,14 @@ class Cluster:
         accepted: Collection[int] = SUCCESS,
         *,
         master_only: bool = False,
+        attempts: int | None = None,
     ) -> dict[MessageQueue, Reply[R]]:
         """Asks the brokers of some queues, many at a time; answers by queue.
 
         Raises Refused for an answer that is not accepted, and Unreachable when one did not come.
         """
         replies: dict[MessageQueue, Reply[R]] = {}
-        for attempt in range(self._attempts):
+        for attempt in range(attempts or self._attempts):
             missing = [queue for queue in headers if queue not in replies]
             if attempt:
                 self.recover({queue.topic for queue in missing}, attempt)

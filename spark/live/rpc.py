@@ -242,6 +242,13 @@ def connection_to(address: str) -> Connection:
     return connection
 
 
+def close_connections() -> None:
+    """Closes all connections of this thread."""
+    connections: dict[str, Connection] = getattr(_THREAD, "connections", {})
+    while connections:
+        connections.popitem()[1].close()
+
+
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of "host:port" or "[ip6]:port"; ClusterError when it is neither."""
     host, _, port = address.strip().rpartition(":")

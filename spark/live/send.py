@@ -27,6 +27,7 @@ from txrocketmq.remoting.message.message import (
     encode_batch,
 )
 from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.query import (
     QUERY_MESSAGE,
@@ -43,8 +44,6 @@ from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import MAX_QUEUES, QUESTIONS_AT_ONCE, Cluster
 from txrocketmq.spark.live.rpc import Question, connection_to
 
-CREATE_TOPIC_KEY: Final = "TBW102"
-"""The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
 NEW_TOPIC_QUEUES: Final = 4
 """Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
 STORED: Final = frozenset(
@@ -107,7 +106,7 @@ def write_queues(cluster: Cluster, topic: str) -> list[MessageQueue]:
     route = cluster.route(topic)
     most = MAX_QUEUES
     if route is None:
-        route, most = cluster.route(CREATE_TOPIC_KEY), NEW_TOPIC_QUEUES
+        route, most = cluster.route(DEFAULT_TOPIC), NEW_TOPIC_QUEUES
         if route is None:
             raise ClusterError(
                 f"topic {topic} is not known at {cluster}, and brokers do not create topics by"
@@ -142,7 +141,7 @@ def start_send(
     header = SendMessageRequestHeader(
         producer_group=producer_group,
         topic=queue.topic,
-        default_topic=CREATE_TOPIC_KEY,
+        default_topic=DEFAULT_TOPIC,
         default_topic_queue_nums=NEW_TOPIC_QUEUES,
         queue_id=queue.queue_id,
         sys_flag=parcel.sys_flag,

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which queues of a cluster are read, from where to where: what the options say, made numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.spark.errors import ClusterError, OptionError
+from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.pull import QueueRange
+from txrocketmq.spark.losses import lose
+from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.selection import is_system_topic
+
+
+def cluster_of(options: SourceOptions) -> Cluster:
+    """The cluster that the options name."""
+    assert options.name_server is not None  # SourceOptions.use has seen to it
+    return Cluster(options.name_server, timeout_ms=options.pull_timeout_ms)
+
+
+def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
+    """All queues to be read, sorted. ClusterError when a topic or queue that is named is missing.
+
+    A pattern matches no system topics, and need not match anything yet.
+    """
+    queues = present_queues(cluster, options)
+    present = {queue.topic for queue in queues}
+    for topic in _topics_named(options):
+        if topic not in present:
+            raise ClusterError(
+                f"topic {topic} is not known at {cluster}, or its brokers let nobody read it, or"
+                " they are not the brokers or queues that assign names"
+            )
+    for offsets, option in (
+        (options.starting_offsets, "startingOffsets"),
+        (options.ending_offsets, "endingOffsets"),
+    ):
+        _check_named(queues, offsets, option)
+    return queues
+
+
+def present_queues(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
+    """The queues to be read that are there now: topics and brokers may be missing for a time."""
+    topics = _topics_named(options)
+    if options.topic_pattern is not None:
+        matches = options.topic_pattern.matches
+        topics = [each for each in cluster.topics() if matches(each) and not is_system_topic(each)]
+    queues: list[MessageQueue] = []
+    for topic in topics:
+        found = cluster.read_queues(topic, again=True)
+        if options.assign is not None:
+            assigned = options.assign
+            found = [
+                each for each in found if each.queue_id in assigned.of(topic, each.broker_name)
+            ]
+        queues += found
+    return queues
+
+
+def _topics_named(options: SourceOptions) -> list[str]:
+    if options.assign is not None:
+        return sorted(options.assign.topics())
+    return list(options.topics or ())
+
+
+def _check_named(queues: Sequence[MessageQueue], offsets: Offsets | None, option: str) -> None:
+    known = {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
+    for topic, broker_name, queue_id in () if offsets is None else offsets.queues:
+        if (topic, broker_name, queue_id) not in known:
+            raise OptionError(
+                f"option {option}: queue {queue_id} of topic {topic} on {broker_name} is not there"
+            )
+
+
+def starts(
+    cluster: Cluster, queues: Sequence[MessageQueue], options: SourceOptions, *, default: int
+) -> dict[MessageQueue, int]:
+    """Where a read begins in each queue; `default` is EARLIEST or LATEST.
+
+    An offset that the queue does not have any more, or has not yet, is lost data.
+    """
+    if options.starting_timestamp_ms is not None:
+        return cluster.offsets_at(queues, options.starting_timestamp_ms)
+    return _resolved(cluster, queues, options.starting_offsets or Offsets(default), options)
+
+
+def ends(
+    cluster: Cluster, queues: Sequence[MessageQueue], options: SourceOptions
+) -> dict[MessageQueue, int]:
+    """Where a read ends in each queue: the first offset that is not read."""
+    if options.ending_timestamp_ms is not None:
+        return cluster.offsets_at(queues, options.ending_timestamp_ms)
+    return _resolved(cluster, queues, options.ending_offsets or Offsets(LATEST), options)
+
+
+def _resolved(
+    cluster: Cluster, queues: Sequence[MessageQueue], offsets: Offsets, options: SourceOptions
+) -> dict[MessageQueue, int]:
+    asked = {
+        queue: offsets.of_queue(queue.topic, queue.broker_name, queue.queue_id) for queue in queues
+    }
+    first = cluster.min_offsets(queue for queue, offset in asked.items() if offset != LATEST)
+    last = cluster.max_offsets(queue for queue, offset in asked.items() if offset != EARLIEST)
+    found: dict[MessageQueue, int] = {}
+    for queue, offset in asked.items():
+        if offset == EARLIEST:
+            found[queue] = first[queue]
+        elif offset == LATEST:
+            found[queue] = last[queue]
+        else:
+            found[queue] = min(max(offset, first[queue]), last[queue])
+            if found[queue] != offset:
+                lose(
+                    f"offset {offset} of queue {queue.queue_id} of topic {queue.topic} on"
+                    f" {queue.broker_name} is asked for, which has {first[queue]} to {last[queue]}",
+                    fail=options.fail_on_data_loss,
+                )
+    return found
+
+
+def cut(
+    ranges: Mapping[MessageQueue, tuple[int, int]],
+    *,
+    min_partitions: int | None = None,
+    max_records: int | None = None,
+) -> list[QueueRange]:
+    """The ranges that are not empty, each in even parts: one, unless more are asked for."""
+    sizes = {queue: end - start for queue, (start, end) in ranges.items() if end > start}
+    most = max_records or max(sizes.values(), default=1)
+    if min_partitions is not None:
+        most = min(most, max(sum(sizes.values()) // min_partitions, 1))
+    parts: list[QueueRange] = []
+    for queue, size in sizes.items():
+        start, count = ranges[queue][0], -(-size // most)
+        edges = [start + size * part // count for part in range(count + 1)]
+        parts += (QueueRange(queue, *edges[part : part + 2]) for part in range(count))
+    return parts

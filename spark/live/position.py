@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a stream has come in a cluster: the offsets that Spark keeps in its checkpoint.
+
+    {"v": 1, "topics": {"orders": {"broker-a": {"0": 17, "1": 4}}},
+     "new": {"orders": {"broker-a": {"1": 0}}}}
+
+`topics` are the next offsets to read. `new` are the queues that a micro-batch reads for the first
+time, and where it begins in them: so a batch that is done once more after a failure reads the same,
+whatever has become of the queue meanwhile. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.spark.errors import SparkSourceError
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a stream is. A position is an end: of one micro-batch, and the start of the next."""
+
+    next_offsets: Mapping[MessageQueue, int]
+    new: Mapping[MessageQueue, int] = field(default_factory=dict)
+    """Of the queues that the position before does not have: where their reading begins."""
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Position:
+        """What Spark gives back; SparkSourceError when this source did not write it."""
+        if not isinstance(value, Mapping) or value.get("v") != VERSION:
+            raise SparkSourceError(
+                f"the checkpoint's offset {value!r:.200} is not one of a cluster in a form known"
+                " here: a stream that was begun over stores, or by a newer version, has to go on so"
+            )
+        return cls(_of_json(value.get("topics")), _of_json(value.get("new", {})))
+
+    def to_json(self) -> dict[str, Any]:
+        """Equal positions give equal objects, in the same order."""
+        value: dict[str, Any] = {"v": VERSION, "topics": _to_json(self.next_offsets)}
+        if self.new:
+            value["new"] = _to_json(self.new)
+        return value
+
+    def ranges_from(self, start: Position) -> dict[MessageQueue, tuple[int, int]]:
+        """What lies between: of each queue the first offset and the one after the last."""
+        return {
+            queue: (start.next_offsets.get(queue, self.new.get(queue, end)), end)
+            for queue, end in self.next_offsets.items()
+        }
+
+
+def _to_json(offsets: Mapping[MessageQueue, int]) -> dict[str, dict[str, dict[str, int]]]:
+    topics: dict[str, dict[str, dict[str, int]]] = {}
+    for queue in sorted(offsets):
+        brokers = topics.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
+    return topics
+
+
+def _of_json(value: Any) -> dict[MessageQueue, int]:
+    try:
+        return {
+            MessageQueue(topic, broker, int(number)): int(offset)
+            for topic, brokers in value.items()
+            for broker, offsets in brokers.items()
+            for number, offset in offsets.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise SparkSourceError(f"the checkpoint's offsets are damaged: {value!r:.200}") from None

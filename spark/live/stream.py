@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams from a live cluster, over name servers and pull requests: no store is touched.
+
+Each micro-batch is a range of every queue, kept in Spark's checkpoint as a `Position`; brokers
+hold no state of a stream, so any number of streams read the same topic. Queues that appear while a
+stream runs, because queues or brokers were added, are read from their start. Those that are away
+for a time, because a broker is down, go on where they were.
+
+With commitGroupOffsets brokers are told how far the group has come: the next offset to read, when
+the micro-batch before it is done, so that consumerProgress and dashboards show the stream's lag.
+The stream itself never reads that. As Spark's Kafka source; offsets as of DefaultLitePullConsumer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.live.bounds import (
+    cluster_of,
+    cut,
+    present_queues,
+    queues_of,
+    starts,
+)
+from txrocketmq.spark.live.position import Position
+from txrocketmq.spark.live.rpc import Unreachable, close_connections
+from txrocketmq.spark.live.share import share
+from txrocketmq.spark.live.task import LiveScan
+from txrocketmq.spark.losses import lose
+from txrocketmq.spark.offsets import LATEST
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+
+_END_ATTEMPTS = 2
+"""How often a broker is asked for the ends of its queues; the next micro-batch asks again."""
+
+log = logging.getLogger("txrocketmq.spark")
+Ends = Mapping[MessageQueue, int]
+
+
+class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The stream reader of options with nameServer."""
+
+    def __init__(self, options: SourceOptions, output: Output) -> None:
+        self._options = options
+        self._scan = LiveScan.of(options, output)
+        self._cluster = cluster_of(options)
+        self._target: Ends | None = None
+        self._seen: Ends = {}
+        self._reported: Ends = {}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark\'s
+        """Where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
+        queues = queues_of(self._cluster, self._options)
+        first = starts(self._cluster, queues, self._options, default=LATEST)
+        return Position(first).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark\'s
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark\'s
+        """What is there now is all that is read. Raises ClusterError when a broker is away."""
+        queues = queues_of(self._cluster, self._options)
+        self._target = self._seen = self._cluster.max_offsets(queues)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark\'s
+        """The end of the next micro-batch; `start` itself when there is nothing to read."""
+        begin = Position.of_json(start)
+        self._report(begin)
+        if self._target is None:
+            self._seen = self._reachable_ends()
+        ends = self._seen if self._target is None else self._target
+        first = self._cluster.min_offsets(ends.keys() - begin.next_offsets.keys())
+        froms = {**begin.next_offsets, **first}
+        backlogs = {queue: ends.get(queue, offset) - offset for queue, offset in froms.items()}
+        shrunk = {queue: backlog for queue, backlog in backlogs.items() if backlog < 0}
+        for queue in sorted(shrunk):
+            shrunk[queue] = self._shrink(queue, froms[queue], shrunk[queue])
+        if isinstance(limit, ReadMaxRows):
+            turn = sum(begin.next_offsets.values())
+            steps = share(limit.max_rows, backlogs, turn)
+        else:
+            steps = {queue: max(backlog, 0) for queue, backlog in backlogs.items()}
+        steps |= shrunk
+        if not any(steps.values()):
+            return start
+        after = {queue: offset + steps[queue] for queue, offset in froms.items()}
+        return Position(after, first).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark\'s
+        """The ends of the queues as they were last seen."""
+        return Position(self._seen).to_json() if self._seen else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        ranges = Position.of_json(end).ranges_from(Position.of_json(start))
+        parts = cut(ranges, min_partitions=self._options.min_partitions)
+        return [InputPartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of a range of a queue. Raises ClusterError, DataLossError, BadRecordError."""
+        return self._scan.read(partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._report(Position.of_json(end))
+
+    def stop(self) -> None:
+        close_connections()
+
+    def _reachable_ends(self) -> Ends:
+        """Where the queues end; those of a broker that cannot be reached are left out."""
+        queues = present_queues(self._cluster, self._options)
+        ends: dict[MessageQueue, int] = {}
+        trouble: Unreachable | None = None
+        for broker_name, its in groupby(sorted(queues, key=_broker_name), _broker_name):
+            try:
+                ends |= self._cluster.max_offsets(list(its), attempts=_END_ATTEMPTS)
+            except Unreachable as error:
+                log.warning("broker %s is left out for the moment: %s", broker_name, error)
+                trouble = error
+        if trouble is not None and not ends:
+            raise trouble
+        return ends
+
+    def _shrink(self, queue: MessageQueue, offset: int, backlog: int) -> int:
+        """A queue ends before the stream's offset. By how much to go back."""
+        if not self._cluster.has_master(queue.broker_name):
+            return 0  # a slave is behind its master
+        lose(
+            f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name} ends at"
+            f" {offset + backlog}, before {offset}, where the stream is: the topic was made anew,"
+            " or the broker has lost messages",
+            fail=self._options.fail_on_data_loss,
+        )
+        return backlog
+
+    def _report(self, position: Position) -> None:
+        """Tells the brokers how far the group has come; what they cannot take is no failure."""
+        group = self._options.group
+        if not self._options.commit_group_offsets or group is None:
+            return
+        news = {
+            queue: offset
+            for queue, offset in position.next_offsets.items()
+            if self._reported.get(queue) != offset
+        }
+        self._reported = position.next_offsets
+        for broker_name, its in groupby(sorted(news, key=_broker_name), _broker_name):
+            try:
+                self._cluster.commit_offsets(group, {queue: news[queue] for queue in its})
+            except ClusterError as error:
+                log.warning("offsets of %s are not told to %s: %s", group, broker_name, error)
+
+
+def _broker_name(queue: MessageQueue) -> str:
+    return queue.broker_name

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a task does with a range of a queue: pull it, and make rows of the answers.
+
+The body of an answer to a pull has the layout of the commit log, so records are found and decoded
+as those of stores are; answers are joined into batches of about batchBytes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.conditions import Bounds
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.live.cluster import TOOLS_GROUP, Cluster
+from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
+from txrocketmq.spark.losses import lose
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.scan import Rows, Scan
+from txrocketmq.spark.selection import Selection
+from txrocketmq.spark.walk import Buffer, Stop, chain
+
+MAX_BAD_BYTES: Final = 64 << 10
+"""As much of what is damaged is kept for people to look at."""
+_HEAD: Final = fixed(record.RECORD_HEAD)
+_PHYSICAL_OFFSET: Final = _HEAD.names.index("physical_offset")
+
+
+@dataclass(frozen=True)
+class BrokerOrigin:
+    """A broker, and the queue of it that is read: where records come from."""
+
+    broker_name: str
+    cluster: str | None
+    uri: str
+
+    def file_of(self, physical_offset: int) -> str:
+        """There is no file to look at from here."""
+        return f"the log of {self.broker_name}"
+
+
+@dataclass(frozen=True)
+class LiveScan:
+    """How ranges of queues are read; goes with the tasks."""
+
+    options: SourceOptions
+    scan: Scan
+
+    @classmethod
+    def of(cls, options: SourceOptions, output: Output) -> LiveScan:
+        """As the options say."""
+        return cls(options, Scan.of(options, output))
+
+    def read(self, part: QueueRange) -> Iterator[pa.RecordBatch]:
+        """The rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
+        queue, options = part.queue, self.options
+        assert options.name_server is not None  # SourceOptions.use has seen to it
+        cluster = _known_cluster(options.name_server, options.pull_timeout_ms)
+        cluster.route(queue.topic)
+        pulls = RangePull(
+            cluster,
+            part,
+            max_messages=options.pull_batch_size,
+            expression="||".join(sorted(options.tags)) if options.tags else SUB_ALL,
+            group=options.group or TOOLS_GROUP,
+        )
+        selection = Selection(tags=options.tags, logical=False)
+        bounds = {(queue.topic, queue.queue_id): Bounds(part.start, part.end)}
+        wanted = selection.on(queue.broker_name, bounds)
+        rows = Rows(self.scan, _origin(cluster, queue, options), wanted)
+        for found in joined(pulls, self.scan.batch_bytes):
+            if isinstance(found, Gone):
+                lose(str(found), fail=self.scan.fail_on_data_loss)
+                continue
+            for records in records_of(found):
+                if isinstance(records, BadRecord):
+                    rows.complain(records)
+                else:
+                    yield from rows.of(wanted.apply(records))
+        rows.end()
+
+
+def joined(answers: Iterable[bytes | Gone], batch_bytes: int) -> Iterator[list[bytes] | Gone]:
+    """Answers to be decoded together, of about so many bytes; and what is gone, in its place."""
+    bodies: list[bytes] = []
+    size = 0
+    for answer in answers:
+        if isinstance(answer, Gone):
+            if bodies:
+                yield bodies
+            bodies, size = [], 0
+            yield answer
+            continue
+        bodies.append(answer)
+        size += len(answer)
+        if size >= batch_bytes:
+            yield bodies
+            bodies, size = [], 0
+    if bodies:
+        yield bodies
+
+
+def records_of(bodies: list[bytes]) -> Iterator[Records | BadRecord]:
+    """The records of some answers, and what is damaged.
+
+    Where a record has a wrong size, all that follows it in its answer is damaged.
+    """
+    buffer = np.frombuffer(b"".join(bodies), np.uint8)
+    found = chain(buffer)
+    if found.reason is not Stop.END and len(bodies) > 1:
+        for body in bodies:
+            yield from records_of([body])
+        return
+    records = Records(buffer, found.starts)
+    damaged = records.inconsistent()
+    if found.reason is Stop.END:
+        yield records.where(~damaged) if damaged.any() else records
+        bad = records.where(damaged)
+        for at, size in zip(bad.starts.tolist(), bad.total_size.tolist(), strict=True):
+            yield _bad(buffer[at : at + size], "its lengths do not add up")
+        return
+    sound = int(np.argmax(damaged)) if damaged.any() else len(records)
+    yield records.slice(0, sound)
+    rest = buffer[int(found.starts[sound]) if sound < len(records) else found.stop :]
+    yield _bad(rest, "no whole record is here, and nobody knows where the next one begins")
+
+
+def _bad(data: Buffer, detail: str) -> BadRecord:
+    place = -1
+    if len(data) >= _HEAD.size:
+        place = int(_HEAD.struct.unpack_from(data)[_PHYSICAL_OFFSET])
+    detail = f"{detail} (of an answer to a pull)"
+    return BadRecord(place, len(data), "chain", detail, bytes(data[:MAX_BAD_BYTES]))
+
+
+def _origin(cluster: Cluster, queue: MessageQueue, options: SourceOptions) -> BrokerOrigin:
+    name = options.cluster or cluster.cluster_of(queue.broker_name)
+    uri = f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name}"
+    return BrokerOrigin(queue.broker_name, name, uri)
+
+
+@lru_cache(maxsize=8)
+def _known_cluster(name_server: str, timeout_ms: int) -> Cluster:
+    """The same for all tasks of a worker, with the routes it has asked for."""
+    return Cluster(name_server, timeout_ms=timeout_ms)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from tests.spark.live.fakes import NAME_SERVER, FakeBroker, World, queue
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
+from txrocketmq.spark.errors import ClusterError, DataLossError
+from txrocketmq.spark.live import bounds
+from txrocketmq.spark.live.stream import LiveStreamReader
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.output import Output
+
+MakeWorld = Callable[..., World]
+ALL = ReadAllAvailable()
+B_MASTER = "10.0.1.2:10911"
+
+
+def some(world: MakeWorld) -> World:
+    a, b = FakeBroker("a"), FakeBroker("b")
+    a.fill("t", [10, 0], first=3)
+    b.fill("t", [5])
+    return world(a, b)
+
+
+@pytest.fixture
+def reader(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., LiveStreamReader]:
+    def make(made: World, **given: str) -> LiveStreamReader:
+        monkeypatch.setattr(bounds, "Cluster", lambda _, **more: made.cluster())
+        options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", **given})
+        options.check(Use.LIVE_STREAM)
+        return LiveStreamReader(options, Output.of(options))
+
+    return make
+
+
+MakeReader = Callable[..., LiveStreamReader]
+
+
+def at(position: dict[str, Any]) -> dict[str, int]:
+    """Offsets by "broker/queue"."""
+    return {
+        f"{broker}/{number}": offset
+        for broker, offsets in position["topics"]["t"].items()
+        for number, offset in offsets.items()
+    }
+
+
+def through_json(position: dict[str, Any]) -> dict[str, Any]:
+    """As it comes out of the checkpoint."""
+    parsed: dict[str, Any] = json.loads(json.dumps(position))
+    return parsed
+
+
+def ranges(reader: LiveStreamReader, start: Any, end: Any) -> list[tuple[str, int, int]]:
+    parts = [each.value for each in reader.partitions(through_json(start), through_json(end))]
+    return [(f"{p.queue.broker_name}/{p.queue.queue_id}", p.start, p.end) for p in parts]
+
+
+def test_a_new_stream_begins_at_the_end(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    assert at(start) == {"a/0": 13, "a/1": 3, "b/0": 5}
+    assert ours.latestOffset(start, ALL) is start
+    made.brokers["b"].add("t", 0, 2)
+    end = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, end) == [("b/0", 5, 7)]
+    assert ours.latestOffset(end, ALL) is end
+    assert at(ours.reportLatestOffset() or {}) == {"a/0": 13, "a/1": 3, "b/0": 7}
+
+
+def test_or_where_it_is_told(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    assert at(reader(made, startingOffsets="earliest").initialOffset()) == {
+        "a/0": 3, "a/1": 3, "b/0": 0,
+    }  # fmt: skip
+    with pytest.raises(ClusterError, match="topic u is not known"):
+        reader(made, topic="u").initialOffset()
+
+
+def test_a_limit_is_shared_out(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made, startingOffsets="earliest", maxOffsetsPerTrigger="6")
+    assert ours.getDefaultReadLimit() == ReadMaxRows(6)
+    position = ours.initialOffset()
+    batches = []
+    while (end := ours.latestOffset(position, ReadMaxRows(6))) is not position:
+        batches.append(ranges(ours, position, end))
+        position = end
+    assert batches == [[("a/0", 3, 7), ("b/0", 0, 2)], [("a/0", 7, 11), ("b/0", 2, 4)],
+                       [("a/0", 11, 13), ("b/0", 4, 5)]]  # fmt: skip
+    assert reader(made).getDefaultReadLimit() == ALL
+    start = ours.initialOffset()
+    everything = [("a/0", 3, 13), ("b/0", 0, 5)]
+    assert ranges(ours, start, ours.latestOffset(start, ALL)) == everything, "as Once wants it"
+
+
+def test_available_now_ends_at_what_was_there(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made, startingOffsets="earliest")
+    start = ours.initialOffset()
+    ours.prepareForTriggerAvailableNow()
+    made.brokers["a"].add("t", 0, 100)
+    made.brokers["a"].add("t", 2, 100)
+    first = ours.latestOffset(start, ReadMaxRows(10))
+    second = ours.latestOffset(first, ReadMaxRows(10))
+    assert at(second) == {"a/0": 13, "a/1": 3, "b/0": 5}
+    assert ours.latestOffset(second, ReadMaxRows(10)) is second
+
+
+def test_new_queues_are_read_from_their_start(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    start = reader(made).initialOffset()
+    c = FakeBroker("c", addresses={0: "10.0.1.3:10911"})
+    c.fill("t", [4], first=20)
+    made.brokers["c"] = c
+    made.brokers["b"].add("t", 1)
+    ours = reader(made)
+    end = ours.latestOffset(start, ALL)
+    expected = [("b/1", 0, 1), ("c/0", 20, 24)]
+    assert ranges(ours, start, end) == expected
+    c.queues["t", 0].first, c.queues["t", 0].messages = 23, c.queues["t", 0].messages[3:]
+    assert ranges(reader(made), start, end) == expected, "the batch is done again as it was"
+    assert ours.latestOffset(through_json(end), ALL) == end, "what has begun is not new any more"
+    made.brokers["b"].add("t", 1)
+    assert ranges(ours, end, ours.latestOffset(end, ALL)) == [("b/1", 1, 2)]
+
+
+def test_a_broker_that_is_away_goes_on_where_it_was(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.brokers["a"].add("t", 0)
+    made.brokers["b"].add("t", 0)
+    made.down = {B_MASTER}
+    first = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, first) == [("a/0", 13, 14)]
+    assert "broker b is left out for the moment" in caplog.text
+    away = made.brokers.pop("b")
+    assert ours.latestOffset(first, ALL) is first
+    made.brokers["b"] = away
+    made.down.clear()
+    assert ranges(ours, first, ours.latestOffset(first, ALL)) == [("b/0", 5, 6)]
+
+
+def test_no_broker_at_all_is_an_error(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.down = {B_MASTER, "10.0.1.1:10911"}
+    with pytest.raises(ClusterError, match="no connection to"):
+        ours.latestOffset(start, ALL)
+    with pytest.raises(ClusterError, match="no connection to"):
+        ours.prepareForTriggerAvailableNow()
+
+
+def test_a_topic_made_anew(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(world)
+    start = reader(made).initialOffset()
+    made.brokers["a"].fill("t", [2, 1])
+    text = "queue 0 of topic t on a ends at 2, before 13, where the stream is"
+    with pytest.raises(DataLossError, match=text):
+        reader(made).latestOffset(start, ALL)
+    ours = reader(made, failOnDataLoss="false")
+    end = ours.latestOffset(start, ReadMaxRows(5))
+    assert at(end) == {"a/0": 2, "a/1": 1, "b/0": 5}
+    assert text in caplog.text
+    assert ranges(ours, start, end) == []
+    made.brokers["a"].add("t", 0)
+    assert ranges(ours, end, ours.latestOffset(end, ALL)) == [("a/0", 2, 3)]
+
+
+def test_a_slave_alone_may_be_behind(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.brokers["a"].addresses = {1: "10.0.1.1:10921"}
+    made.brokers["a"].fill("t", [2], first=3)
+    assert ours.latestOffset(start, ALL) is start
+
+
+def test_group_offsets_are_the_next_to_read(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made, group="g", commitGroupOffsets="true", startingOffsets="earliest")
+    start = ours.initialOffset()
+    end = ours.latestOffset(start, ALL)
+    assert made.brokers["a"].group_offsets == {("g", "t", 0): 3, ("g", "t", 1): 3}
+    ours.commit(through_json(end))
+    assert made.brokers["a"].group_offsets == {("g", "t", 0): 13, ("g", "t", 1): 3}
+    assert made.brokers["b"].group_offsets == {("g", "t", 0): 5}
+    commits = made.asked[B_MASTER, "UPDATE_CONSUMER_OFFSET"]
+    ours.latestOffset(end, ALL)
+    assert made.asked[B_MASTER, "UPDATE_CONSUMER_OFFSET"] == commits, "no news"
+
+
+def test_without_the_option_nothing_is_told(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made, group="g")
+    ours.commit(ours.initialOffset())
+    assert made.brokers["a"].group_offsets == {}
+
+
+def test_a_broker_that_does_not_take_group_offsets_does_not_stop_the_stream(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(world)
+    made.fail = lambda address, call, _: (
+        Reply(code=ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark="Group g not exist!")
+        if call is UPDATE_CONSUMER_OFFSET and address == B_MASTER
+        else None
+    )
+    ours = reader(made, group="g", commitGroupOffsets="true")
+    ours.commit(ours.initialOffset())
+    assert "offsets of g are not told to b" in caplog.text
+    assert "Group g not exist!" in caplog.text
+    assert made.brokers["a"].group_offsets == {("g", "t", 0): 13, ("g", "t", 1): 3}
+
+
+def test_more_partitions(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    ours = reader(made, startingOffsets="earliest", minPartitions="6")
+    start = ours.initialOffset()
+    parts = ours.partitions(start, ours.latestOffset(start, ALL))
+    assert len(parts) >= 6
+    assert ours.partitions(start, start) == []
+    ours.stop()
+
+
+def test_a_pattern_takes_topics_that_come_later(world: MakeWorld, reader: MakeReader) -> None:
+    made = some(world)
+    options = SourceOptions.of({"nameServer": NAME_SERVER, "topicPattern": "[tu]"})
+    reader(made)
+    ours = LiveStreamReader(options, Output.of(options))
+    start = ours.initialOffset()
+    made.brokers["a"].fill("u", [2])
+    parts = ours.partitions(start, ours.latestOffset(start, ALL))
+    assert [each.value for each in parts] == [(queue("u", "a", 0), 0, 2)]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.record import RECORD_FIXED
+from txrocketmq.spark.queue_files import UNITS
 from txrocketmq.spark.resync import LONGEST_RECORD_BYTES, beyond, resync
 
 if TYPE_CHECKING:
@@ -32,23 +33,42 @@ _MOST_QUEUES_REMOTE: Final = 8
 
 
 class Boundaries:
-    """Of one store, at one time; keeps the boundaries of the region that was asked for last."""
+    """Of one store, at one time; keeps the units of the region that was asked for last."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._from = self._to = 0
-        self._region: NDArray[Any] = np.empty(0, np.int64)
+        self._units: NDArray[Any] = np.empty(0, UNITS)
+        """Of the region, sorted by physical offset."""
 
-    def after(self, physical_offset: int) -> int | None:
-        """Start of the first record at this offset or later that a queue knows; None without."""
-        place = self._in_region(physical_offset)
-        if place is not None:
-            return place
-        found = [queue.next_physical(physical_offset) for queue in self._store.queues()]
-        first = min((each for each in found if each is not None), default=None)
-        if first is not None:
-            self._load(physical_offset, first + _REGION_BYTES)
-        return first
+    def after(self, damaged: int) -> int | None:
+        """Where to go on after the damaged record at this offset; None when no queue knows.
+
+        Where it ends if a queue knows it, else where the next one starts that a queue knows.
+        """
+        found = self._in_region(damaged)
+        if found is None:
+            places = [queue.next_physical(damaged) for queue in self._store.queues()]
+            first = min((each for each in places if each is not None), default=None)
+            if first is None:
+                return None
+            self._load(damaged, first + _REGION_BYTES)
+            found = self._in_region(damaged)
+        return found
+
+    def _in_region(self, damaged: int) -> int | None:
+        if not self._from <= damaged < self._to:
+            return None
+        at = int(np.searchsorted(self._units["physical_offset"], damaged))
+        if at == len(self._units):
+            return None
+        place = int(self._units["physical_offset"][at])
+        return place if place > damaged else place + int(self._units["size"][at])
+
+    def _load(self, from_offset: int, to_offset: int) -> None:
+        units = [queue.units_in_log(from_offset, to_offset) for queue in self._store.queues()]
+        self._units = np.sort(np.concatenate(units), order="physical_offset")
+        self._from, self._to = from_offset, to_offset
 
     def before(self, physical_offset: int) -> int | None:
         """Start of a whole record before this offset, the nearest of some queues'; None without."""
@@ -63,17 +83,6 @@ class Boundaries:
                 if physical_offset - best <= _NEAR_BYTES:
                     break
         return best
-
-    def _in_region(self, physical_offset: int) -> int | None:
-        if not self._from <= physical_offset < self._to:
-            return None
-        at = int(np.searchsorted(self._region, physical_offset))
-        return int(self._region[at]) if at < len(self._region) else None
-
-    def _load(self, from_offset: int, to_offset: int) -> None:
-        places = [queue.physical_offsets(from_offset, to_offset) for queue in self._store.queues()]
-        self._region = np.sort(np.concatenate(places)) if places else self._region[:0]
-        self._from, self._to = from_offset, to_offset
 
 
 def next_record(store: Store, segment: Segment, damaged: int) -> int | None:

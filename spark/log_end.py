@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from txrocketmq.spark.boundaries import next_record
+from txrocketmq.spark.records import Records
 from txrocketmq.spark.walk import Buffer, Stop, walk
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def end_of_log(store: Store) -> int:
     start = known.start if known and is_known else _start(store, segments, dispatched)
     starts, end, reason = _walked(store, segments, start)
     is_torn = reason in (Stop.BAD, Stop.PARTIAL)
-    while starts and store.message_at(starts[-1]) is None:
+    while starts and not _is_whole(store, starts[-1]):
         end = starts.pop()
         is_torn = True
     if starts:
@@ -78,6 +79,24 @@ def end_of_log(store: Store) -> int:
         ):
             return place + size
     return end
+
+
+def _is_whole(store: Store, place: int) -> bool:
+    """Whether the last record is all there, and not only begun.
+
+    Its CRC is the body's. A text with a zero byte tells that the rest is yet to be written: until
+    queues know of the record, or others follow, or the broker has ended.
+    """
+    message = store.message_at(place)
+    if message is None:
+        return False
+    data = store.read(place, message.store_size)
+    one = Records(np.frombuffer(data, np.uint8), np.zeros(1, np.int64), place)
+    topic_at, length = int(one.topic_at[0]), int(one.topic_length[0])
+    texts = data[topic_at : topic_at + length] + data[int(one.properties_at[0]) :]
+    if message.topic and 0 not in texts:
+        return True
+    return store.queue_kind != "files" and not store.files.exists(f"{store.path}/abort")
 
 
 def _is_written(store: Store, place: int, size: int) -> bool:

@@ -127,13 +127,11 @@ class _Range:
 
     def _read_segment(self, segment: Segment, at: int, end: int) -> Iterator[Found]:
         """Reads a file from a boundary on; returns where the next record starts, in it or after."""
-        length = 0
+        longer = 0
         while at < min(end, segment.end):
-            length = max(length, min(self._windows.window_bytes, end - at + _SLACK_BYTES))
+            length = max(longer, min(self._windows.window_bytes, end - at + _SLACK_BYTES))
+            length = min(length, segment.end - at)
             window = self._window(segment, at, length, end)
-            if not len(window):
-                yield Lost(at, min(segment.end, end))
-                return segment.end
             found = walk(window, at, 0, end - at)
             records, found = _consistent(window, found, at)
             if len(records):
@@ -141,13 +139,12 @@ class _Range:
                 if len(kept):
                     yield kept
             at += found.stop
+            if len(window) < length and found.reason in (Stop.END, Stop.PARTIAL):
+                yield Lost(at, min(segment.end, end))  # the file is gone, or shorter than it was
+                return segment.end
             rest = window[found.stop :]
-            length = 0
-            if found.reason is Stop.PARTIAL:
-                length = self._longer(rest, segment, at)
-                if length:
-                    continue
-            if found.reason is Stop.END:
+            longer = self._longer(rest, segment, at) if found.reason is Stop.PARTIAL else 0
+            if longer or found.reason is Stop.END:
                 continue
             if found.reason is Stop.BLANK and _room(rest) == segment.end - at:
                 return segment.end
@@ -159,7 +156,6 @@ class _Range:
     def _window(self, segment: Segment, at: int, length: int, end: int) -> Buffer:
         """Bytes from `at` on; none when the file is gone, or shorter than it was."""
         place = at - segment.first_offset
-        length = min(length, segment.size - place)
         until = min(segment.size, end - segment.first_offset + _SLACK_BYTES)
         try:
             return self._windows.read(segment.path, place, length, until)
@@ -178,7 +174,7 @@ class _Range:
 
     def _damage(self, segment: Segment, at: int, end: int, rest: Buffer) -> BadRecord:
         """What is at `at`, up to where the next record starts."""
-        place = self._boundaries.after(at + 1) if self._store.queue_kind == "files" else None
+        place = self._boundaries.after(at) if self._store.queue_kind == "files" else None
         if place is None:
             place = next_record(self._store, segment, at)
         if place is None or place > segment.end:

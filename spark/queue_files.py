@@ -151,16 +151,15 @@ class Queue:
                 return int(rows["physical_offset"][-1])
         return None
 
-    def physical_offsets(self, from_physical: int, to_physical: int) -> NDArray[Any]:
-        """Where the messages lie whose records start in this range of the log."""
-        listed = self._listed()
-        pieces = [np.empty(0, np.int64)]
-        for file in listed:
+    def units_in_log(self, from_physical: int, to_physical: int) -> NDArray[Any]:
+        """The units of the records that start in this range of the log; tags codes as they are."""
+        pieces = [np.empty(0, UNITS)]
+        for file in self._listed():
             units = self._written(file)
             start = self._place_in_log(file, units, from_physical)
             end = self._place_in_log(file, units, to_physical)
             if start < end:
-                pieces.append(self._rows(file, start, end)["physical_offset"])
+                pieces.append(self._rows(file, start, end))
         return np.concatenate(pieces)
 
     # --- files ---

@@ -27,6 +27,7 @@ _free: list[Buffer] = []
 class _Ahead(NamedTuple):
     path: str
     at: int
+    length: int
     buffer: Buffer
     got: Future[int]
 
@@ -44,12 +45,12 @@ class Windows:
         self._current: Buffer = self._buffer[:0]
 
     def read(self, path: str, at: int, length: int, until: int) -> Buffer:
-        """The bytes of a file from `at` on, at most `length`; fewer where the file ends before.
+        """The bytes of a file from `at` on, `length` or some more; fewer where the file ends.
 
         `until` is how far the file will be read, for what is fetched ahead. The window before the
         last one is overwritten. FileNotFoundError when there is no file.
         """
-        view = self._from_ahead(path, at)
+        view = self._from_ahead(path, at, length)
         if view is None:
             self._drop_ahead()
             if length > self.window_bytes:
@@ -90,15 +91,15 @@ class Windows:
             buffer = self._another()
         view = buffer[_HEAD_BYTES : _HEAD_BYTES + length].data
         got = self._pool.submit(self._files.read_into, path, at, view)
-        self._ahead = _Ahead(path, at, buffer, got)
+        self._ahead = _Ahead(path, at, length, buffer, got)
 
-    def _from_ahead(self, path: str, at: int) -> Buffer | None:
+    def _from_ahead(self, path: str, at: int, length: int) -> Buffer | None:
         """The window that was fetched, after what is left over of the current one."""
         ahead = self._ahead
         if ahead is None or ahead.path != path:
             return None
         left = ahead.at - at
-        if not 0 <= left <= min(_HEAD_BYTES, len(self._current)):
+        if not 0 <= left <= min(_HEAD_BYTES, len(self._current)) or left + ahead.length < length:
             return None
         self._ahead = None
         got = ahead.got.result()

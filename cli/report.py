@@ -172,4 +172,5 @@ def document(stores: Sequence[str], now: datetime, results: Sequence[Result]) ->
         "stores": list(stores),
         "now": now,
         "reports": {result.report.name: list(result.rows) for result in results},
+        "problems": {each.report.name: each.problem for each in results if each.problem},
     }

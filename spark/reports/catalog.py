@@ -33,32 +33,17 @@ LAG: Final = Report(
     "lag",
     "Consumer lag",
     """\
-What each group has yet to consume of each topic. `unread` and `bytes` count what is still in the
-store; `gone` counts what was deleted before it was read. `age` is the seconds since the oldest
-unread message was stored. Groups that consume by broadcast keep their offsets themselves and are
-not here.""",
+What each group has yet to consume of each topic, by the offsets that brokers keep. `gone` counts
+messages that were deleted before the group read them. `age` is the time since the oldest unread
+message in the log was stored. Groups that consume by broadcast keep their offsets themselves and
+are not here. Reads no log.""",
     """\
-WITH unread AS (
-  SELECT /*+ BROADCAST(o) */ o.group, o.topic, o.brokerName, o.queueId,
-         count(*) AS messages, sum(m.storeSize) AS bytes, min(m.storeTimestamp) AS oldest
-  FROM {records} m
-  JOIN {offsets} o
-    ON m.topic = o.topic AND m.brokerName = o.brokerName AND m.queueId = o.queueId
-       AND m.queueOffset >= o.offset
-  GROUP BY ALL)
-SELECT o.group, o.topic, count(*) AS queues, sum(o.lag) AS lag,
-       coalesce(sum(u.messages), 0) AS unread, coalesce(sum(u.bytes), 0) AS bytes,
-       coalesce(sum(greatest(q.minOffset - o.offset, 0)), 0) AS gone,
-       min(u.oldest) AS oldest,
-       timestampdiff(SECOND, min(u.oldest), :now) AS age
-FROM {offsets} o
-LEFT JOIN unread u
-  ON u.group = o.group AND u.topic = o.topic
-     AND u.brokerName = o.brokerName AND u.queueId = o.queueId
-LEFT JOIN {queues} q
-  ON q.topic = o.topic AND q.brokerName = o.brokerName AND q.queueId = o.queueId
-GROUP BY o.group, o.topic
-ORDER BY lag DESC, o.group, o.topic
+SELECT group, topic, count(*) AS queues, sum(lag) AS lag,
+       sum(greatest(minOffset - offset, 0)) AS gone, min(oldestUnread) AS oldest,
+       timestampdiff(SECOND, min(oldestUnread), :now) AS age
+FROM {offsets}
+GROUP BY group, topic
+ORDER BY lag DESC, group, topic
 """,
     Bars(["group", "topic"], "lag"),
 )
@@ -252,13 +237,10 @@ of one, and both as percent of what the group has consumed of the messages in th
 that wait to be tried again are in the scheduled backlog.""",
     """\
 WITH consumed AS (
-  SELECT /*+ BROADCAST(o) */ o.group, count(*) AS messages
-  FROM {records} m
-  JOIN {offsets} o
-    ON m.topic = o.topic AND m.brokerName = o.brokerName AND m.queueId = o.queueId
-       AND m.queueOffset < o.offset
-  WHERE NOT startswith(m.topic, '%')
-  GROUP BY o.group),
+  SELECT group, sum(greatest(least(offset, maxOffset) - minOffset, 0)) AS messages
+  FROM {offsets}
+  WHERE NOT startswith(topic, '%')
+  GROUP BY group),
 again AS (
   SELECT if(startswith(topic, '%DLQ%'), substr(topic, 6), split_part(substr(topic, 8), '+', 1))
            AS group,
@@ -269,8 +251,8 @@ again AS (
   WHERE startswith(topic, '%RETRY%') OR startswith(topic, '%DLQ%')
   GROUP BY ALL)
 SELECT a.group, c.messages AS consumed, a.retries, a.deadLetters, a.mostTries,
-       round(100 * a.retries / c.messages, 2) AS retryPercent,
-       round(100 * a.deadLetters / c.messages, 2) AS deadPercent, a.last
+       round(try_divide(100 * a.retries, c.messages), 2) AS retryPercent,
+       round(try_divide(100 * a.deadLetters, c.messages), 2) AS deadPercent, a.last
 FROM again a
 LEFT JOIN consumed c ON c.group = a.group
 ORDER BY a.retries + a.deadLetters DESC, a.group
@@ -293,6 +275,44 @@ GROUP BY ALL
 ORDER BY messages DESC, group, origin
 """,
     Bars(["group", "origin"], "messages"),
+)
+
+TRANSACTIONS: Final = Report(
+    "transactions",
+    "Unresolved transactions",
+    """\
+Messages that were prepared and neither committed nor rolled back: nobody consumes them yet.
+`mostChecks` is how often a producer was asked about one of them at most; a broker gives up after
+15 times.""",
+    """\
+SELECT topic, producerGroup, count(*) AS messages, sum(bodySize) AS bodyBytes,
+       max(checkTimes) AS mostChecks, min(storeTimestamp) AS oldest,
+       timestampdiff(SECOND, min(storeTimestamp), :now) AS age
+FROM {transactions}
+GROUP BY topic, producerGroup
+ORDER BY messages DESC, topic, producerGroup
+""",
+    Bars(["topic", "producerGroup"], "messages"),
+)
+
+SCHEDULED: Final = Report(
+    "scheduled",
+    "Scheduled backlog",
+    """\
+Messages that wait for their time, by topic and delay level; those with a time of their own have no
+level. Messages to be tried again wait here, too, for the retry topic of their group. `overdue`
+counts those that are due already: more than a few mean that the broker does not keep up, or is
+stopped.""",
+    """\
+SELECT topic, delayLevel, count(*) AS messages, sum(bodySize) AS bodyBytes,
+       count_if(deliverTimestamp < :now) AS overdue,
+       min(deliverTimestamp) AS nextDue, max(deliverTimestamp) AS lastDue,
+       timestampdiff(SECOND, :now, max(deliverTimestamp)) AS dueIn
+FROM {delay}
+GROUP BY topic, delayLevel
+ORDER BY messages DESC, topic, delayLevel
+""",
+    Bars(["topic", "delayLevel"], "messages"),
 )
 
 SIZES: Final = Report(
@@ -361,10 +381,35 @@ LIMIT :top
     Bars(["topic"], "bytes"),
 )
 
+RETENTION: Final = Report(
+    "retention",
+    "When files go",
+    """\
+The files of the commit log that go first. A broker deletes a file when its last record is older
+than files are kept (its setting fileReservedTime), at the hour it is set to, earlier when the disk
+fills up, and never the last one. `waiting` counts the groups that have something to read in it:
+they lose messages unless they read them before.""",
+    """\
+WITH behind AS (
+  SELECT brokerName, group, min(oldestUnread) AS oldest
+  FROM {offsets}
+  GROUP BY brokerName, group)
+SELECT s.brokerName, s.firstOffset, s.usedBytes AS bytes, s.firstTimestamp AS first,
+       s.lastTimestamp AS last, timestampadd(HOUR, :reservedHours, s.lastTimestamp) AS goes,
+       timestampdiff(SECOND, :now, timestampadd(HOUR, :reservedHours, s.lastTimestamp)) AS goesIn,
+       count(b.group) AS waiting
+FROM {segments} s
+LEFT JOIN behind b ON b.brokerName = s.brokerName AND b.oldest <= s.lastTimestamp
+GROUP BY ALL
+ORDER BY goes NULLS LAST, s.brokerName, s.firstOffset
+LIMIT :top
+""",
+)
+
 
 REPORTS: Final = (
     OVERVIEW, LAG, THROUGHPUT, TOPICS, QUEUES, KEYS, TAGS, LATENCY, PRODUCERS, RETRIES,
-    DEAD_LETTERS, SIZES, COMPRESSION, DISK,
+    DEAD_LETTERS, TRANSACTIONS, SCHEDULED, SIZES, COMPRESSION, DISK, RETENTION,
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def show(console: Console, results: Sequence[Result]) -> None:
         if result.rows:
             console.print(_table(result))
         else:
-            console.print(Text("nothing of this kind in the store", style="dim"))
+            console.print(Text(texts.printable(result.without_rows), style="dim"))
 
 
 def _table(result: Result) -> Table:

@@ -12,17 +12,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions, Use, declared_options
 from txrocketmq.spark.reports.report import Report, Result
 from txrocketmq.spark.selection import SYSTEM_PREFIX, SYSTEM_TOPICS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from txrocketmq.spark.session import cause
 
 FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "messages": {},
@@ -31,7 +32,6 @@ FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "topicPattern": "%DLQ%.*",
         "columns": "topic,properties,reconsumeTimes,storeTimestamp",
     },
-    "queues": {"table": "queues"},
     "offsets": {"table": "offsets"},
     "delay": {"table": "delay"},
     "transactions": {"table": "transactions"},
@@ -122,9 +122,17 @@ def run(
     made: Mapping[str, DataFrame],
     parameters: Mapping[str, Any],
 ) -> Result:
-    """The rows of a report. Times are aware, in UTC."""
-    query = query_of(spark, report, made, parameters)
-    table = query.toArrow()
+    """The rows of a report; times are aware, in UTC.
+
+    A store of a kind that has not what the report reads gives a problem instead of rows; any other
+    error is PySparkException.
+    """
+    try:
+        table = query_of(spark, report, made, parameters).toArrow()
+    except PySparkException as error:
+        if UnsupportedLayout.__name__ not in str(error):
+            raise
+        return Result(report, [], [], cause(error))
     return Result(report, table.column_names, table.to_pylist())
 
 

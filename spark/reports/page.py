@@ -40,6 +40,7 @@ def _section(result: Result) -> dict[str, Any]:
     return {
         "report": result.report,
         "doc": [_inline_code(text) for text in result.report.doc.split("\n\n")],
+        "without_rows": texts.printable(result.without_rows),
         "columns": result.columns,
         "rows": [
             [

@@ -92,3 +92,10 @@ class Result(NamedTuple):
     report: Report
     columns: Sequence[str]
     rows: Sequence[Row]
+    problem: str | None = None
+    """Why this store cannot tell, such as queues in RocksDB; there are no rows then."""
+
+    @property
+    def without_rows(self) -> str:
+        """What to say when there are none."""
+        return self.problem or "Nothing of this kind in the store."

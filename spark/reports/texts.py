@@ -16,7 +16,7 @@ BYTES_COLUMNS: Final = frozenset(
 )
 PERCENT_COLUMNS: Final = frozenset({"percent", "upTo", "retryPercent", "deadPercent"})
 MILLIS_COLUMNS: Final = frozenset({"p50", "p90", "p99", "p999", "max"})
-SECONDS_COLUMNS: Final = frozenset({"age", "dueIn"})
+SECONDS_COLUMNS: Final = frozenset({"age", "dueIn", "goesIn"})
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

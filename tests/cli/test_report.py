@@ -58,6 +58,7 @@ def test_json_is_one_object(asked: list[Report], capsys: pytest.CaptureFixture[s
         "stores": ["/a", "/b"],
         "now": time,
         "reports": {"topics": [{"topic": "<消息>", "messages": 3, "first": time}]},
+        "problems": {},
     }
 
 

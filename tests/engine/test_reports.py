@@ -5,24 +5,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.messages import START, after, messages, several
+from txrocketmq.spark import schema
 from txrocketmq.spark.reports import catalog
 from txrocketmq.spark.reports.frames import frames, parameters, run
 from txrocketmq.spark.reports.plot import svg
 from txrocketmq.spark.reports.report import DEFAULT_RESERVED_HOURS, DEFAULT_TOP, Report
+from txrocketmq.spark.tables.reader import TABLES
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reports.md"
 Ask = Callable[..., list[dict[str, Any]]]
-OFFSETS = "group string, topic string, brokerName string, queueId int, offset bigint, lag bigint"
-QUEUES = "topic string, brokerName string, queueId int, minOffset bigint, maxOffset bigint"
 
 
 @pytest.fixture
@@ -43,6 +44,27 @@ def ask(spark: SparkSession) -> Ask:
     return rows
 
 
+def _table(
+    spark: SparkSession, columns: Sequence[schema.Column], rows: list[dict[str, Any]]
+) -> DataFrame:
+    """A table of the source with these rows."""
+    arrow = pa.Table.from_pylist(
+        [{"brokerName": "broker-a", **row} for row in rows], schema=schema.arrow_schema(columns)
+    )
+    return spark.createDataFrame(arrow)
+
+
+def _offsets(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
+    """The table of offsets; lag is what it has to be."""
+    names = ("group", "topic", "queueId", "offset", "minOffset", "maxOffset", "oldestUnread")
+    made = [dict(zip(names, row, strict=True)) for row in rows]
+    return _table(
+        spark,
+        TABLES["offsets"].columns,
+        [{**row, "lag": row["maxOffset"] - row["offset"]} for row in made],
+    )
+
+
 def test_overview_counts_each_broker(ask: Ask) -> None:
     rows = ask(
         catalog.OVERVIEW,
@@ -57,29 +79,22 @@ def test_overview_counts_each_broker(ask: Ask) -> None:
 
 
 def test_lag_tells_what_is_unread_and_how_old_it_is(spark: SparkSession, ask: Ask) -> None:
-    stored = [{"queueOffset": n, "storeTimestamp": after(n), "storeSize": 10} for n in range(5, 10)]
-    offsets = spark.createDataFrame(
-        [
-            ("late", "orders", "broker-a", 0, 7, 3),
-            ("late", "orders", "broker-a", 1, 0, 0),
-            ("lost", "orders", "broker-a", 0, 2, 8),
-            ("level", "orders", "broker-a", 0, 10, 0),
-        ],
-        OFFSETS,
+    offsets = _offsets(
+        spark,
+        ("late", "orders", 0, 7, 5, 10, after(7)),
+        ("late", "orders", 1, 0, 0, 0, None),
+        ("lost", "orders", 0, 2, 5, 10, after(5)),
+        ("level", "orders", 0, 10, 5, 10, None),
     )
-    queues = spark.createDataFrame(
-        [("orders", "broker-a", 0, 5, 10), ("orders", "broker-a", 1, 0, 0)], QUEUES
-    )
-    rows = ask(catalog.LAG, *stored, offsets=offsets, queues=queues)
+    rows = ask(catalog.LAG, offsets=offsets)
     by_group = {row["group"]: row for row in rows}
     assert list(by_group) == ["lost", "late", "level"]
     assert by_group["late"] == {
-        "group": "late", "topic": "orders", "queues": 2, "lag": 3, "unread": 3, "bytes": 30,
-        "gone": 0, "oldest": after(7), "age": 3593,
+        "group": "late", "topic": "orders", "queues": 2, "lag": 3, "gone": 0, "oldest": after(7),
+        "age": 3593,
     }  # fmt: skip
-    assert (by_group["lost"]["unread"], by_group["lost"]["gone"]) == (5, 3)
-    assert by_group["level"]["oldest"] is None
-    assert by_group["level"]["age"] is None
+    assert (by_group["lost"]["lag"], by_group["lost"]["gone"]) == (8, 3)
+    assert (by_group["level"]["oldest"], by_group["level"]["age"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +186,12 @@ def test_retries_and_dead_letters_by_group(spark: SparkSession, ask: Ask) -> Non
         *several(1, topic="%DLQ%g", reconsumeTimes=16),
         *several(1, topic="%DLQ%unknown", reconsumeTimes=3),
     ]
-    offsets = spark.createDataFrame(
-        [("g", "orders", "broker-a", 0, 10, 10), ("g", "%RETRY%g", "broker-a", 0, 3, 0)], OFFSETS
+    offsets = _offsets(
+        spark,
+        ("g", "orders", 0, 15, 10, 20, after(0)),
+        ("g", "orders", 1, 3, 5, 20, after(0)),
+        ("g", "payments", 0, 9, 0, 5, None),
+        ("g", "%RETRY%g", 0, 3, 0, 4, None),
     )
     known, unknown = ask(catalog.RETRIES, *stored, offsets=offsets)
     assert (known["group"], known["consumed"], known["retries"], known["deadLetters"]) == (
@@ -196,6 +215,60 @@ def test_dead_letters_by_the_topic_they_come_from(ask: Ask) -> None:
         ("g", "a", 2),
         ("g", None, 1),
     ]
+
+
+def test_unresolved_transactions(spark: SparkSession, ask: Ask) -> None:
+    rows = [
+        {"topic": "orders", "producerGroup": "p", "bodySize": 10, "checkTimes": 2,
+         "storeTimestamp": after(0)},
+        {"topic": "orders", "producerGroup": "p", "bodySize": 20, "checkTimes": 0,
+         "storeTimestamp": after(10)},
+        {"topic": "orders", "producerGroup": "q", "bodySize": 1, "storeTimestamp": after(3600)},
+    ]  # fmt: skip
+    table = _table(spark, TABLES["transactions"].columns, rows)
+    first, second = ask(catalog.TRANSACTIONS, transactions=table)
+    assert first == {
+        "topic": "orders", "producerGroup": "p", "messages": 2, "bodyBytes": 30, "mostChecks": 2,
+        "oldest": START, "age": 3600,
+    }  # fmt: skip
+    assert (second["producerGroup"], second["messages"], second["age"]) == ("q", 1, 0)
+
+
+def test_scheduled_messages_that_are_due_and_not_yet(spark: SparkSession, ask: Ask) -> None:
+    due = [after(3000), after(3700), after(7200)]
+    rows: list[dict[str, Any]] = [
+        {"topic": "orders", "delayLevel": 18, "bodySize": 5, "deliverTimestamp": at} for at in due
+    ]
+    rows.append({"topic": "orders", "bodySize": 5, "deliverTimestamp": after(3601)})
+    table = _table(spark, TABLES["delay"].columns, rows)
+    first, second = ask(catalog.SCHEDULED, delay=table)
+    assert first == {
+        "topic": "orders", "delayLevel": 18, "messages": 3, "bodyBytes": 15, "overdue": 1,
+        "nextDue": due[0], "lastDue": due[2], "dueIn": 3600,
+    }  # fmt: skip
+    assert (second["delayLevel"], second["overdue"], second["dueIn"]) == (None, 0, 1)
+
+
+def test_files_that_go_and_who_still_reads_them(spark: SparkSession, ask: Ask) -> None:
+    rows = [
+        {"firstOffset": 100, "usedBytes": 80, "firstTimestamp": after(60),
+         "lastTimestamp": after(90)},
+        {"firstOffset": 0, "usedBytes": 100, "firstTimestamp": START, "lastTimestamp": after(59)},
+        {"firstOffset": 200, "usedBytes": 0},
+    ]  # fmt: skip
+    segments = _table(spark, TABLES["segments"].columns, rows)
+    offsets = _offsets(
+        spark,
+        ("late", "a", 0, 0, 0, 10, after(30)),
+        ("late", "b", 0, 0, 0, 10, after(70)),
+        ("behind", "a", 0, 5, 0, 10, after(70)),
+        ("level", "a", 0, 10, 0, 10, None),
+    )
+    found = ask(catalog.RETENTION, segments=segments, offsets=offsets)
+    assert [(row["firstOffset"], row["waiting"]) for row in found] == [(0, 1), (100, 2), (200, 0)]
+    assert found[0]["goes"] == after(59 + 72 * 3600)
+    assert found[0]["goesIn"] == 59 + 71 * 3600
+    assert found[2]["goes"] is None
 
 
 def test_sizes_are_counted_in_powers_of_two(ask: Ask) -> None:

@@ -36,4 +36,9 @@ def test_nothing_is_cut_off_on_a_narrow_terminal() -> None:
 
 
 def test_an_empty_store_says_so() -> None:
-    assert _shown(empty_results()).count("nothing of this kind") == len(empty_results())
+    assert _shown(empty_results()).count("Nothing of this kind") == len(empty_results())
+
+
+def test_a_report_that_a_store_cannot_give_says_why() -> None:
+    made = Result(empty_results()[0].report, [], [], "the queues are in RocksDB")
+    assert "the queues are in RocksDB" in _shown([made])

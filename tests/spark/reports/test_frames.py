@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.reports import catalog
-from txrocketmq.spark.reports.frames import FRAMES, columns_of, frames
+from txrocketmq.spark.reports.frames import FRAMES, columns_of, frames, run
 from txrocketmq.spark.reports.report import Report
 
 
@@ -89,14 +90,19 @@ def test_records_are_read_once_with_the_columns_that_the_reports_need() -> None:
 
 
 def test_bodies_and_properties_are_never_kept() -> None:
-    assert not {"body", "properties"} & set(columns_of(catalog.REPORTS[:-1]))
+    assert not {"body", "properties"} & set(columns_of(catalog.REPORTS))
 
 
 def test_tables_come_without_options_of_messages() -> None:
-    loaded = _loaded([catalog.LAG], startingTimestamp="0", brokerName="b")
+    given = {"startingTimestamp": "0", "brokerName": "b"}
+    loaded = _loaded([catalog.RETRIES, catalog.SCHEDULED], **given)
     assert {"storePath": "/s", "brokerName": "b", "table": "offsets"} in loaded
-    assert {"storePath": "/s", "brokerName": "b", "table": "queues"} in loaded
+    assert {"storePath": "/s", "brokerName": "b", "table": "delay"} in loaded
     assert [each["startingTimestamp"] for each in loaded if "view" in each] == ["0"]
+
+
+def test_lag_reads_no_log() -> None:
+    assert _loaded([catalog.LAG]) == [{"storePath": "/s", "table": "offsets"}]
 
 
 def test_topics_that_are_chosen_stay_chosen() -> None:
@@ -119,3 +125,22 @@ def test_every_frame_is_made_of_options_that_exist(name: str) -> None:
     use = options.use(stream=False)
     assert use == (Use.TABLE if "table" in FRAMES[name] else Use.STORE_BATCH)
     options.check(use)
+
+
+class Refuses:
+    """Stands for a session whose queries fail."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def sql(self, *_: object, **__: object) -> Any:
+        raise PySparkException(self.text)
+
+
+def test_what_a_store_has_not_is_a_problem_of_one_report() -> None:
+    text = "[X] Failed\ntxrocketmq.spark.errors.UnsupportedLayout: queues are in RocksDB\n at y"
+    made = {"offsets": None}
+    found = run(Refuses(text), catalog.LAG, made, {"now": 0})  # type: ignore[arg-type]
+    assert (list(found.rows), found.problem) == ([], "queues are in RocksDB")
+    with pytest.raises(PySparkException):
+        run(Refuses("[OOM] no memory"), catalog.LAG, made, {"now": 0})  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 from tests.spark.reports.results import AT, NASTY, empty_results, one_of_each_plot, result
 from txrocketmq.spark.reports.page import page
+from txrocketmq.spark.reports.report import Result
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -92,3 +93,8 @@ def test_numbers_stand_to_the_right() -> None:
     text = page("s", AT, [result(None, [{"topic": "a", "messages": 1500}])])
     assert '<td class="number">1,500</td>' in text
     assert "<td>a</td>" in text
+
+
+def test_a_report_that_a_store_cannot_give_says_why() -> None:
+    made = Result(empty_results()[0].report, [], [], "the queues are in <RocksDB>")
+    assert "the queues are in <RocksDB>" in Outline(page("s", AT, [made])).said

@@ -97,15 +97,15 @@ def test_any_cut_gives_each_record_once(
         writer = write_store(
             root, messages, segment_bytes=_SEGMENT_BYTES, first_offset=first_offset
         )
+        writer.put(Draft())  # behind texts that end with a zero byte, as torn ones do
         if not has_queues:
             _drop_queues(root)
         store = Store.open(str(root))
         start, end = store.min_offset(), store.end_of_log()
         assert (start, end) == (first_offset, writer.end)
         places = sorted({start, end, *(start + int(cut * (end - start)) for cut in cuts)})
-        found: list[Found] = []
         read = _Read(_ranges(store, places, window))
-        assert read.is_clean, found
+        assert read.is_clean
         assert read.records == _written(writer)
 
 

@@ -16,10 +16,10 @@ import os
 import struct
 from collections.abc import Sequence
 from typing import Final
-from zlib import crc32
 
 import construct
 
+from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 import construct
 
+from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.index_file import IndexEntry, KeyRun
 from txrocketmq.broker.store.mapped_file import MappedFile

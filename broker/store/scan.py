@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
-from zlib import crc32
 
+from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record

@@ -1,102 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in a commit log a time is: by bisection, without consume queues.
+"""Where in a commit log a time is: by bisection over its files, and within one by its queues.
 
 Records are appended in the order of their store timestamps, but for steps of the broker's clock:
-so the place found is that of SLACK_MS before, and who reads from there looks at each record.
+so the place found is that of SLACK_MS earlier or later, and who reads there looks at each record.
+Only places count at which a record is known to begin; a body may hold what looks like one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from txrocketmq.spark.boundaries import Boundaries
 from txrocketmq.spark.records import Records
+from txrocketmq.spark.resync import resync
 from txrocketmq.spark.store import Segment, Store
-from txrocketmq.spark.walk import resync, walk
+from txrocketmq.spark.walk import walk
 
 SLACK_MS: Final = 60_000
-_FIRST_WINDOW_BYTES: Final = 64 << 10
-_MAX_WINDOW_BYTES: Final = 64 << 20
-"""A record is at most 4 MiB unless the broker is told otherwise."""
-_NEAR_ENOUGH_BYTES: Final = 1 << 20
-
-
-class Moment(NamedTuple):
-    """A record: where it lies, and when it was stored, ms."""
-
-    physical_offset: int
-    store_timestamp: int
+_NEAR_ENOUGH_BYTES: Final = 64 << 20
+_SAMPLE_BYTES: Final = 1 << 20
+_LAST_WINDOWS_BYTES: Final = (64 << 10, 1 << 20, 16 << 20, 128 << 20)
 
 
 def offset_before(store: Store, timestamp_ms: int, start: int, end: int) -> int:
-    """An offset in [start, end]: all records before it were stored earlier than the time.
-
-    `start` or the beginning of a record.
-    """
-    segments = store.segments()
-    low, high = start, end
-    while high - low > _NEAR_ENOUGH_BYTES:
-        middle = (low + high) // 2
-        found = first_record(store, segments, middle, high)
-        if found is None or found.store_timestamp >= timestamp_ms - SLACK_MS:
-            high = middle
-        else:
-            low = found.physical_offset
+    """An offset in [start, end]: all records that begin before it were stored before the time."""
+    low, _ = _bisected(store, start, end, lambda stored: stored < timestamp_ms - SLACK_MS)
     return low
 
 
 def offset_after(store: Store, timestamp_ms: int, start: int, end: int) -> int:
     """An offset in [start, end]: all records from there on were stored at the time or later."""
-    segments = store.segments()
-    low, high = start, end
-    while high - low > _NEAR_ENOUGH_BYTES:
-        middle = (low + high) // 2
-        found = first_record(store, segments, middle, high)
-        if found is None or found.store_timestamp >= timestamp_ms + SLACK_MS:
-            high = middle
-        else:
-            low = found.physical_offset
+    _, high = _bisected(store, start, end, lambda stored: stored < timestamp_ms + SLACK_MS)
     return high
 
 
-def first_record(store: Store, segments: Sequence[Segment], start: int, end: int) -> Moment | None:
-    """The first record that begins in [start, end), wherever one begins; None when none does."""
-    for segment in segments:
-        until = min(end, segment.first_offset + segment.size)
-        at = max(start, segment.first_offset)
-        if at < until:
-            found = _in_segment(store, segment, at, until)
-            if found is not None:
-                return found
-    return None
+def _bisected(
+    store: Store, start: int, end: int, is_early: Callable[[int], bool]
+) -> tuple[int, int]:
+    """The last place known to be early, and the first known not to be; else start and end."""
+    low, high = start, end
+    for segment in store.segments():
+        if low < segment.first_offset < high:
+            stored = store.stored_at(segment.first_offset)
+            if stored is None:
+                continue
+            if not is_early(stored):
+                return _refined(store, low, segment.first_offset, is_early)
+            low = segment.first_offset
+    return _refined(store, low, high, is_early)
 
 
-def _in_segment(store: Store, segment: Segment, start: int, end: int) -> Moment | None:
-    window = _FIRST_WINDOW_BYTES
-    while True:
-        buffer = np.empty(min(window, segment.first_offset + segment.size - start), np.uint8)
-        try:
-            got = store.files.read_into(segment.path, start - segment.first_offset, buffer.data)
-        except FileNotFoundError:
-            return None
-        at = resync(buffer[:got], start, 0)
-        if at is not None:
-            record = Records(buffer[:got], np.array([at], np.int64), start)
-            place = start + at
-            return Moment(place, int(record.store_timestamp[0])) if place < end else None
-        if got < window or start + got >= end or window >= _MAX_WINDOW_BYTES:
-            return None
-        window *= 8
+def _refined(store: Store, low: int, high: int, is_early: Callable[[int], bool]) -> tuple[int, int]:
+    if store.queue_kind != "files" or store.files.is_remote:
+        return low, high  # asking all queues over a network costs more than a file of the log
+    boundaries = Boundaries(store)
+    while high - low > _NEAR_ENOUGH_BYTES:
+        place = boundaries.after((low + high) // 2)
+        stored = None if place is None or place >= high else store.stored_at(place)
+        if stored is None or place is None:
+            break
+        if is_early(stored):
+            low = place
+        else:
+            high = place
+    return low, high
 
 
-def mean_record_bytes(store: Store, start: int, end: int) -> int:
-    """About how large the records from an offset on are, by the first of them; at least 1."""
-    segments = store.segments()
-    first = first_record(store, segments, start, end)
-    if first is None:
+def mean_record_bytes(store: Store, start: int) -> int:
+    """About how large records are, by the first ones of the file of this offset; at least 1."""
+    segment = store.segment_of(start)
+    if segment is None:
         return 1
-    data = np.frombuffer(store.read(first.physical_offset, _NEAR_ENOUGH_BYTES), np.uint8)
-    found = walk(data, first.physical_offset)
+    data = np.frombuffer(store.read(segment.first_offset, _SAMPLE_BYTES), np.uint8)
+    found = walk(data, segment.first_offset)
     return max(1, found.stop // max(1, len(found.starts)))
+
+
+class LastRecord(NamedTuple):
+    """The last record of a file."""
+
+    end: int
+    """Physical offset after it."""
+    store_timestamp: int
+    """ms"""
+
+
+def last_record(store: Store, segment: Segment, end: int) -> LastRecord | None:
+    """The last record of the file that ends at `end` or before; None when it has none.
+
+    For people: looked for from the end of the file backwards.
+    """
+    for window in _LAST_WINDOWS_BYTES:
+        start = max(segment.first_offset, end - window)
+        data = np.frombuffer(store.read(start, end - start), np.uint8)
+        first = 0 if start == segment.first_offset else resync(data, start, 0)
+        if first is not None:
+            found = walk(data, start, first)
+            if len(found.starts):
+                last = Records(data, found.starts[-1:], start)
+                return LastRecord(start + found.stop, int(last.store_timestamp[0]))
+        if start == segment.first_offset:
+            break
+    return None

@@ -127,7 +127,7 @@ class SourceOptions:
     """Tags separated by `||`; `*` is all. Use `where` for conditions on properties."""
 
     starting_offsets: Offsets | None = _option(
-        "startingOffsets", None, Use.MESSAGES, starting_offsets,
+        "startingOffsets", None, _EVERY, starting_offsets,
         shown="earliest (batch), latest (stream)",
     )  # fmt: skip
     """`earliest`, `latest`, offsets of queues `{"topic": {"broker": {"0": 23, "1": -1}}}` (-2
@@ -172,17 +172,18 @@ class SourceOptions:
     """Name of the broker whose store it is, where the store does not tell."""
     cluster: str | None = _option("cluster", None, _EVERY)
     """Name of the cluster, for the column of that name."""
-    min_partitions: int | None = _option("minPartitions", None, Use.MESSAGES, values.whole(1))
+    min_partitions: int | None = _option("minPartitions", None, _EVERY, values.whole(1))
     """At least so many partitions, where there is enough to read; else one for each file of the
     log, or for each queue of a cluster."""
     max_records_per_partition: int | None = _option(
         "maxRecordsPerPartition", None, Use.BATCH, values.whole(1)
     )
     """About so many records in a partition at most."""
-    window_bytes: int = _option("windowBytes", 32 << 20, Use.STORE, values.size(1 << 16, 1 << 30),
-                                shown="32m")  # fmt: skip
+    window_bytes: int = _option(
+        "windowBytes", 32 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="32m"
+    )
     """Bytes of the log that are read at once: the memory of a task is about five times that."""
-    batch_bytes: int = _option("batchBytes", 4 << 20, Use.MESSAGES, values.size(1 << 12, 1 << 28),
+    batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
                                shown="4m")  # fmt: skip
     """Bytes of log in one Arrow batch."""
     max_bytes_per_trigger: int | None = _option(
@@ -200,7 +201,7 @@ class SourceOptions:
     """Whether a read fails that was asked for what is gone. Otherwise it is skipped, a warning is
     logged, and the table `dataloss` tells."""
     bad_records: BadRecordPolicy = _option(
-        "badRecords", values.FAIL, Use.MESSAGES, values.bad_records, shown="fail"
+        "badRecords", values.FAIL, _EVERY, values.bad_records, shown="fail"
     )
     """What a damaged record does: `fail`, `skip` (with a warning), or `quarantine=PATH`: written
     to a folder of Parquet files."""
@@ -228,6 +229,9 @@ class SourceOptions:
     max_message_bytes: int = _option("maxMessageBytes", 4 << 20, Use.SINK,
                                      values.size(1 << 10, 1 << 28), shown="4m")  # fmt: skip
     """Largest message, and largest batch of messages, that the brokers take."""
+    batch_key: str | None = _option("batchKey", None, Use.SINK)
+    """Name of this write among all: written again under it, only what is not there yet is sent.
+    `rocketmq_batch` gives it to each micro-batch."""
 
     given: frozenset[str] = frozenset()
     """Names of the options that were given, as declared."""

@@ -208,7 +208,7 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
     if options.min_partitions is not None:
         most = min(most, -(-(extent.end - extent.start) // options.min_partitions))
     if options.max_records_per_partition is not None:
-        mean = mean_record_bytes(extent.store, extent.start, extent.end)
+        mean = mean_record_bytes(extent.store, extent.start)
         most = min(most, options.max_records_per_partition * mean)
     found: list[Split] = []
     for segment in segments:

@@ -56,9 +56,9 @@ class RocketMQSource(DataSource):
                 options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
             )
         if use == Use.TABLE:
-            from txrocketmq.spark.tables import table_output  # noqa: PLC0415 - tables only
+            from txrocketmq.spark.tables.reader import table_schema  # noqa: PLC0415 - tables only
 
-            return table_output(options).spark_schema()
+            return table_schema(options)
         return Output.of(options).spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -66,7 +66,7 @@ class RocketMQSource(DataSource):
         use = options.use(stream=False)
         options.check(use)
         if use == Use.TABLE:
-            from txrocketmq.spark.tables import TableReader  # noqa: PLC0415 - only what is used
+            from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
 
             return TableReader(options, _fields(schema))
         output = Output.of_schema(options, _fields(schema))

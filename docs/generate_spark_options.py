@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/spark_options.md from the declarations of the Spark source; `make docs` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from docs.generate_config import field_texts
+from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_options
+from txrocketmq.spark.output import KAFKA_COLUMNS
+from txrocketmq.spark.schema import MESSAGES, Column
+from txrocketmq.spark.tables.reader import TABLES
+
+PAGE = Path(__file__).with_name("spark_options.md")
+
+INTRODUCTION = """\
+# Options, columns and tables of `format("rocketmq")`
+
+<!-- Written by docs/generate_spark_options.py from the declarations; run `make docs`. -->
+
+Names of options are compared without regard to case. An unknown option, a value that makes no sense
+and an option without meaning for what is done are errors, before any job starts. Sizes take `k`,
+`m` and `g`.
+
+The option `path`, which `load(path)` sets, is `storePath`.
+
+## Options
+"""
+
+AFTER_OPTIONS = """\
+## Columns of `messages`
+
+Those on demand are there when the option `columns` or a schema names them. What is not asked for is
+not decoded.
+"""
+
+KAFKA = """\
+### With kafkaNames=true
+
+The columns of Spark's Kafka source; all the others on demand.
+"""
+
+TABLES_TEXT = """\
+## Tables
+
+`option("table", NAME)` with `storePath`. They are read anew by each query.
+"""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _options() -> list[str]:
+    texts = field_texts(SourceOptions)
+    lines = ["| option | default | for | meaning |", "|---|---|---|---|"]
+    for attribute, option in declared_options().items():
+        default = f"`{option.shown_default}`" if option.shown_default else ""
+        uses = _uses(option.uses)
+        lines.append(f"| `{option.name}` | {default} | {uses} | {_cell(texts[attribute])} |")
+    return lines
+
+
+def _uses(uses: Use) -> str:
+    if Use.MESSAGES | Use.TABLE in uses:
+        return "reading, writing" if Use.SINK in uses else "reading"
+    return ", ".join(name for use, name in USE_NAMES.items() if use in uses)
+
+
+def _columns(columns: Iterable[Column]) -> list[str]:
+    lines = ["| column | type | what it is |", "|---|---|---|"]
+    for column in columns:
+        doc = column.doc + (" (on demand)" if column.on_demand else "")
+        lines.append(f"| `{column.name}` | {column.type} | {_cell(doc)} |")
+    return lines
+
+
+def pages() -> dict[Path, str]:
+    """Each page's path and what it has to be."""
+    lines = [INTRODUCTION, *_options(), "", AFTER_OPTIONS, *_columns(MESSAGES), ""]
+    lines += [KAFKA, *_columns(KAFKA_COLUMNS), "", TABLES_TEXT]
+    for table in TABLES.values():
+        lines += [f"### {table.name}", "", table.doc, "", *_columns(table.columns), ""]
+    return {PAGE: "\n".join(lines).rstrip() + "\n"}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")

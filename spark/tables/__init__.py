@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a store besides its messages: option `table`."""

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of what brokers have yet to do: scheduled messages, and transactions without an end.
+
+Java: ScheduleMessageService, TimerMessageStore, TransactionalMessageServiceImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.broker.store import formats
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.errors import BadRecordError
+from txrocketmq.spark.log_reader import read_picks
+from txrocketmq.spark.losses import lose, loss_text
+from txrocketmq.spark.queue_files import Queue
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.schema import Column
+from txrocketmq.spark.tables.queues import units_of
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+"""Messages with a time of delivery of their own (5.x), until they are due."""
+TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
+"""Under its name the broker keeps how far it has checked half messages."""
+_TIMER_CHECK: Final = fixed(formats.TIMER_CHECK)
+
+Row = dict[str, Any]
+
+
+def messages_of(
+    request: Request, queue: Queue, first: int, columns: tuple[str, ...]
+) -> Iterator[Row]:
+    """The messages of a queue from an offset on, with `due`: the tags code of their unit.
+
+    Raises as badRecords and failOnDataLoss say.
+    """
+    store = request.store
+    decoder = Decoder(
+        tuple(dict.fromkeys((*columns, "physicalOffset"))), broker_name=store.broker_name
+    )
+    start = max(first, queue.min_index(store.min_offset()))
+    for units in units_of(queue, start, queue.max_index()):
+        order = units[np.argsort(units["physical_offset"], kind="stable")]
+        codes = dict(
+            zip(order["physical_offset"].tolist(), order["tags_code"].tolist(), strict=True)
+        )
+        for batch in _decoded(request, decoder, order):
+            for row in batch.to_pylist():
+                yield {**row, "due": codes[row["physicalOffset"]]}
+
+
+def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterator[pa.RecordBatch]:
+    store, options = request.store, request.options
+    for found in read_picks(store, units):
+        if isinstance(found, Records):
+            decoded = decoder.decode(found)
+            for bad in decoded.bad:
+                _complain(request, bad)
+            yield decoded.batch
+        elif isinstance(found, BadRecord):
+            _complain(request, found)
+        else:
+            lose(loss_text(store, found.start, found.end), fail=options.fail_on_data_loss)
+
+
+def _complain(request: Request, bad: BadRecord) -> None:
+    if request.options.bad_records.kind == "fail":
+        raise BadRecordError(
+            f"damaged record in {request.store.file_of(bad.physical_offset)} at physical offset"
+            f" {bad.physical_offset}, {bad.reason}: {bad.detail}; badRecords=skip goes on without"
+            " it, and table=quarantine shows all of them"
+        )
+
+
+def _properties(row: Row) -> dict[str, str]:
+    return dict(row["properties"])
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+
+# ------------------------------------------------------------------------------ scheduled messages
+
+_DELAY_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "where the message is delivered"),
+    Column("queueId", "int", "where the message is delivered"),
+    Column("delayLevel", "int", "1 to 18, or null: a time of its own (5.x)"),
+    Column("deliverTimestamp", "timestamp", "when it is due"),
+    Column("queueOffset", "bigint", "in the queue where it waits"),
+    Column("physicalOffset", "bigint", "byte offset in the log"),
+    Column("bornTimestamp", "timestamp", "by the producer's clock"),
+    Column("storeTimestamp", "timestamp", "by the broker's clock"),
+    Column("bodySize", "int", "bytes as stored"),
+    Column("tags", "string", "tags"),
+    Column("keys", "string", "keys"),
+    Column("uniqKey", "string", "the producer's message id"),
+)
+_WAITING: Final = (
+    "properties", "queueOffset", "bornTimestamp", "storeTimestamp", "bodySize", "tags", "keys",
+    "uniqKey",
+)  # fmt: skip
+
+
+def _delay(request: Request, _: Any) -> Iterator[Rows]:
+    request.check_queue_files()
+    yield from tuples(_DELAY_COLUMNS, _waiting_by_level(request))
+    yield from tuples(_DELAY_COLUMNS, _waiting_by_time(request))
+
+
+def _waiting_by_level(request: Request) -> Iterator[tuple[Any, ...]]:
+    offsets = request.store.config.delay_offsets()
+    wanted = request.wanted
+    for queue in request.store.queues_of(SCHEDULE_TOPIC):
+        level = queue.queue_id + 1
+        for row in messages_of(request, queue, offsets.get(level, 0), _WAITING):
+            properties = _properties(row)
+            if wanted.wants_topic(properties.get(names.REAL_TOPIC, "")):
+                yield _waiting(row, properties, level, row["due"])
+
+
+def _waiting_by_time(request: Request) -> Iterator[tuple[Any, ...]]:
+    """Timer messages not due when the broker last looked; the newest of those put back for later.
+
+    A message that cancels another names its key.
+    """
+    read_until = _timer_read_until(request)
+    wanted = request.wanted
+    found: dict[str, tuple[Any, ...] | None] = {}
+    for queue in request.store.queues_of(TIMER_TOPIC):
+        for row in messages_of(request, queue, 0, _WAITING):
+            properties = _properties(row)
+            due = _number(properties.get(names.TIMER_OUT_MS))
+            cancelled = properties.get(names.TIMER_DEL_UNIQKEY)
+            if cancelled is not None:
+                found.pop(cancelled.rpartition("+")[2], None)
+            elif due is not None and due > read_until:
+                key = row["uniqKey"] or str(row["physicalOffset"])
+                if wanted.wants_topic(properties.get(names.REAL_TOPIC, "")):
+                    found[key] = _waiting(row, properties, None, due)
+    yield from (each for each in found.values() if each is not None)
+
+
+def _timer_read_until(request: Request) -> int:
+    """The time in ms up to which the timer has delivered."""
+    store = request.store
+    try:
+        data = store.files.read(f"{store.path}/config/timercheck")
+    except FileNotFoundError:
+        return 0
+    if len(data) < _TIMER_CHECK.size:
+        return 0
+    fields = dict(zip(_TIMER_CHECK.names, _TIMER_CHECK.struct.unpack_from(data), strict=True))
+    return int(fields["last_read_time_ms"])
+
+
+def _waiting(row: Row, properties: dict[str, str], level: int | None, due: int) -> tuple[Any, ...]:
+    return (
+        properties.get(names.REAL_TOPIC),
+        _number(properties.get(names.REAL_QID)),
+        level,
+        due,
+        row["queueOffset"],
+        row["physicalOffset"],
+        row["bornTimestamp"],
+        row["storeTimestamp"],
+        row["bodySize"],
+        row["tags"],
+        row["keys"],
+        row["uniqKey"],
+    )
+
+
+DELAY: Final = Table(
+    "delay", "Messages that wait for their time of delivery.", _DELAY_COLUMNS, _delay
+)
+
+# ------------------------------------------------------------------------------------ transactions
+
+_TRANSACTION_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "where the message goes when it is committed"),
+    Column("queueId", "int", "where the message goes when it is committed"),
+    Column("producerGroup", "string", "who is asked whether to commit"),
+    Column("transactionId", "string", "the producer's id of the transaction"),
+    Column("checkTimes", "int", "how often the producer was asked"),
+    Column("queueOffset", "bigint", "of the half message"),
+    Column("physicalOffset", "bigint", "byte offset in the log"),
+    Column("bornTimestamp", "timestamp", "by the producer's clock"),
+    Column("storeTimestamp", "timestamp", "by the broker's clock"),
+    Column("bodySize", "int", "bytes as stored"),
+    Column("keys", "string", "keys"),
+    Column("uniqKey", "string", "the producer's message id"),
+)
+_HALF: Final = (
+    "properties", "queueOffset", "bornTimestamp", "storeTimestamp", "bodySize", "keys", "uniqKey",
+)  # fmt: skip
+
+
+def _transactions(request: Request, _: Any) -> Iterator[Rows]:
+    request.check_queue_files()
+    yield from tuples(_TRANSACTION_COLUMNS, _unresolved(request))
+
+
+def _unresolved(request: Request) -> Iterator[tuple[Any, ...]]:
+    store, wanted = request.store, request.wanted
+    offsets = store.config.consumer_offsets()
+    checked = offsets.get((TRANS_HALF_TOPIC, TRANSACTION_GROUP), {})
+    for queue in store.queues_of(TRANS_HALF_TOPIC):
+        resolved = _resolved(request, queue.queue_id)
+        for row in messages_of(request, queue, checked.get(queue.queue_id, 0), _HALF):
+            properties = _properties(row)
+            topic = properties.get(names.REAL_TOPIC)
+            if row["queueOffset"] in resolved or not wanted.wants_topic(topic or ""):
+                continue
+            yield (
+                topic,
+                _number(properties.get(names.REAL_QID)),
+                properties.get(names.PGROUP),
+                properties.get(names.TRANSACTION_ID) or row["uniqKey"],
+                _number(properties.get(names.TRANSACTION_CHECK_TIMES)) or 0,
+                row["queueOffset"],
+                row["physicalOffset"],
+                row["bornTimestamp"],
+                row["storeTimestamp"],
+                row["bodySize"],
+                row["keys"],
+                row["uniqKey"],
+            )
+
+
+def _resolved(request: Request, queue_id: int) -> set[int]:
+    """Offsets of half messages with an end, from the op messages that the broker still looks at.
+
+    4.9 writes one offset in a body, 5.x several with commas.
+    """
+    store = request.store
+    offsets = store.config.consumer_offsets().get((TRANS_OP_TOPIC, TRANSACTION_GROUP), {})
+    queue = store.queue(TRANS_OP_TOPIC, queue_id)
+    if queue is None:
+        return set()
+    found: set[int] = set()
+    for row in messages_of(request, queue, offsets.get(queue_id, 0), ("body",)):
+        for text in row["body"].decode("utf-8", "replace").split(","):
+            number = _number(text)
+            if number is not None:
+                found.add(number)
+    return found
+
+
+TRANSACTIONS: Final = Table(
+    "transactions",
+    "Half messages that were neither committed nor rolled back.",
+    _TRANSACTION_COLUMNS,
+    _transactions,
+)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of a store's config files: topics, groups, offsets of consumers and of delay levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from txrocketmq.remoting.message.flags import perm_to_string
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, is_system_topic
+from txrocketmq.spark.queue_files import Queue
+from txrocketmq.spark.schema import Column
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+
+_TOPIC_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "topic"),
+    Column("perm", "string", "R, W and X (inherit), - for what is not allowed"),
+    Column("readQueues", "int", "queues that consumers read"),
+    Column("writeQueues", "int", "queues that producers write"),
+    Column("ordered", "boolean", "orderly topic"),
+    Column("sysFlag", "int", "TopicSysFlag"),
+    Column("attributes", "map<string,string>", "of 5.x, such as message.type"),
+    Column("system", "boolean", "whether it is the system's own"),
+)
+
+
+def _topics(request: Request, _: Any) -> Iterator[Rows]:
+    wanted = request.wanted
+    yield from tuples(
+        _TOPIC_COLUMNS,
+        (
+            (
+                topic,
+                perm_to_string(int(config.get("perm", 0))),
+                config.get("readQueueNums", 0),
+                config.get("writeQueueNums", 0),
+                bool(config.get("order", False)),
+                config.get("topicSysFlag", 0),
+                [(str(k), str(v)) for k, v in (config.get("attributes") or {}).items()],
+                is_system_topic(topic),
+            )
+            for topic, config in sorted(request.store.config.topics().items())
+            if wanted.wants_topic(topic)
+        ),
+    )
+
+
+TOPICS: Final = Table("topics", "Topics that the broker knows.", _TOPIC_COLUMNS, _topics)
+
+_GROUP_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("group", "string", "consumer group"),
+    Column("consumeEnable", "boolean", "whether it may consume"),
+    Column("broadcastEnable", "boolean", "whether it may consume by broadcast"),
+    Column("orderly", "boolean", "consumeMessageOrderly of 5.x"),
+    Column("retryQueues", "int", "queues of its retry topic"),
+    Column("retryMaxTimes", "int", "tries before a message is given up"),
+    Column("consumeTimeoutMinutes", "int", "consumeTimeoutMinute of 5.x"),
+)
+
+
+def _groups(request: Request, _: Any) -> Iterator[Rows]:
+    yield from tuples(
+        _GROUP_COLUMNS,
+        (
+            (
+                group,
+                config.get("consumeEnable"),
+                config.get("consumeBroadcastEnable"),
+                config.get("consumeMessageOrderly"),
+                config.get("retryQueueNums"),
+                config.get("retryMaxTimes"),
+                config.get("consumeTimeoutMinute"),
+            )
+            for group, config in sorted(request.store.config.groups().items())
+        ),
+    )
+
+
+GROUPS: Final = Table("groups", "Consumer groups that the broker knows.", _GROUP_COLUMNS, _groups)
+
+_OFFSET_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("group", "string", "consumer group"),
+    Column("topic", "string", "topic"),
+    Column("queueId", "int", "number of the queue"),
+    Column("offset", "bigint", "of the message that it consumes next"),
+    Column("minOffset", "bigint", "of the first message that is still in the log"),
+    Column("maxOffset", "bigint", "of the next message to come"),
+    Column("lag", "bigint", "messages not consumed yet: maxOffset - offset"),
+    Column("oldestUnread", "timestamp", "when the first of them that is in the log was stored"),
+)
+
+
+def _offsets(request: Request, _: Any) -> Iterator[Rows]:
+    request.check_queue_files()
+    wanted = request.wanted
+    found = sorted(request.store.config.consumer_offsets().items())
+    yield from tuples(
+        _OFFSET_COLUMNS,
+        (
+            _offset(request, group, topic, queue_id, offset)
+            for (topic, group), offsets in found
+            for queue_id, offset in sorted(offsets.items())
+            if wanted.wants_queue(topic, queue_id)
+        ),
+    )
+
+
+def _offset(
+    request: Request, group: str, topic: str, queue_id: int, offset: int
+) -> tuple[Any, ...]:
+    store = request.store
+    queue = store.queue(topic, queue_id)
+    if queue is None:  # consumed from before a message came
+        return group, topic, queue_id, offset, 0, 0, 0, None
+    first, end = queue.min_index(store.min_offset()), queue.max_index()
+    oldest = _stored(request, queue, max(offset, first), end)
+    return group, topic, queue_id, offset, first, end, max(0, end - offset), oldest
+
+
+def _stored(request: Request, queue: Queue, index: int, end: int) -> int | None:
+    if index >= end:
+        return None
+    units = queue.units(index, index + 1)
+    return request.store.stored_at(int(units["physical_offset"][0])) if len(units) else None
+
+
+OFFSETS: Final = Table(
+    "offsets", "Offsets of consumer groups, and their lag.", _OFFSET_COLUMNS, _offsets
+)
+
+_DELAY_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("level", "int", "delay level, from 1"),
+    Column("offset", "bigint", "of the message that is delivered next, in the level's queue"),
+    Column("maxOffset", "bigint", "of the next message to come"),
+    Column("waiting", "bigint", "messages not delivered yet"),
+)
+
+
+def _delay_offsets(request: Request, _: Any) -> Iterator[Rows]:
+    request.check_queue_files()
+    offsets = request.store.config.delay_offsets()
+    ends = {q.queue_id + 1: q.max_index() for q in request.store.queues_of(SCHEDULE_TOPIC)}
+    yield from tuples(
+        _DELAY_COLUMNS,
+        (
+            (level, offsets.get(level, 0), end, max(0, end - offsets.get(level, 0)))
+            for level in sorted({*offsets, *ends})
+            for end in [ends.get(level, 0)]
+        ),
+    )
+
+
+DELAY_OFFSETS: Final = Table(
+    "delayoffsets", "How far each delay level is delivered.", _DELAY_COLUMNS, _delay_offsets
+)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the commit log's files: segments, checkpoint, what is damaged and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from txrocketmq.spark import quarantine
+from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.log_reader import read_log
+from txrocketmq.spark.log_times import last_record
+from txrocketmq.spark.offsets import EARLIEST, LATEST
+from txrocketmq.spark.plan import extent_of, splits
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.scan import pieces as cut
+from txrocketmq.spark.schema import Column
+from txrocketmq.spark.split import LogRange
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+
+_SEGMENT_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("file", "string", "path"),
+    Column("firstOffset", "bigint", "physical offset of its first byte"),
+    Column("size", "bigint", "bytes of the file"),
+    Column("usedBytes", "bigint", "bytes up to the end of its last record, as far as is known"),
+    Column("firstTimestamp", "timestamp", "when its first record was stored"),
+    Column("lastTimestamp", "timestamp", "when its last record was stored"),
+)
+
+
+def _segments(request: Request, _: Any) -> Iterator[Rows]:
+    store = request.store
+    end = store.end_of_log()
+    found = []
+    for segment in store.segments():
+        upto = min(segment.end, end)
+        last = last_record(store, segment, upto) if upto > segment.first_offset else None
+        found.append(
+            (
+                segment.path,
+                segment.first_offset,
+                segment.size,
+                (last.end if last else segment.first_offset) - segment.first_offset,
+                store.stored_at(segment.first_offset) if last else None,
+                last.store_timestamp if last else None,
+            )
+        )
+    yield from tuples(_SEGMENT_COLUMNS, found)
+
+
+SEGMENTS: Final = Table("segments", "Files of the commit log.", _SEGMENT_COLUMNS, _segments)
+
+_CHECKPOINT_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("physicMsgTimestamp", "timestamp", "up to when the log is known to be on disk"),
+    Column("logicsMsgTimestamp", "timestamp", "up to when the consume queues are"),
+    Column("indexMsgTimestamp", "timestamp", "up to when the index is"),
+    Column("masterFlushedOffset", "bigint", "5.x"),
+    Column("confirmPhysicalOffset", "bigint", "5.x"),
+    Column("minOffset", "bigint", "where the log begins now"),
+    Column("endOfLog", "bigint", "where its last whole record ends"),
+    Column("abort", "boolean", "a broker runs on the store, or was killed"),
+)
+
+
+def _checkpoint(request: Request, _: Any) -> Iterator[Rows]:
+    store = request.store
+    found = store.config.checkpoint()
+    times = tuple(found)[:3] if found else (None, None, None)
+    offsets = tuple(found)[3:] if found else (None, None)
+    abort = store.files.exists(f"{store.path}/abort")
+    place = (store.min_offset(), store.end_of_log(), abort)
+    yield from tuples(_CHECKPOINT_COLUMNS, [(*times, *offsets, *place)])
+
+
+CHECKPOINT: Final = Table(
+    "checkpoint", "The checkpoint of a store, and where its log is.", _CHECKPOINT_COLUMNS,
+    _checkpoint,
+)  # fmt: skip
+
+
+def _ranges(request: Request) -> Sequence[LogRange]:
+    found = splits(extent_of(request.store, request.options), request.options)
+    return [split for split in found if isinstance(split, LogRange)]
+
+
+def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
+    """Looks at every record as a read of all columns does."""
+    store, options = request.store, request.options
+    decoder = Decoder(
+        ("topic", "body", "properties"),
+        broker_name=store.broker_name,
+        check_crc=options.verify in ("crc", "store"),
+    )
+    reading = read_log(
+        store,
+        split.start,
+        split.end,
+        window_bytes=options.window_bytes,
+        first_is_boundary=split.first_is_boundary,
+    )
+    for found in reading:
+        if isinstance(found, BadRecord):
+            yield _rows(request, [found])
+        elif isinstance(found, Records):
+            for start, end in cut(found.total_size, options.batch_bytes):
+                bad = decoder.decode(found.slice(start, end)).bad
+                if bad:
+                    yield _rows(request, bad)
+
+
+def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:
+    store = request.store
+    batch = quarantine.rows(
+        store.broker_name, [(store.file_of(each.physical_offset), each) for each in bad]
+    )
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+QUARANTINE: Final = Table(
+    "quarantine",
+    "Damaged records of the log; with verify=crc also bodies that do not match their CRC.",
+    quarantine.COLUMNS,
+    _damaged,
+    _ranges,
+)
+
+_LOSS_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "of a queue; else null: the log itself"),
+    Column("queueId", "int", "of a queue"),
+    Column("fromOffset", "bigint", "first that is gone: of the queue, or bytes of the log"),
+    Column("toOffset", "bigint", "first after it that is there"),
+    Column("reason", "string", "deleted: before what is there; missing: a file in between"),
+)
+
+
+def _losses(request: Request, _: Any) -> Iterator[Rows]:
+    store, starting = request.store, request.options.starting_offsets
+    least = store.min_offset()
+    asked = starting.of_log(store.broker_name) if starting else EARLIEST
+    found: list[tuple[Any, ...]] = []
+    if (asked == EARLIEST and least > 0) or 0 <= asked < least:
+        found.append((None, None, max(asked, 0), least, "deleted"))
+    found += [(None, None, start, end, "missing") for start, end in store.gaps()]
+    for topic, broker, queue_id in sorted(starting.queues if starting else ()):
+        queue = store.queue(topic, queue_id)
+        if broker != store.broker_name or queue is None or starting is None:
+            continue
+        offset, first = starting.of_queue(topic, broker, queue_id), queue.min_index(least)
+        if offset != LATEST and max(offset, 0) < first:
+            found.append((topic, queue_id, max(offset, 0), first, "deleted"))
+    yield from tuples(_LOSS_COLUMNS, found)
+
+
+DATALOSS: Final = Table(
+    "dataloss",
+    "What is no longer in the store: all of it, or from startingOffsets on.",
+    _LOSS_COLUMNS,
+    _losses,
+)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the consume queues and of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.spark.queue_files import Queue
+from txrocketmq.spark.schema import Column
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+
+_STEP_UNITS: Final = 500_000
+"""Units read at once: 16 MB."""
+_TASKS: Final = 64
+"""At most so many tasks for the queues of a store."""
+
+QueueName = tuple[str, int]
+
+
+def queues_wanted(request: Request) -> list[Queue]:
+    """The queues that the options select. UnsupportedLayout where they are not in files."""
+    request.check_queue_files()
+    wanted = request.wanted
+    return [q for q in request.store.queues() if wanted.wants_queue(q.topic, q.queue_id)]
+
+
+def units_of(queue: Queue, first: int, end: int) -> Iterator[NDArray[Any]]:
+    """The queue's units from one offset up to before another, in handy numbers."""
+    for start in range(first, end, _STEP_UNITS):
+        units = queue.units(start, min(start + _STEP_UNITS, end))
+        if len(units):
+            yield units
+
+
+_QUEUE_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "topic"),
+    Column("queueId", "int", "number of the queue"),
+    Column("minOffset", "bigint", "of the first message that is still in the log"),
+    Column("maxOffset", "bigint", "of the next message to come"),
+    Column("messages", "bigint", "that are still in the log"),
+    Column("bytes", "bigint", "of log that these take"),
+    Column("firstTimestamp", "timestamp", "when the first of them was stored"),
+    Column("lastTimestamp", "timestamp", "when the last of them was stored"),
+)
+
+
+def _queues(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
+    yield from tuples(_QUEUE_COLUMNS, (_queue(request, *name) for name in names))
+
+
+def _queue(request: Request, topic: str, queue_id: int) -> tuple[Any, ...]:
+    store = request.store
+    queue = store.queue(topic, queue_id)
+    if queue is None:
+        return topic, queue_id, 0, 0, 0, 0, None, None
+    first, end = queue.min_index(store.min_offset()), queue.max_index()
+    messages, size, oldest, newest = 0, 0, None, None
+    for units in units_of(queue, first, end):
+        messages += int(units["count"].sum())
+        size += int(units["size"].sum(dtype=np.int64))
+        oldest = int(units["physical_offset"][0]) if oldest is None else oldest
+        newest = int(units["physical_offset"][-1])
+    times = (None if at is None else store.stored_at(at) for at in (oldest, newest))
+    return topic, queue_id, first, end, messages, size, *times
+
+
+def _names(request: Request) -> Sequence[Sequence[QueueName]]:
+    names = [(queue.topic, queue.queue_id) for queue in queues_wanted(request)]
+    return [part for part in (names[start::_TASKS] for start in range(_TASKS)) if part]
+
+
+QUEUES: Final = Table(
+    "queues", "Queues: what is in them and since when.", _QUEUE_COLUMNS, _queues, _names
+)
+
+_UNIT_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("topic", "string", "of the queue"),
+    Column("queueId", "int", "number of the queue"),
+    Column("queueOffset", "bigint", "of the message; of a batch, of its first one"),
+    Column("physicalOffset", "bigint", "of the record in the log"),
+    Column("size", "int", "bytes of the record"),
+    Column("messages", "int", "1, or how many a batch has"),
+    Column("tagsCode", "bigint", "hash of the tag; of a delayed message, when it is due (ms)"),
+)
+
+
+def _units(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
+    least = request.store.min_offset()
+    for topic, queue_id in names:
+        queue = request.store.queue(topic, queue_id)
+        if queue is None:
+            continue
+        for units in units_of(queue, queue.min_index(least), queue.max_index()):
+            yield {
+                "topic": topic,
+                "queueId": queue_id,
+                "queueOffset": units["queue_offset"],
+                "physicalOffset": units["physical_offset"],
+                "size": units["size"],
+                "messages": units["count"],
+                "tagsCode": units["tags_code"],
+            }
+
+
+CONSUME_QUEUE: Final = Table(
+    "consumequeue", "Units of the consume queues.", _UNIT_COLUMNS, _units, _names
+)
+
+_INDEX_COLUMNS: Final = (
+    BROKER_NAME,
+    Column("file", "string", "name of the index file: when it was begun"),
+    Column("item", "int", "number in the file, from 1"),
+    Column("keyHash", "int", "hash of topic#key"),
+    Column("physicalOffset", "bigint", "of the record in the log"),
+    Column("storeTimestamp", "timestamp", "of the record, to the second"),
+    Column("previousItem", "int", "the next older one in the same slot; 0: none"),
+)
+
+
+def _index(request: Request, name: str) -> Iterator[Rows]:
+    for file in request.store.index_files():
+        if file.name != name:
+            continue
+        for entries in file.entries():
+            yield {
+                "file": name,
+                "item": entries["item"],
+                "keyHash": entries["key_hash"],
+                "physicalOffset": entries["physical_offset"],
+                "storeTimestamp": entries["store_timestamp"],
+                "previousItem": entries["previous_item"],
+            }
+
+
+def _index_names(request: Request) -> Sequence[str]:
+    return [file.name for file in request.store.index_files()]
+
+
+INDEX: Final = Table("index", "Items of the index of keys.", _INDEX_COLUMNS, _index, _index_names)

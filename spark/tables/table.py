@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table is: columns, and a function that gives its rows for one store, or a part of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from txrocketmq.spark.errors import UnsupportedLayout
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.schema import Column, arrow_schema
+from txrocketmq.spark.selection import RecordFilter, Selection
+from txrocketmq.spark.store import Store
+
+Rows = Mapping[str, Any]
+"""By column: a sequence or numpy array of values, times in ms; or one value for all rows."""
+
+BROKER_NAME: Final = Column("brokerName", "string", "of the store")
+_ROWS_OF_TUPLES: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a table about one store."""
+
+    store: Store
+    options: SourceOptions
+
+    @property
+    def wanted(self) -> RecordFilter:
+        """Which topics and queues are wanted; system topics are as good as others here."""
+        chosen = replace(Selection.of(self.options), logical=False)
+        return chosen.on(self.store.broker_name)
+
+    def check_queue_files(self) -> None:
+        """UnsupportedLayout where the consume queues are not in files."""
+        if self.store.queue_kind == "rocksdb":
+            raise UnsupportedLayout(
+                f"table={self.options.table} needs consume queue files; those of {self.store.uri}"
+                " are in RocksDB"
+            )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `rows(request, piece)` gives the rows of each of `pieces(request)`."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Request, Any], Iterable[Rows]]
+    pieces: Callable[[Request], Sequence[Any]] = lambda _: [None]
+    """What one task reads: small and picklable. One task a store unless the table says more."""
+
+    def batches(
+        self, request: Request, piece: Any, columns: Sequence[Column], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece with some of the columns, in the order of the schema."""
+        for rows in self.rows(request, piece):
+            count = _count(rows)
+            arrays = [
+                _array(rows[column.name], column, count)
+                if column.name != BROKER_NAME.name
+                else _array(request.store.broker_name, column, count)
+                for column in columns
+            ]
+            if count:
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def tuples(columns: Sequence[Column], values: Iterable[Sequence[Any]]) -> Iterator[Rows]:
+    """Rows of tuples in the order of the columns without brokerName, in handy numbers."""
+    names = [column.name for column in columns if column.name != BROKER_NAME.name]
+    pending: list[Sequence[Any]] = []
+    for value in values:
+        pending.append(value)
+        if len(pending) == _ROWS_OF_TUPLES:
+            yield dict(zip(names, zip(*pending, strict=True), strict=True))
+            pending = []
+    if pending:
+        yield dict(zip(names, zip(*pending, strict=True), strict=True))
+
+
+def _count(rows: Rows) -> int:
+    return max((len(values) for values in rows.values() if _is_column(values)), default=0)
+
+
+def _is_column(values: Any) -> bool:
+    return hasattr(values, "__len__") and not isinstance(values, str | bytes | dict)
+
+
+def _array(values: Any, column: Column, count: int) -> pa.Array:
+    kind = arrow_schema([column]).types[0]
+    stored = pa.timestamp("ms", "UTC") if column.type == "timestamp" else kind
+    array = pa.array(values, stored) if _is_column(values) else _repeated(values, stored, count)
+    return array.cast(kind) if stored != kind else array
+
+
+def _repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), count)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
+
+from tests.spark.stores import START_MS, Draft, StoreWriter
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.conditions import Conditions
+from txrocketmq.spark.errors import DataLossError, OptionError
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.plan import Extent, extents_of, splits
+from txrocketmq.spark.split import LogRange, QueuePicks, Split
+from txrocketmq.spark.store import Store
+
+SEGMENT_BYTES = 8192
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> StoreWriter:
+    """A log of several files; one message in eight is of the topic Few."""
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=SEGMENT_BYTES)
+    for number in range(160):
+        topic = "Few" if number % 8 == 0 else "Many"
+        tags = {"TAGS": "Odd" if number % 16 == 8 else "Even"}
+        writer.put(Draft(topic, number % 2 if topic == "Many" else 0, b"x" * 60, tags))
+    writer.write_config()
+    return writer
+
+
+def _options(writer: StoreWriter, **options: str) -> SourceOptions:
+    return SourceOptions.of({"storePath": str(writer.root), **options})
+
+
+def _extent(writer: StoreWriter, **options: str) -> Extent:
+    store = Store.open(str(writer.root), broker_name="broker-a")
+    return extents_of([store], _options(writer, **options))[0]
+
+
+def _splits(writer: StoreWriter, **options: str) -> list[Split]:
+    found = splits(_extent(writer, **options), _options(writer, **options))
+    return pickle.loads(pickle.dumps(found))  # type: ignore[no-any-return]  # noqa: S301
+
+
+def test_whole_files_of_the_log(writer: StoreWriter) -> None:
+    found = _splits(writer)
+    assert [(split.start, split.end) for split in found] == [
+        (at, min(at + SEGMENT_BYTES, writer.end)) for at in range(0, writer.end, SEGMENT_BYTES)
+    ]
+    assert all(isinstance(split, LogRange) and split.first_is_boundary for split in found)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_more_partitions_when_asked_for(writer: StoreWriter, count: int) -> None:
+    found = _splits(writer, minPartitions=str(count))
+    assert len(found) >= max(count, writer.end // SEGMENT_BYTES)
+    assert found[0].start == 0
+    assert [split.start for split in found[1:]] == [split.end for split in found[:-1]]
+    assert found[-1].end == writer.end
+    for split in found:
+        assert isinstance(split, LogRange)
+        assert split.first_is_boundary == (split.start % SEGMENT_BYTES == 0)
+
+
+def test_fewer_records_in_a_partition(writer: StoreWriter) -> None:
+    found = _splits(writer, maxRecordsPerPartition="10")
+    for split in found:
+        starts = [s for s in writer.stored if split.start <= s.physical_offset < split.end]
+        assert len(starts) <= 12, "about ten"
+    assert 16 <= len(found) <= 32
+
+
+def test_a_small_topic_by_its_queue(writer: StoreWriter) -> None:
+    (split,) = _splits(writer, topic="Few")
+    assert isinstance(split, QueuePicks)
+    assert split.queues == (("Few", 0),)
+    assert (split.start, split.end) == (0, writer.end)
+
+
+def test_a_large_topic_by_the_log(writer: StoreWriter) -> None:
+    assert all(isinstance(split, LogRange) for split in _splits(writer, topic="Many"))
+
+
+def test_a_rare_tag_by_the_queues(writer: StoreWriter) -> None:
+    assert {type(split) for split in _splits(writer, subExpression="Odd")} == {QueuePicks}
+    assert {type(split) for split in _splits(writer, subExpression="Even")} == {LogRange}
+
+
+def test_what_queues_do_not_show_needs_the_log(writer: StoreWriter) -> None:
+    assert {type(s) for s in _splits(writer, topic="Few", view="physical")} == {LogRange}
+
+
+def test_what_is_not_dispatched_yet_is_read_from_the_log(writer: StoreWriter) -> None:
+    dispatched = writer.end
+    for _ in range(3):
+        writer.put(Draft("Few", 0), dispatch=False)
+    picks, *rest = _splits(writer, topic="Few")
+    assert isinstance(picks, QueuePicks)
+    assert picks.end == dispatched
+    assert rest
+    assert rest[0].start == dispatched
+    assert rest[-1].end == writer.end
+    assert all(isinstance(split, LogRange) for split in rest)
+
+
+def test_a_topic_that_is_not_there_reads_nothing(writer: StoreWriter) -> None:
+    assert _splits(writer, topic="Nothing") == []
+
+
+def test_an_empty_store_reads_nothing(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "empty")
+    assert _splits(writer) == []
+    assert _splits(writer, topic="Few") == []
+
+
+def test_times_choose_files(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s", segment_bytes=SEGMENT_BYTES)
+    for _ in range(300):
+        writer.put(Draft(body=b"x" * 100, after_ms=10_000))
+    first = START_MS + 10_000 * 150
+    for options in (
+        {"startingTimestamp": str(first), "endingTimestamp": str(first + 50_000)},
+        {"startingTimestamp": str(first)},
+        {"endingTimestamp": str(first)},
+    ):
+        found = _splits(writer, **options)
+        wanted = [
+            stored
+            for stored in writer.stored
+            if int(options.get("startingTimestamp", 0)) <= stored.store_timestamp
+            and stored.store_timestamp < int(options.get("endingTimestamp", 1 << 60))
+        ]
+        for stored in wanted:
+            assert any(s.start <= stored.physical_offset < s.end for s in found)
+        assert wanted
+        assert len(found) <= len(_splits(writer)) - 2
+
+
+def test_conditions_of_a_query_choose_files(writer: StoreWriter) -> None:
+    options, extent = _options(writer), _extent(writer)
+    low = SEGMENT_BYTES * 2 + 5
+    conditions = Conditions.of([GreaterThanOrEqual(("physicalOffset",), low)])
+    narrowed = extent.narrowed(extent.wanted.selection.narrowed(conditions))
+    assert splits(narrowed, options)[0].start == low
+    conditions = Conditions.of([EqualTo(("brokerName",), "broker-b")])
+    assert splits(extent.narrowed(extent.wanted.selection.narrowed(conditions)), options) == []
+
+
+def test_bytes_of_the_log_from_and_to(writer: StoreWriter) -> None:
+    found = _splits(
+        writer,
+        startingOffsets='{"log": {"broker-a": 100}}',
+        endingOffsets='{"log": {"broker-a": 9000}}',
+    )
+    assert [(s.start, s.end) for s in found] == [(100, SEGMENT_BYTES), (SEGMENT_BYTES, 9000)]
+    assert _splits(writer, startingOffsets="latest") == []
+    assert _splits(writer, startingOffsets='{"log": {"broker-a": -1}}') == []
+
+
+def test_offsets_of_queues_become_bounds(writer: StoreWriter) -> None:
+    extent = _extent(
+        writer,
+        topic="Few,Many",
+        startingOffsets='{"Few": {"broker-a": {"0": 3}}, "Many": {"broker-a": {"1": -1}}}',
+        endingOffsets='{"Few": {"broker-a": {"0": 5}}}',
+    )
+    few = extent.wanted.offsets("Few", 0)
+    assert (few.low, few.high) == (3, 5)
+    assert extent.wanted.offsets("Many", 1).low == 80, "the next message to come"
+    assert extent.wanted.offsets("Many", 0).low < 0
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"startingOffsets": '{"log": {"broker-b": 1}}'}, "names the broker broker-b; .*broker-a"),
+        ({"startingOffsets": '{"log": {"broker-a": 99999999}}'}, "before 99999999"),
+        ({"startingOffsets": '{"Few": {"broker-a": {"7": 1}}}'}, "queue 7 of Few on broker-a"),
+        ({"startingOffsets": '{"Few": {"broker-a": {"0": 99}}}'}, "ends at 20, before 99"),
+    ],
+)
+def test_offsets_that_make_no_sense(writer: StoreWriter, options: dict[str, str], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        _extent(writer, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"startingOffsets": '{"log": {"broker-a": 0}}'}, "no bytes from 0 to 8192"),
+        ({"startingOffsets": '{"Few": {"broker-a": {"0": 0}}}'}, "the messages from 0 on are gone"),
+        ({"endingOffsets": '{"log": {"broker-a": 99999999}}'}, "before 99999999"),
+        ({"endingOffsets": '{"Few": {"broker-a": {"0": 99}}}'}, "ends at 20, before 99"),
+    ],
+)
+def test_what_was_asked_for_and_is_gone(
+    writer: StoreWriter, options: dict[str, str], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer.delete_segment()
+    with pytest.raises(DataLossError, match=f"{why}.*failOnDataLoss=false"):
+        _extent(writer, **options)
+    with caplog.at_level(logging.WARNING, "txrocketmq.spark"):
+        extent = _extent(writer, failOnDataLoss="false", **options)
+    assert len(caplog.records) == 1
+    assert extent.start == SEGMENT_BYTES
+    assert extent.end == writer.end
+
+
+def test_a_file_that_is_missing_in_between(writer: StoreWriter) -> None:
+    writer.segment(SEGMENT_BYTES).unlink()
+    with pytest.raises(DataLossError, match="no bytes from 8192 to 16384"):
+        _splits(writer)
+    found = _splits(writer, failOnDataLoss="false")
+    assert [split.start for split in found][:2] == [0, 2 * SEGMENT_BYTES]
+
+
+def test_prepared_records_are_in_no_queue(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s")
+    writer.put(Draft("Half", sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE))
+    writer.put(Draft("Other"))
+    assert _splits(writer, topic="Half") == []
+    assert len(_splits(writer, topic="Half", view="physical")) == 1

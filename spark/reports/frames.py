@@ -18,11 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.topics import SYSTEM_PREFIX
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions, Use, declared_options
 from txrocketmq.spark.reports.report import Report, Result
-from txrocketmq.spark.selection import SYSTEM_PREFIX, SYSTEM_TOPICS
+from txrocketmq.spark.selection import HIDDEN_TOPICS
 from txrocketmq.spark.session import cause
 
 FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -96,7 +97,7 @@ def _logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:
     if {"topic", "assign"} & {name.lower() for name in options}:
         return seen
     topic = records.topic
-    return seen.where(~(topic.isin(sorted(SYSTEM_TOPICS)) | topic.startswith(SYSTEM_PREFIX)))
+    return seen.where(~(topic.isin(sorted(HIDDEN_TOPICS)) | topic.startswith(SYSTEM_PREFIX)))
 
 
 def columns_of(reports: Sequence[Report]) -> list[str]:

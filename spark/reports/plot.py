@@ -45,7 +45,7 @@ MAX_BARS: Final = 15
 """More rows are in the table only."""
 _LABEL_CHARACTERS: Final = 40
 _WIDTH_INCHES: Final = 8.0
-_SETTINGS: Final = {
+_SETTINGS: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a topic may contain dollar signs
     "font.family": "sans-serif",

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.spark.stores import START_MS, Draft, StoreWriter
+from txrocketmq.spark.config_files import Checkpoint, DataVersion, StoreConfigFiles
+from txrocketmq.spark.errors import StoreError
+from txrocketmq.spark.files import LocalFiles
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> StoreConfigFiles:
+    (tmp_path / "config").mkdir()
+    return StoreConfigFiles(LocalFiles(), str(tmp_path))
+
+
+def _write(config: StoreConfigFiles, name: str, text: str) -> None:
+    (Path(config.path) / "config" / name).write_text(text, "utf-8")
+
+
+def test_golden_stores(golden_store: Callable[[str], Path], golden_version: str) -> None:
+    config = StoreConfigFiles(LocalFiles(), str(golden_store(golden_version) / "clean"))
+    assert config.consumer_offsets()["Retry", "golden_retry"] == {0: 1, 1: 1, 2: 1, 3: 1}
+    assert config.delay_offsets()[1] == 3
+    assert config.topics()["Orders"]["writeQueueNums"] == 4
+    assert config.groups()["golden_retry"]["retryMaxTimes"] >= 0
+    assert config.cluster_name() == "DefaultCluster"
+    assert config.broker_name() == "broker-a"
+    version = config.data_version("topics.json")
+    assert version is not None
+    assert version.counter == 12
+    checkpoint = config.checkpoint()
+    assert checkpoint is not None
+    assert checkpoint.physic_msg_timestamp > START_MS
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
+def test_what_is_written_is_read(tmp_path: Path, version: str) -> None:
+    writer = StoreWriter(tmp_path / "store", version=version)
+    stored = writer.put(Draft(topic="T", queue_id=5))
+    writer.write_config({"T@g": {0: 7, 11: 9}, "%RETRY%g@g": {0: 1}}, {1: 3, 18: 0}, ["g"])
+    config = StoreConfigFiles(LocalFiles(), str(tmp_path / "store"))
+    assert list(config.topics()) == ["T"]
+    assert list(config.groups()) == ["g"]
+    assert config.consumer_offsets() == {("T", "g"): {0: 7, 11: 9}, ("%RETRY%g", "g"): {0: 1}}
+    assert config.delay_offsets() == {1: 3, 18: 0}
+    assert config.data_version("topics.json") == DataVersion(3, 0, START_MS)
+    confirmed = 0 if version.startswith("4.") else writer.end
+    times = (stored.store_timestamp, stored.store_timestamp, 0)
+    assert config.checkpoint() == Checkpoint(*times, 0, confirmed)
+
+
+def test_an_empty_store_has_empty_tables(config: StoreConfigFiles) -> None:
+    assert config.topics() == {}
+    assert config.groups() == {}
+    assert config.consumer_offsets() == {}
+    assert config.delay_offsets() == {}
+    assert config.data_version("topics.json") is None
+    assert config.checkpoint() is None
+    assert config.cluster_name() is None
+    assert config.broker_name() is None
+
+
+@pytest.mark.parametrize("broken", [None, "", " \n", '{"offsetTable":{1:', "[1]"])
+def test_the_backup_counts_where_the_file_does_not(
+    config: StoreConfigFiles, broken: str | None
+) -> None:
+    if broken is not None:
+        _write(config, "delayOffset.json", broken)
+    _write(config, "delayOffset.json.bak", '{"offsetTable":{1:3}}')
+    assert config.delay_offsets() == {1: 3}
+
+
+def test_both_broken(config: StoreConfigFiles) -> None:
+    _write(config, "topics.json", "{")
+    _write(config, "topics.json.bak", "[]")
+    with pytest.raises(StoreError, match=r"topics\.json: .*topics\.json\.bak is no JSON object"):
+        config.topics()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"offsetTable":{"no-group":{0:1}}}', "'no-group' is not topic@group"),
+        ('{"offsetTable":{"t@g":{"x":1}}}', "'x' is not a number"),
+        ('{"offsetTable":{"t@g":{0:null}}}', "None is not a number"),
+        ('{"offsetTable":{"t@g":5}}', "not an object of objects"),
+        ('{"offsetTable":[5]}', "not an object of objects"),
+    ],
+)
+def test_offsets_that_are_none(config: StoreConfigFiles, text: str, what: str) -> None:
+    _write(config, "consumerOffset.json", text)
+    with pytest.raises(StoreError, match=rf"config/consumerOffset\.json: .*{what}"):
+        config.consumer_offsets()
+
+
+def test_a_short_checkpoint(config: StoreConfigFiles) -> None:
+    path = Path(config.path) / "checkpoint"
+    path.write_bytes((1).to_bytes(8, "big") + (2).to_bytes(8, "big") + (3).to_bytes(8, "big"))
+    assert config.checkpoint() == Checkpoint(1, 2, 3, 0, 0)
+    path.write_bytes(bytes(23))
+    assert config.checkpoint() is None

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from txrocketmq.spark.errors import OptionError, StoreError
+from txrocketmq.spark.files import ArrowFiles, Entry, Files, LocalFiles, files_of, shown
+
+
+@pytest.fixture(params=["local", "sparing", "arrow"])
+def files(request: pytest.FixtureRequest) -> Files:
+    # pyarrow's own local files stand for remote ones here; see tests/engine/test_remote.py.
+    return {
+        "local": LocalFiles(),
+        "sparing": LocalFiles(spares_cache=True),
+        "arrow": ArrowFiles("file:///"),
+    }[str(request.param)]
+
+
+def test_list_by_name_with_sizes(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "b").write_bytes(b"12345")
+    (tmp_path / "a").mkdir()
+    assert files.list(str(tmp_path)) == [Entry("a", 0, True), Entry("b", 5, False)]
+
+
+def test_what_is_not_there(files: Files, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert not files.exists(missing)
+    for call in (files.list, files.size, files.read):
+        with pytest.raises(FileNotFoundError):
+            call(missing)
+    with pytest.raises(FileNotFoundError):
+        files.read_into(missing, 0, memoryview(bytearray(1)))
+
+
+def test_read(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = os.urandom(10_000)
+    path.write_bytes(data)
+    assert files.exists(str(path))
+    assert files.size(str(path)) == len(data)
+    assert files.read(str(path)) == data
+    for offset, length in ((0, 10), (9_000, 1_000), (9_990, 100), (10_000, 5), (20_000, 5), (3, 0)):
+        buffer = bytearray(length)
+        got = files.read_into(str(path), offset, memoryview(buffer))
+        assert buffer[:got] == data[offset : offset + length]
+        assert got == len(data[offset : offset + length])
+
+
+def test_a_read_sees_what_was_appended(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    buffer = bytearray(6)
+    assert files.read_into(str(path), 0, memoryview(buffer)) == 3
+    with path.open("ab") as file:
+        file.write(b"two")
+    assert files.read_into(str(path), 0, memoryview(buffer)) == 6
+    assert buffer == b"onetwo"
+
+
+def test_a_file_deleted_after_it_was_read(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    files.read_into(str(path), 0, memoryview(bytearray(3)))
+    path.unlink()
+    if files.is_remote:
+        return  # an open local file stays readable; a server answers that it is gone
+    with pytest.raises(FileNotFoundError):
+        files.read_into(str(path), 0, memoryview(bytearray(3)))
+
+
+def test_reads_across_chunks_that_are_and_are_not_cached(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = os.urandom(9 << 20)
+    path.write_bytes(data)
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 4 << 20, 4 << 20, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+    buffer = bytearray(len(data))
+    got = LocalFiles(spares_cache=True).read_into(str(path), 1, memoryview(buffer))
+    assert got == len(data) - 1
+    assert buffer[:got] == data[1:]
+
+
+def test_a_file_too_large_to_be_configuration(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txrocketmq.spark.files._MAX_READ_BYTES", 10)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(11))
+    with pytest.raises(StoreError, match="larger than 10 bytes"):
+        files.read(str(path))
+
+
+def test_they_travel(files: Files) -> None:
+    assert pickle.loads(pickle.dumps(files)) == files  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("/data/store/", "/data/store"),
+        ("/", "/"),
+        ("data/store", "data/store"),
+        ("./a:b/c", "./a:b/c"),
+        ("file:/data/store", "/data/store"),
+        ("file:///data/my%20store/", "/data/my store"),
+    ],
+)
+def test_local_paths(uri: str, path: str) -> None:
+    assert files_of(uri) == (LocalFiles(), path)
+
+
+def test_buckets() -> None:
+    options = "endpoint_override=localhost:1&scheme=http&region=x"
+    for scheme in ("s3", "s3a", "S3"):
+        found = files_of(f"{scheme}://key:secret@bucket/a/store/?{options}")
+        assert found == (ArrowFiles(f"s3://key:secret@bucket/?{options}"), "bucket/a/store")
+    assert files_of("gs://anonymous@bucket/store")[1] == "bucket/store"
+    assert files_of("abfs://box@account.dfs.core.windows.net/a/store")[1] == "box/a/store"
+
+
+def test_wrong_uris() -> None:
+    with pytest.raises(OptionError, match="option storePath='ftp://host/store' is not valid"):
+        files_of("ftp://host/store")
+    with pytest.raises(StoreError, match=r"^s3://bucket/store cannot be opened: .*nonsense"):
+        files_of("s3://key:secret@bucket/store?nonsense=1")
+
+
+def test_shown_without_secrets() -> None:
+    assert shown("s3://key:secret@bucket/store?region=x") == "s3://bucket/store"
+    assert shown("/data/store") == "/data/store"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.spark.stores import START_MS, Draft, StoreWriter
+from txrocketmq.broker.store import formats
+from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.spark.errors import StoreError
+from txrocketmq.spark.files import LocalFiles
+from txrocketmq.spark.queue_files import MAX_UNITS, Queue
+from txrocketmq.spark.store import Store
+
+
+class RemoteFiles(LocalFiles):
+    """Local files that are read as remote ones are."""
+
+    is_remote = True
+
+
+def _writer(root: Path, **options: int | bool) -> StoreWriter:
+    return StoreWriter(root, segment_bytes=4096, queue_units=5, **options)  # type: ignore[arg-type]
+
+
+def _queue(writer: StoreWriter, topic: str = "Topic") -> Queue:
+    queue = Store.open(str(writer.root)).queue(topic, 0)
+    assert queue is not None
+    return queue
+
+
+@pytest.mark.parametrize("files", [LocalFiles(), RemoteFiles()])
+@settings(max_examples=30)
+@given(count=st.integers(1, 23), start=st.integers(0, 25), length=st.integers(0, 25))
+def test_units_are_those_written(files: LocalFiles, count: int, start: int, length: int) -> None:
+    with TemporaryDirectory() as name:
+        writer = _writer(Path(name) / "store")
+        stored = writer.put_all(
+            Draft(properties={"TAGS": f"t{number}"}, body=bytes(number * 20))
+            for number in range(count)
+        )
+        queue = Queue("Topic", 0, files, f"{name}/store/consumequeue/Topic/0")
+        assert queue.min_index(0) == 0
+        assert queue.max_index() == count
+        units = queue.units(start, start + length)
+        wanted = stored[start : start + length]
+        assert units["queue_offset"].tolist() == [each.queue_offset for each in wanted]
+        assert units["physical_offset"].tolist() == [each.physical_offset for each in wanted]
+        assert units["size"].tolist() == [each.size for each in wanted]
+        assert units["count"].tolist() == [1] * len(wanted)
+        tags = [java_string_hash(each.draft.properties["TAGS"]) for each in wanted]
+        assert units["tags_code"].tolist() == tags
+        last = queue.last_unit()
+        assert last is not None
+        assert last["physical_offset"][0] == stored[-1].physical_offset
+
+
+@pytest.mark.parametrize("has_ext", [False, True])
+def test_the_log_decides_where_a_queue_begins(tmp_path: Path, has_ext: bool) -> None:
+    writer = _writer(tmp_path / "store", ext=has_ext)
+    stored = writer.put_all(Draft(body=bytes(500)) for _ in range(23))
+    queue = _queue(writer)
+    for each in stored:
+        assert queue.min_index(each.physical_offset) == each.queue_offset
+        assert queue.min_index(each.physical_offset + 1) == each.queue_offset + 1
+        assert queue.next_physical(each.physical_offset) == each.physical_offset
+        assert queue.last_physical(each.physical_offset + 1) == each.physical_offset
+    assert queue.last_physical(0) is None
+    assert queue.next_physical(writer.end) is None
+    some = queue.units_in_log(stored[4].physical_offset, stored[11].physical_offset)
+    assert some["queue_offset"].tolist() == list(range(4, 11))
+    # Retention has deleted files of the queue, too.
+    (tmp_path / "store/consumequeue/Topic/0" / f"{0:020d}").unlink()
+    assert queue.min_index(0) == 5
+    assert queue.units(0, 7)["queue_offset"].tolist() == [5, 6]
+
+
+def test_a_queue_that_begins_with_blanks(tmp_path: Path) -> None:
+    writer = _writer(tmp_path / "store")
+    writer.put_all(Draft() for _ in range(9))
+    blank = formats.CONSUME_QUEUE_UNIT.build(
+        {"physical_offset": 0, "size": formats.CONSUME_QUEUE_PRE_BLANK_SIZE, "tags_code": 0}
+    )
+    path = tmp_path / "store/consumequeue/Topic/0" / f"{0:020d}"
+    path.write_bytes(blank * 3 + path.read_bytes()[60:])
+    queue = _queue(writer)
+    assert queue.min_index(0) == 3
+    assert queue.units(0, 9)["queue_offset"].tolist() == list(range(3, 9))
+    path.write_bytes(blank * 5)
+    assert queue.min_index(0) == 5
+
+
+def test_a_queue_without_units(tmp_path: Path) -> None:
+    path = tmp_path / "queue"
+    queue = Queue("Topic", 0, LocalFiles(), str(path))
+    assert (queue.min_index(0), queue.max_index(), queue.last_unit()) == (0, 0, None)
+    path.mkdir()
+    (path / f"{600:020d}").write_bytes(bytes(100))
+    assert (queue.min_index(0), queue.max_index(), queue.last_unit()) == (30, 30, None)
+    assert not len(queue.units(0, 100))
+
+
+def test_too_many_units_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"at most {MAX_UNITS} units"):
+        Queue("Topic", 0, LocalFiles(), str(tmp_path)).units(0, MAX_UNITS + 1)
+
+
+def test_a_file_name_that_is_no_unit(tmp_path: Path) -> None:
+    (tmp_path / f"{7:020d}").write_bytes(bytes(100))
+    with pytest.raises(StoreError, match="starts in the middle of a unit"):
+        Queue("Topic", 0, LocalFiles(), str(tmp_path)).max_index()
+
+
+def test_tags_codes_in_ext_files(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", queue_units=50, ext=True)
+    tags = [f"tag{number % 7}" for number in range(300)]
+    writer.put_all(Draft(properties={"TAGS": tag}) for tag in tags)
+    units = _queue(writer).units(0, 300)
+    assert units["tags_code"].tolist() == [java_string_hash(tag) for tag in tags]
+    files = sorted((tmp_path / "store/consumequeue_ext/Topic/0").iterdir())
+    assert len(files) > 2
+    files[1].unlink()
+    codes = _queue(writer).units(0, 300)["tags_code"]
+    is_unknown = codes <= formats.CONSUME_QUEUE_EXT_ADDRESS_MAX
+    assert 0 < np.count_nonzero(is_unknown) < 300
+    assert codes[~is_unknown].tolist() == units["tags_code"][~is_unknown].tolist()
+
+
+def test_queues_of_batches(tmp_path: Path) -> None:
+    writer = _writer(tmp_path / "store")
+    inner = [tuple((b"%d" % n, {"TAGS": "t"}) for n in range(count)) for count in (3, 1, 4) * 4]
+    stored = writer.put_all(Draft(topic="Batches", inner=each) for each in inner)
+    queue = _queue(writer, "Batches")
+    assert queue.is_batch
+    assert queue.min_index(0) == 0
+    assert queue.max_index() == 32
+    assert queue.min_index(stored[2].physical_offset) == 4
+    units = queue.units(2, 9)
+    assert units["queue_offset"].tolist() == [0, 3, 4, 8]
+    assert units["count"].tolist() == [3, 1, 4, 3]
+    assert queue.units(0, 32)["physical_offset"].tolist() == [e.physical_offset for e in stored]
+    assert queue.units(8, 8)["queue_offset"].tolist() == []
+
+
+def test_index_by_time(tmp_path: Path) -> None:
+    writer = _writer(tmp_path / "store")
+    stored = writer.put_all(Draft(after_ms=10 * (number % 3)) for number in range(20))
+    store = Store.open(str(writer.root))
+    queue = _queue(writer)
+    times = [each.store_timestamp for each in stored]
+    for timestamp in range(START_MS - 5, times[-1] + 10, 5):
+        first = next((n for n, time in enumerate(times) if time >= timestamp), 20)
+        assert queue.index_by_time(timestamp, 0, store.stored_at) == first
+    low = stored[7].physical_offset
+    assert queue.index_by_time(0, low, store.stored_at) == 7
+
+
+def test_index_by_time_beside_records_that_cannot_be_read(tmp_path: Path) -> None:
+    writer = _writer(tmp_path / "store")
+    stored = writer.put_all(Draft(after_ms=10) for _ in range(20))
+    unreadable = {stored[number].physical_offset for number in (4, 9, 10, 19)}
+    times = {each.physical_offset: each.store_timestamp for each in stored}
+
+    def stored_at(offset: int) -> int | None:
+        return None if offset in unreadable else times[offset]
+
+    queue = _queue(writer)
+    for number in range(20):
+        found = queue.index_by_time(stored[number].store_timestamp, 0, stored_at)
+        assert found <= number
+        between = [each.physical_offset for each in stored[found:number]]
+        assert set(between) <= unreadable

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq ingest`: stores of brokers to a Parquet table, incrementally and exactly once.
+
+Also a program for spark-submit, as it is: see docs/ingest.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from txrocketmq.cli.session import INTERRUPTED, forget_stdout
+from txrocketmq.spark.errors import (
+    BadRecordError,
+    DataLossError,
+    OptionError,
+    SparkSourceError,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from txrocketmq.spark.ingest.documents import Commit, Plan
+    from txrocketmq.spark.ingest.job import Job, Listener
+    from txrocketmq.spark.ingest.runner import Runner
+    from txrocketmq.spark.ingest.verify import Verification
+
+PROG: Final = "txrocketmq ingest"
+DONE: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+DATA_LOST: Final = 3
+BAD_RECORD: Final = 4
+NOT_VERIFIED: Final = 5
+BUSY: Final = 6
+_EXIT_CODES: Final = (
+    "exit codes: 0 done, also when nothing was new; 1 failed; 2 wrong usage, no store, or a table"
+    " with other settings; 3 a part of a log was gone before it was taken; 4 a damaged record, with"
+    " --bad-records fail; 5 --verify found differences; 6 another run is writing to the table;"
+    " 130 interrupted"
+)
+_DIFFERENCES_SHOWN: Final = 20
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of the command."""
+    parser = argparse.ArgumentParser(
+        prog=PROG,
+        description="Takes what is new in stores of brokers, running or not, into a Parquet table."
+        " A job that is killed at any moment is taken up by the next one, without loss and without"
+        " doubles.",
+        epilog=_EXIT_CODES,
+    )
+    parser.add_argument(
+        "--store", nargs="+", required=True, metavar="DIR", help="directories of stores, or URIs"
+    )
+    parser.add_argument("--out", required=True, metavar="TABLE", help="a folder, or a URI")
+    _add_table_options(parser)
+    _add_run_options(parser)
+    return parser.parse_args(arguments)
+
+
+def _add_table_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("of the table, fixed by the first run")
+    group.add_argument(
+        "--partition-by",
+        default="topic,dt",
+        metavar="COLUMNS",
+        help="topic,dt (default), topic, dt or none; dt is the day of storing in UTC",
+    )
+    group.add_argument(
+        "--columns", metavar="NAMES", help="columns, separated by commas (default: all cheap ones)"
+    )
+    group.add_argument("--topic", metavar="NAMES", help="only these topics, separated by commas")
+    group.add_argument("--topic-pattern", metavar="REGEX", help="only topics that match")
+    group.add_argument(
+        "--view",
+        default="logical",
+        metavar="VIEW",
+        help="logical: what consumers see (default); physical: every record",
+    )
+    group.add_argument(
+        "--properties-format", default="map", metavar="FORMAT", help="map (default), json or raw"
+    )
+    group.add_argument(
+        "--keep-compressed", action="store_true", help="leave bodies as producers compressed them"
+    )
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("of this run")
+    group.add_argument("--dry-run", action="store_true", help="show what would be taken")
+    group.add_argument(
+        "--verify", action="store_true", help="hold the whole table against the stores afterwards"
+    )
+    group.add_argument(
+        "--verify-only", action="store_true", help="hold the table against the stores, take nothing"
+    )
+    group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
+    group.add_argument(
+        "--bad-records",
+        choices=("quarantine", "fail"),
+        default="quarantine",
+        help="what a damaged record does: it is kept in _quarantine, or ends the run",
+    )
+    group.add_argument(
+        "--allow-data-loss", action="store_true", help="go on without what is gone from a log"
+    )
+    group.add_argument(
+        "--max-bytes", metavar="SIZE", help="take about so much of each log, as 10g; the rest later"
+    )
+    group.add_argument(
+        "--split-bytes", metavar="SIZE", help="cut files of the log into tasks of about this size"
+    )
+    group.add_argument("--metrics", metavar="FILE", help="write a text file for Prometheus")
+    group.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Takes what is new; the exit code."""
+    options = parse_arguments(arguments)
+    try:
+        return _main(options)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("txrocketmq"):
+            raise
+        needs = "pip install 'txrocketmq[spark]'"
+        print(f"{PROG}: {error.name} is not installed; {needs}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        forget_stdout()
+        return DONE
+    except (SparkSourceError, OSError) as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        print(f"{PROG}: interrupted; the next run goes on where this one was", file=sys.stderr)
+        return INTERRUPTED
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code that stands for an error."""
+    from txrocketmq.spark.ingest.errors import TableBusy, TableError
+
+    codes: tuple[tuple[type[Exception], int], ...] = (
+        (DataLossError, DATA_LOST),
+        (BadRecordError, BAD_RECORD),
+        (TableBusy, BUSY),
+        (TableError, WRONG_USAGE),
+        (OptionError, WRONG_USAGE),
+        (StoreError, WRONG_USAGE),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def _main(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from txrocketmq.spark.ingest.progress import ProgressBar
+
+    console = Console(stderr=True, quiet=options.quiet)
+    with ExitStack() as open_until_end:
+        bar = ProgressBar(console)
+        start_runner = cache(lambda: open_until_end.enter_context(_runner()))
+        job = make_job(options, bar, start_runner)
+        if options.dry_run:
+            _show_plans(*job.dry_run())
+            return DONE
+        with _measured(options, job) as commits:
+            if not options.verify_only:
+                with bar:
+                    commits.extend(job.run())
+                if not commits:
+                    console.print("nothing new")
+            if options.verify or options.verify_only:
+                return _verify(job)
+    return DONE
+
+
+def make_job(
+    options: argparse.Namespace, listener: Listener, start_runner: Callable[[], Runner]
+) -> Job:
+    """The job that the flags ask for; OptionError and StoreError before anything is done."""
+    from txrocketmq.spark.ingest.folder import folder_of
+    from txrocketmq.spark.ingest.job import Job
+    from txrocketmq.spark.ingest.plan import Wishes
+    from txrocketmq.spark.ingest.settings import (
+        TableSettings,
+        chosen_columns,
+        partition_columns,
+    )
+    from txrocketmq.spark.option_values import names, size
+    from txrocketmq.spark.options import SourceOptions
+    from txrocketmq.spark.store import resolve
+
+    source = _source(options)
+    SourceOptions.of(source)
+    columns = None if options.columns is None else names("columns", options.columns)
+    settings = TableSettings(
+        columns=chosen_columns(columns),
+        partition_by=partition_columns(options.partition_by),
+        source=tuple(sorted(source.items())),
+    )
+
+    def in_bytes(option: str, text: str | None, least: int) -> int | None:
+        return None if text is None else size(least, 1 << 60)(option, text)
+
+    wishes = Wishes(
+        split_bytes=in_bytes("split-bytes", options.split_bytes, 1 << 20),
+        max_bytes=in_bytes("max-bytes", options.max_bytes, 1),
+        allow_data_loss=options.allow_data_loss,
+        check_crc=options.check_crc,
+    )
+    stores = resolve(",".join(options.store))
+    return Job(
+        stores,
+        folder_of(options.out),
+        settings,
+        start_runner,
+        wishes,
+        quarantines=options.bad_records == "quarantine",
+        listener=listener,
+    )
+
+
+def _source(options: argparse.Namespace) -> dict[str, str]:
+    """The options of the source that say what the table has."""
+    source = {"view": options.view, "propertiesFormat": options.properties_format}
+    if options.topic is not None:
+        source["topic"] = options.topic
+    if options.topic_pattern is not None:
+        source["topicPattern"] = options.topic_pattern
+    if options.keep_compressed:
+        source["decompress"] = "false"
+    return source
+
+
+@contextmanager
+def _runner() -> Iterator[Runner]:
+    """Spark, started when the first task is there."""
+    from txrocketmq.spark.ingest.runner import spark_runner
+    from txrocketmq.spark.session import session
+
+    with session(PROG) as spark:
+        yield spark_runner(spark)
+
+
+@contextmanager
+def _measured(options: argparse.Namespace, job: Job) -> Iterator[list[Commit]]:
+    """Writes the metrics at the end, however it ends; gives the list for the job's commits."""
+    commits: list[Commit] = []
+    began = time.monotonic()
+    code = DONE
+    try:
+        yield commits
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+        raise
+    except Exception as error:
+        code = exit_code(error)
+        raise
+    finally:
+        if options.metrics is not None:
+            _write_metrics(options, job, code, time.monotonic() - began, commits)
+
+
+def _write_metrics(
+    options: argparse.Namespace, job: Job, code: int, seconds: float, commits: Sequence[Commit]
+) -> None:
+    from txrocketmq.spark.ingest.metrics import write_metrics
+
+    ends = {store.broker_name: store.end_of_log() for store in job.stores}
+    last = job.ledger.last_commit()
+    write_metrics(options.metrics, job.folder.name, code, seconds, commits, last, ends)
+
+
+def _show_plans(pending: Plan | None, new: Plan | None) -> None:
+    for plan, what in ((pending, "to be ended, since it was interrupted"), (new, "new")):
+        if plan is None:
+            continue
+        print(f"run {plan.run}, {what}: {plan.size_bytes:,} bytes in {len(plan.splits)} splits")
+        for split in plan.splits:
+            print(f"  {split.broker_name} [{split.start}, {split.end})")
+    if pending is None and new is None:
+        print("nothing new")
+
+
+def _verify(job: Job) -> int:
+    from txrocketmq.spark.ingest.verify import verify
+
+    with job.folder.lock():
+        found = verify(job.ledger, job.stores, job.start_runner())
+    show_verification(found)
+    return DONE if found.is_good else NOT_VERIFIED
+
+
+def show_verification(found: Verification) -> None:
+    """Prints what was compared and what differs."""
+    for broker, span in sorted(found.spans.items()):
+        beside = "log" if broker in found.without_queues else "log and consume queues"
+        print(f"{broker} [{span.start}, {span.end}): held against {beside}")
+    for path in found.missing:
+        print(f"{path}: named by a commit, but not there or of another size")
+    for path in found.strays:
+        print(f"{path}: no commit names it")
+    for difference in found.differences[:_DIFFERENCES_SHOWN]:
+        print(difference)
+    if len(found.differences) > _DIFFERENCES_SHOWN:
+        print(f"and {len(found.differences) - _DIFFERENCES_SHOWN:,} more queues")
+    outcome = "equal" if found.is_good else "NOT equal"
+    print(f"{outcome}: {found.messages:,} messages in {found.queues:,} queues")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of each queue, counted and summed: in the table, in the log, in the consume queues.
+
+Three tasks that read independently of one another what a table and its stores have; `verify`
+compares what they give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.ingest.documents import Part
+from txrocketmq.spark.ingest.folder import Folder
+from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.log_reader import Lost, read_log
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.queue_files import MAX_UNITS, Queue
+from txrocketmq.spark.scan import pieces
+from txrocketmq.spark.selection import RecordFilter, Selection
+from txrocketmq.spark.store import Store
+
+COUNTED: Final = ("topic", "queueId", "queueOffset", "storeSize", "physicalOffset")
+_BATCH_BYTES: Final = 16 << 20
+_BATCH_ROWS: Final = 262_144
+Offsets = NDArray[np.int64]
+
+
+class QueueName(NamedTuple):
+    """A queue of a broker."""
+
+    broker_name: str
+    topic: str
+    queue_id: int
+
+
+class Count(NamedTuple):
+    """Of messages. Two sets of as many messages with equal sums are the same but for a miracle."""
+
+    messages: int = 0
+    offsets: int = 0
+    """Sum of the queue offsets."""
+    squares: int = 0
+    """Sum of their squares, modulo 2 to the 64."""
+    size_bytes: int = 0
+    """Sum of the sizes of the records."""
+
+    def plus(self, other: Count) -> Count:
+        """Both together."""
+        return Count(
+            self.messages + other.messages,
+            self.offsets + other.offsets,
+            (self.squares + other.squares) % (1 << 64),
+            self.size_bytes + other.size_bytes,
+        )
+
+
+Counts = dict[QueueName, Count]
+
+
+class Span(NamedTuple):
+    """A range of a broker's log, and what of it is in quarantine: starts and ends, ascending."""
+
+    start: int
+    end: int
+    damaged: tuple[tuple[int, int], ...] = ()
+
+    def holds(self, physical_offsets: Offsets) -> NDArray[np.bool_]:
+        """Which of these records are to be counted."""
+        inside = (physical_offsets >= self.start) & (physical_offsets < self.end)
+        if self.damaged:
+            starts, ends = np.array(self.damaged, np.int64).T
+            at = np.searchsorted(starts, physical_offsets, "right") - 1
+            inside &= (at < 0) | (physical_offsets >= ends[at])
+        return inside
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """Counts the rows of some parts, as far as the spans of their brokers go."""
+
+    folder: Folder
+    parts: Sequence[Part]
+    spans: Mapping[str, Span]
+
+    def __call__(self) -> bytes:
+        """Counts as JSON."""
+        counts: Counts = {}
+        for part in self.parts:
+            span = self.spans.get(part.broker_name)
+            if span is not None:
+                self._count(part, span, counts)
+        return counts_to_json(counts)
+
+    def _count(self, part: Part, span: Span, counts: Counts) -> None:
+        columns = [name for name in COUNTED if name not in part.partition]
+        with self.folder.open(part.path) as file:
+            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
+                topics = part.partition.get("topic")
+                named = (
+                    batch.column("topic")
+                    if topics is None
+                    else pa.repeat(pa.scalar(topics), len(batch))
+                )
+                _add(counts, part.broker_name, span, named, batch)
+
+
+@dataclass(frozen=True)
+class CountLog:
+    """Counts the messages of a piece of a log that the table is to have."""
+
+    store: Store
+    settings: TableSettings
+    start: int
+    end: int
+    span: Span
+
+    def __call__(self) -> bytes:
+        """Counts as JSON."""
+        decoder = Decoder(COUNTED, broker_name=self.store.broker_name)
+        counts: Counts = {}
+        wanted = filter_of(self.settings, self.store.broker_name)
+        for found in read_log(
+            self.store, self.start, self.end, first_is_boundary=True, keep=wanted.apply
+        ):
+            if isinstance(found, BadRecord | Lost):
+                continue  # neither is in the table
+            for start, end in pieces(found.total_size, _BATCH_BYTES):
+                batch = decoder.decode(found.slice(start, end)).batch
+                topics = batch.column("topic")
+                _add(counts, self.store.broker_name, self.span, topics, batch)
+        return counts_to_json(counts)
+
+
+@dataclass(frozen=True)
+class CountQueues:
+    """Counts the units of some consume queues."""
+
+    store: Store
+    queues: Sequence[Queue]
+    span: Span
+
+    def __call__(self) -> bytes:
+        """Counts as JSON."""
+        counts: Counts = {}
+        for queue in self.queues:
+            total = Count()
+            for units in _units(queue, self.span):
+                total = total.plus(_of_units(units))
+            if total.messages:
+                counts[QueueName(self.store.broker_name, queue.topic, queue.queue_id)] = total
+        return counts_to_json(counts)
+
+
+def filter_of(settings: TableSettings, broker_name: str) -> RecordFilter:
+    """What of a broker's store the table has."""
+    return Selection.of(SourceOptions.of(dict(settings.source))).on(broker_name)
+
+
+def counts_to_json(counts: Counts) -> bytes:
+    """For the way from a worker."""
+    return json.dumps([[*queue, *count] for queue, count in counts.items()]).encode()
+
+
+def counts_of_json(documents: Sequence[bytes]) -> Counts:
+    """What some tasks counted, together."""
+    counts: Counts = {}
+    for document in documents:
+        for broker_name, topic, queue_id, *count in json.loads(document):
+            queue = QueueName(broker_name, topic, queue_id)
+            counts[queue] = counts.get(queue, Count()).plus(Count(*count))
+    return counts
+
+
+def _add(counts: Counts, broker_name: str, span: Span, topics: pa.Array, batch: Any) -> None:
+    """Counts the rows of a batch whose topics are these."""
+    encoded = topics.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    columns = [
+        encoded.indices.to_numpy().astype(np.int64),
+        *(batch.column(name).to_numpy().astype(np.int64) for name in COUNTED[1:]),
+    ]
+    held = span.holds(columns[-1])
+    topic, queue_id, offset, size, _ = (column[held] for column in columns)
+    if not len(topic):
+        return
+    order = np.lexsort((queue_id, topic))
+    topic, queue_id, offset, size = topic[order], queue_id[order], offset[order], size[order]
+    changes = (np.diff(topic) != 0) | (np.diff(queue_id) != 0)
+    cuts = np.concatenate(([0], np.flatnonzero(changes) + 1))
+    ends = [*cuts[1:].tolist(), len(topic)]
+    for start, end in zip(cuts.tolist(), ends, strict=True):
+        queue = QueueName(broker_name, names[topic[start]], int(queue_id[start]))
+        count = _of_offsets(offset[start:end], int(size[start:end].sum()))
+        counts[queue] = counts.get(queue, Count()).plus(count)
+
+
+def _of_offsets(offsets: Offsets, size_bytes: int) -> Count:
+    unsigned = offsets.astype(np.uint64)
+    squares = int((unsigned * unsigned).sum(dtype=np.uint64))
+    return Count(len(offsets), sum_of(offsets), squares, size_bytes)
+
+
+def sum_of(values: Offsets) -> int:
+    """Exact, whatever the values are."""
+    low = int((values & 0xFFFFFFFF).sum(dtype=np.int64))
+    return low + (int((values >> 32).sum(dtype=np.int64)) << 32)
+
+
+def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
+    """Units of the messages of a span, some at a time."""
+    end = queue.max_index()
+    start = queue.min_index(span.start)
+    while start < end:
+        units = queue.units(start, min(start + MAX_UNITS, end))
+        start += MAX_UNITS
+        yield units[span.holds(units["physical_offset"])]
+        if len(units) and units["physical_offset"][-1] >= span.end:
+            break
+
+
+def _of_units(units: NDArray[Any]) -> Count:
+    """A unit of a batch queue is for several messages, of successive offsets."""
+    counts = units["count"].astype(np.int64)
+    first = np.repeat(units["queue_offset"].astype(np.int64), counts)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    offsets = first + np.arange(len(first)) - before
+    return _of_offsets(offsets, int((units["size"].astype(np.int64) * counts).sum()))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps a table from being written.
+
+SparkSourceError
+  TableError           the folder is no table of ours, or is one with other settings
+    TableBusy          another run is writing to it
+  RunFailed            tasks of the run did not end; a run later takes up what is left
+"""
+
+from __future__ import annotations
+
+from txrocketmq.spark.errors import SparkSourceError
+
+
+class TableError(SparkSourceError):
+    """The folder cannot be written to as the table that was asked for."""
+
+
+class TableBusy(TableError):
+    """Another run is writing to the table at this moment."""
+
+
+class RunFailed(SparkSourceError):
+    """A run that could not be ended; what it had written is taken up by the next one."""

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes what is new in some stores into a table: the order of things.
+
+    lock -> settings -> sweep -> the run that was interrupted, if any -> a run for what is new
+    a run: plan -> tasks -> commit -> sweep
+
+Each arrow may be the last thing that happens: see `ledger`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from txrocketmq.spark.errors import SparkSourceError, StoreError
+from txrocketmq.spark.ingest.documents import Commit, Plan, Position, SplitResult, commit_of
+from txrocketmq.spark.ingest.errors import RunFailed, TableError
+from txrocketmq.spark.ingest.folder import Folder
+from txrocketmq.spark.ingest.ledger import Ledger
+from txrocketmq.spark.ingest.plan import StoreBounds, Wishes, plan_run
+from txrocketmq.spark.ingest.runner import Outcome, Runner
+from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.task import IngestTask
+from txrocketmq.spark.store import Store
+
+LOOK_EVERY_S: Final = 0.5
+"""How often the results of tasks are looked for while they run."""
+
+
+class Listener(Protocol):
+    """Is told how a run goes; `split_done` is called from another thread."""
+
+    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None:
+        """A run begins, of which `done` bytes are done already."""
+
+    def split_done(self, result: SplitResult) -> None:
+        """A split of the run is done."""
+
+    def committed(self, plan: Plan, commit: Commit) -> None:
+        """The run is part of the table."""
+
+
+class Silent:
+    """A listener that tells nobody."""
+
+    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None: ...
+
+    def split_done(self, result: SplitResult) -> None: ...
+
+    def committed(self, plan: Plan, commit: Commit) -> None: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done. `start_runner` is called only when there is something to run."""
+
+    stores: Sequence[Store]
+    folder: Folder
+    settings: TableSettings
+    start_runner: Callable[[], Runner]
+    wishes: Wishes = field(default_factory=Wishes)
+    quarantines: bool = True
+    listener: Listener = field(default_factory=Silent)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.folder)
+
+    def run(self) -> Iterator[Commit]:
+        """Ends a run that was interrupted, then takes what is new; each commit when it is made.
+
+        Raises StoreError and OptionError before anything is written; DataLossError, BadRecordError,
+        RunFailed and others for a run that did not come to its commit: the next one takes it up.
+        """
+        with self.folder.lock():
+            yield from self._run()
+
+    def dry_run(self) -> tuple[Plan | None, Plan | None]:
+        """The plan that was interrupted, and the one for what is new; nothing is written."""
+        self._check_settings()
+        last = self.ledger.last_commit()
+        pending = self.ledger.pending_plan(last)
+        positions = dict(last.positions) if last else {}
+        if pending is not None:
+            positions |= {name: Position(end) for name, end in pending.ends.items()}
+        return pending, self._plan(last.run + 1 if last else 1, positions)
+
+    def _run(self) -> Iterator[Commit]:
+        ledger = self.ledger
+        if self._check_settings() is None:
+            ledger.create_table(self.settings)
+        last = ledger.last_commit()
+        ledger.sweep(last)
+        pending = ledger.pending_plan(last)
+        if pending is not None:
+            last = self._take(pending, last, resumed=True)
+            yield last
+        plan = self._plan(last.run + 1 if last else 1, last.positions if last else {})
+        if plan is not None:
+            ledger.write_plan(plan)
+            yield self._take(plan, last, resumed=False)
+
+    def _check_settings(self) -> TableSettings | None:
+        there = self.ledger.settings()
+        if there is not None:
+            there.check_equal(self.settings, self.folder.name)
+        return there
+
+    def _plan(self, run: int, positions: dict[str, Position]) -> Plan | None:
+        for store in self.stores:
+            check_unchanged(store, positions.get(store.broker_name))
+        bounds = [bounds_of(store) for store in self.stores]
+        return plan_run(run, uuid.uuid4().hex, _now_ms(), bounds, positions, self.wishes)
+
+    def _take(self, plan: Plan, last: Commit | None, *, resumed: bool) -> Commit:
+        ledger = self.ledger
+        results = ledger.results(plan)
+        self.listener.planned(
+            plan, sum(result.size_bytes for result in results.values()), resumed=resumed
+        )
+        tasks = self._tasks(plan, set(results))
+        if tasks:
+            runner = self.start_runner()
+            with _watched(ledger, plan, set(results), self.listener):
+                outcomes = runner(tasks)
+            for each in _given(outcomes):
+                result = SplitResult.from_json(each)
+                results[result.split] = result
+        commit = commit_of(plan, [results[split.name] for split in plan.splits], last, _now_ms())
+        ledger.commit(plan, commit)
+        if resumed:
+            ledger.delete_strays(plan, commit)
+        ledger.sweep(commit)
+        self.listener.committed(plan, commit)
+        return commit
+
+    def _tasks(self, plan: Plan, done: set[str]) -> list[IngestTask]:
+        stores = {store.broker_name: store for store in self.stores}
+        missing = {split.broker_name for split in plan.splits} - set(stores)
+        if missing:
+            raise TableError(
+                f"run {plan.run} of {self.folder.name} was interrupted and has to be ended first:"
+                f" --store must name the store of {', '.join(sorted(missing))}, too"
+            )
+        small = replace(plan, splits=())
+        return [
+            IngestTask(
+                self.folder, self.settings, small, split, stores[split.broker_name],
+                self.quarantines, self.wishes.allow_data_loss,
+            )
+            for split in plan.splits
+            if split.name not in done
+        ]  # fmt: skip
+
+
+def bounds_of(store: Store) -> StoreBounds:
+    """What the store has at this moment."""
+    segments = store.segments()
+    starts = [segment.first_offset for segment in segments]
+    first = starts[0] if starts else 0
+    return StoreBounds(store.uri, store.broker_name, first, store.end_of_log(), starts)
+
+
+def check_unchanged(store: Store, position: Position | None) -> None:
+    """StoreError when the last record that was taken is not there any more, but another one."""
+    if position is None or position.last is None or position.last.start < store.min_offset():
+        return
+    last = position.last
+    found = store.read(last.start, last.size_bytes)
+    if len(found) != last.size_bytes or zlib.crc32(found) != last.crc:
+        raise StoreError(
+            f"the log of {store.broker_name} in {store.uri} was cut and rewritten: at offset"
+            f" {last.start} it has another record than the table; write it to another table"
+        )
+
+
+def _given(outcomes: Sequence[Outcome]) -> Iterator[bytes]:
+    """What the tasks gave; the first error when there is one."""
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if errors:
+        raise _first(errors)
+    for outcome in outcomes:
+        if outcome.given is None:
+            raise RunFailed("a task gave neither a result nor an error")
+        yield outcome.given
+
+
+def _first(errors: Sequence[SparkSourceError]) -> SparkSourceError:
+    if len(errors) == 1:
+        return errors[0]
+    return type(errors[0])(f"{errors[0]} (and {len(errors) - 1} more splits failed)")
+
+
+@contextmanager
+def _watched(ledger: Ledger, plan: Plan, known: set[str], listener: Listener) -> Iterator[None]:
+    """Tells the listener of splits as they are done."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_EVERY_S):
+            for name, result in ledger.results(plan, known).items():
+                known.add(name)
+                listener.split_done(result)
+
+    thread = threading.Thread(target=look, name="ingest-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for result in ledger.results(plan, known).values():
+            listener.split_done(result)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job did, as a text file of Prometheus' node exporter: its textfile collector reads it.
+
+The file is replaced as a whole after each job, successful or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+
+from txrocketmq.spark.ingest.documents import Commit
+
+_PREFIX = "txrocketmq_ingest"
+
+
+def write_metrics(
+    path: str,
+    table: str,
+    exit_code: int,
+    seconds: float,
+    commits: Sequence[Commit],
+    last: Commit | None,
+    log_ends: Mapping[str, int],
+) -> None:
+    """Writes the file. `commits` are those of the job, `last` is the newest of the table.
+
+    `log_ends`: where the logs end now, by broker.
+    """
+    registry = CollectorRegistry()
+
+    def gauge(name: str, doc: str, *labels: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", doc, ["table", *labels], registry=registry)
+
+    gauge("exit_code", "of the job").labels(table).set(exit_code)
+    gauge("duration_seconds", "of the job, by the clock on the wall").labels(table).set(seconds)
+    gauge("rows", "Messages that the job took").labels(table).set(sum(c.rows for c in commits))
+    log_bytes = sum(commit.log_bytes for commit in commits)
+    gauge("log_bytes", "Bytes of log that the job took").labels(table).set(log_bytes)
+    topics, reasons, lost = _totals(commits)
+    by_topic = gauge("topic_rows", "Messages that the job took, by topic", "topic")
+    for topic, rows in topics.items():
+        by_topic.labels(table, topic).set(rows)
+    damaged = gauge("quarantined_records", "Damaged records that the job met", "reason")
+    for reason, count in reasons.items():
+        damaged.labels(table, reason).set(count)
+    gone = gauge("lost_bytes", "Bytes of log that were gone before the job took them", "broker")
+    for broker, count in lost.items():
+        gone.labels(table, broker).set(count)
+    if last is not None:
+        gauge("run", "Number of the newest commit").labels(table).set(last.run)
+        gauge("table_rows", "Messages of the whole table").labels(table).set(last.total_rows)
+        when = gauge("last_commit_timestamp_seconds", "Time of the newest commit")
+        when.labels(table).set(last.committed_ms / 1000)
+        position = gauge("position_bytes", "Offset up to which the table has the log", "broker")
+        lag = gauge("lag_bytes", "Bytes of log that the table does not have yet", "broker")
+        for broker, place in last.positions.items():
+            position.labels(table, broker).set(place.next)
+            if broker in log_ends:
+                lag.labels(table, broker).set(log_ends[broker] - place.next)
+    write_to_textfile(path, registry)
+
+
+def _totals(commits: Sequence[Commit]) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Rows by topic, damaged records by reason, lost bytes by broker."""
+    topics: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    for commit in commits:
+        topics.update(commit.topics)
+        reasons.update(commit.quarantined)
+        for each in commit.lost:
+            lost[each.broker_name] += each.end - each.start
+    return topics, reasons, lost

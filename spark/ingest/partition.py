@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of a partitioned table, as Hive and Spark name them: `topic=orders/dt=2026-11-21`.
+
+`dt` is the day in UTC at which the broker stored the message, so that it does not depend on where
+the job runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from txrocketmq.spark.errors import OptionError
+
+PARTITION_COLUMNS: Final = ("topic", "dt")
+NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Stands for an empty value, which no folder name can hold."""
+NAME_BYTES: Final = 255
+"""What file systems take as the name of a folder."""
+_DAY_US: Final = 86_400_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TO_ESCAPE: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+"""What Spark's ExternalCatalogUtils escapes."""
+
+
+def escaped(value: str) -> str:
+    """A value as Spark writes it into the name of a folder."""
+    return _TO_ESCAPE.sub(lambda found: f"%{ord(found[0]):02X}", value)
+
+
+def folder_name(column: str, value: str) -> str:
+    """The folder of a value; OptionError when its name would be too long."""
+    name = f"{column}={escaped(value) or NULL_FOLDER}"
+    if len(name.encode()) > NAME_BYTES:
+        raise OptionError(
+            f"the {column} {value!r} is too long for the name of a folder: write the table with"
+            " --partition-by dt or none"
+        )
+    return name
+
+
+class Slice(NamedTuple):
+    """Rows of one partition, in the order of the log."""
+
+    partition: tuple[str, ...]
+    """Values of the partition columns."""
+    rows: pa.RecordBatch
+
+
+def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
+    """A batch by partition; `columns` are of PARTITION_COLUMNS. The batch keeps its columns."""
+    if not columns or not batch.num_rows:
+        if batch.num_rows:
+            yield Slice((), batch)
+        return
+    codes, values = _codes(batch, columns)
+    if len(values) == 1:
+        yield Slice(values[0], batch)
+        return
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(len(values) + 1)).tolist()
+    for partition, start, end in zip(values, cuts, cuts[1:], strict=False):
+        # Copies: views would keep the whole batch for as long as the smallest of them waits.
+        yield Slice(partition, batch.take(pa.array(order[start:end])))
+
+
+def _codes(
+    batch: pa.RecordBatch, columns: Sequence[str]
+) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+    """For each row the number of its partition, and the partitions."""
+    codes = np.zeros(batch.num_rows, np.int64)
+    values: list[tuple[str, ...]] = [()]
+    for column in columns:
+        own, names = _topics(batch) if column == "topic" else _days(batch)
+        codes = codes * len(names) + own
+        used, codes = np.unique(codes, return_inverse=True)
+        values = [(*values[code // len(names)], names[code % len(names)]) for code in used.tolist()]
+    return codes, values
+
+
+def _topics(batch: pa.RecordBatch) -> tuple[np.ndarray, list[str]]:
+    encoded = pc.dictionary_encode(batch.column("topic"))
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _days(batch: pa.RecordBatch) -> tuple[np.ndarray, list[str]]:
+    stored_us = batch.column("storeTimestamp").cast(pa.int64()).to_numpy()
+    days, codes = np.unique(stored_us // _DAY_US, return_inverse=True)
+    return codes.astype(np.int64), [_day_name(day) for day in days.tolist()]
+
+
+def _day_name(day: int) -> str:
+    try:
+        return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
+    except OverflowError:
+        return ""  # a broker's clock that is none

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows how a run goes: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
+
+from txrocketmq.spark.ingest.documents import Commit, Plan, SplitResult
+
+_TOPICS_SHOWN: Final = 5
+
+
+class ProgressBar:
+    """A listener of a job. Bytes are those of the log: what is still to do is known of them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            TextColumn("run {task.fields[run]}"),
+            BarColumn(),
+            DownloadColumn(binary_units=True),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[splits]} splits, {task.fields[rows]:,} messages"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._rows = 0
+        self._splits_done = 0
+        self._splits = 0
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None:
+        """A run begins."""
+        self._rows = self._splits_done = 0
+        self._splits = len(plan.splits)
+        self._began = time.monotonic()
+        for lost in plan.lost:
+            self._say(f"gone before it was taken: {lost}")
+        again = " that was interrupted" if resumed else ""
+        left = _size(plan.size_bytes - done)
+        self._say(f"run {plan.run}{again}: {left} of log in {self._splits} splits")
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(
+            "", total=plan.size_bytes, completed=done, run=plan.run, rows=0,
+            splits=f"0/{self._splits}",
+        )  # fmt: skip
+
+    def split_done(self, result: SplitResult) -> None:
+        """A split of the run is done."""
+        assert self._task is not None
+        self._rows += result.rows
+        self._splits_done += 1
+        self._bar.update(
+            self._task,
+            advance=result.size_bytes,
+            rows=self._rows,
+            splits=f"{self._splits_done}/{self._splits}",
+        )
+
+    def committed(self, plan: Plan, commit: Commit) -> None:
+        """The run is part of the table."""
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        written = sum(part.size_bytes for part in commit.parts)
+        self._say(
+            f"run {commit.run} committed: {commit.rows:,} messages of {commit.records:,} records in"
+            f" {len(commit.parts):,} files, {_size(written)}; {commit.rows / seconds:,.0f}"
+            f" messages/s, {_size(commit.log_bytes / seconds)}/s of log"
+        )
+        largest = sorted(commit.topics.items(), key=lambda each: (-each[1], each[0]))
+        for topic, rows in largest[:_TOPICS_SHOWN]:
+            self._say(f"  {topic}: {rows:,}")
+        if len(largest) > _TOPICS_SHOWN:
+            rest = sum(rows for _, rows in largest[_TOPICS_SHOWN:])
+            self._say(f"  {len(largest) - _TOPICS_SHOWN:,} more topics: {rest:,}")
+        if commit.quarantined:
+            reasons = ", ".join(f"{n:,} {reason}" for reason, n in commit.quarantined.items())
+            self._say(f"  damaged records in _quarantine: {reasons}")
+        for lost in commit.lost:
+            self._say(f"  gone: {lost}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"

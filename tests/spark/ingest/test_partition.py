@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.ingest.partition import escaped, folder_name, slices
+
+DAY_US = 86_400_000_000
+
+
+def batch_of(rows: list[tuple[str, int]]) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "topic": pa.array([topic for topic, _ in rows], pa.string()),
+            "storeTimestamp": pa.array([at for _, at in rows], pa.timestamp("us", "UTC")),
+            "number": pa.array(range(len(rows)), pa.int32()),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "folder"),
+    [
+        ("orders", "topic=orders"),
+        ("%RETRY%group", "topic=%25RETRY%25group"),
+        ("a=b/c:d", "topic=a%3Db%2Fc%3Ad"),
+        ("消息", "topic=消息"),
+        ("", "topic=__HIVE_DEFAULT_PARTITION__"),
+        ("..", "topic=.."),
+    ],
+)
+def test_folders_are_named_as_spark_names_them(value: str, folder: str) -> None:
+    assert folder_name("topic", value) == folder
+
+
+@given(st.text(max_size=40))
+def test_escaping_loses_nothing(value: str) -> None:
+    assert unquote(escaped(value)) == value
+    assert not set(escaped(value)) & set("/\0\n\"':*?")
+
+
+def test_a_name_too_long_for_a_folder_says_what_to_do() -> None:
+    assert folder_name("topic", "t" * 249)
+    with pytest.raises(OptionError, match="--partition-by dt or none"):
+        folder_name("topic", "t" * 250)
+
+
+def test_a_day_is_that_of_utc() -> None:
+    last = datetime(2026, 11, 20, 23, 59, 59, 999_000, tzinfo=UTC)
+    first = datetime(2026, 11, 21, tzinfo=UTC)
+    before = datetime(1969, 12, 31, 23, tzinfo=UTC)
+    rows = [("t", round(each.timestamp() * 1e6)) for each in (last, first, before)]
+    found = {each.partition[0] for each in slices(batch_of(rows), ["dt"])}
+    assert found == {"2026-11-20", "2026-11-21", "1969-12-31"}
+
+
+def test_a_clock_beyond_the_calendar_has_no_day() -> None:
+    (found,) = slices(batch_of([("t", (1 << 63) - 1)]), ["topic", "dt"])
+    assert found.partition == ("t", "")
+
+
+def test_without_rows_there_are_no_slices() -> None:
+    assert list(slices(batch_of([]), ["topic"])) == []
+    assert list(slices(batch_of([]), [])) == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3 * DAY_US)), min_size=1),
+    st.sampled_from([("topic", "dt"), ("topic",), ("dt",), ()]),
+)
+def test_each_row_is_in_the_slice_of_its_partition_in_order(
+    rows: list[tuple[str, int]], columns: tuple[str, ...]
+) -> None:
+    expected: dict[tuple[str, ...], list[int]] = {}
+    for number, (topic, at) in enumerate(rows):
+        values = {"topic": topic, "dt": f"1970-01-0{at // DAY_US + 1}"}
+        expected.setdefault(tuple(values[name] for name in columns), []).append(number)
+    found = list(slices(batch_of(rows), columns))
+    assert {each.partition: each.rows.column("number").to_pylist() for each in found} == expected
+    assert len(found) == len(expected)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from txrocketmq.spark import schema
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.ingest.errors import TableError
+from txrocketmq.spark.ingest.settings import (
+    PLACE_COLUMNS,
+    TableSettings,
+    chosen_columns,
+    partition_columns,
+)
+
+SETTINGS = TableSettings(
+    columns=chosen_columns(("body", "tags")),
+    partition_by=("dt",),
+    source=(("topic", "订单"), ("view", "logical")),
+)
+
+
+def test_columns_in_the_order_of_the_schema_with_the_place_of_each_message() -> None:
+    assert chosen_columns(None) == tuple(
+        column.name for column in schema.MESSAGES if not column.on_demand
+    )
+    assert chosen_columns(("crcOk", "BODY")) == (
+        "topic", "queueId", "queueOffset", "body", "brokerName", "storeTimestamp",
+        "physicalOffset", "storeSize", "crcOk",
+    )  # fmt: skip
+    assert set(PLACE_COLUMNS) <= set(chosen_columns(("tags",)))
+    with pytest.raises(OptionError, match="columns"):
+        chosen_columns(("nothing",))
+
+
+def test_partitioning() -> None:
+    assert partition_columns("topic,dt") == ("topic", "dt")
+    assert partition_columns("dt, topic") == ("dt", "topic")
+    assert partition_columns("none") == ()
+    for wrong in ("day", "topic,topic", "", "none,dt"):
+        with pytest.raises(OptionError, match="partition-by"):
+            partition_columns(wrong)
+
+
+def test_settings_come_back() -> None:
+    assert TableSettings.from_json(SETTINGS.to_json(), "/t") == SETTINGS
+
+
+@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"v": 7}'])
+def test_a_file_that_is_none_of_ours(document: bytes) -> None:
+    with pytest.raises(TableError, match="/t"):
+        TableSettings.from_json(document, "/t")
+
+
+def test_a_run_must_want_the_table_that_is_there() -> None:
+    SETTINGS.check_equal(SETTINGS, "/t")
+    other = TableSettings(columns=SETTINGS.columns, source=SETTINGS.source)
+    with pytest.raises(TableError, match=r"/t was made with partition_by=dt, not topic,dt"):
+        SETTINGS.check_equal(other, "/t")
+    with pytest.raises(TableError, match=r"source=topic=订单,view=logical, not none"):
+        SETTINGS.check_equal(TableSettings(columns=SETTINGS.columns, partition_by=("dt",)), "/t")

@@ -76,13 +76,14 @@ class Records:
 
     def slice(self, start: int, end: int) -> Records:
         """The records start to end, by their number."""
-        return self._chosen(slice(start, end))
+        return self.take(slice(start, end))
 
     def where(self, mask: NDArray[np.bool_]) -> Records:
         """The records for which the mask is true."""
-        return self._chosen(np.flatnonzero(mask))
+        return self.take(np.flatnonzero(mask))
 
-    def _chosen(self, rows: _Rows) -> Records:
+    def take(self, rows: _Rows) -> Records:
+        """The records with these numbers, in this order."""
         chosen = Records(
             self.buffer,
             self.starts[rows],

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses as text, and the message ids made of them.
+
+The same few hosts come in every record, so only distinct ones are formatted.
+
+Java: MessageDecoder.createMessageId.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.columns.gather import encode
+from txrocketmq.spark.columns.numbers import chosen_texts, texts_of_size
+from txrocketmq.spark.records import Records
+
+BORN: Final = "born_host"
+STORE: Final = "store_host"
+
+_IPV6_BIT: Final = {BORN: record.BORN_HOST_IPV6, STORE: record.STORE_HOST_IPV6}
+_ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
+_PORT_BYTES: Final = 4
+_HOST_AT: Final = {
+    which: fixed(record.RECORD_FIXED).offset_of(f"{which}_ip") for which in _IPV6_BIT
+}
+_PLACE_AT: Final = fixed(record.RECORD_FIXED).offset_of("physical_offset")
+_HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint16)
+_ID_CHARS: Final = 32
+"""Of an id with an IPv4 host."""
+
+
+def hosts(records: Records, which: str) -> pa.StringArray:
+    """The host `which`, BORN or STORE, as `address:port`; an IPv6 address in brackets."""
+    codes, distinct = encode(pa.array(_words_at(records, _HOST_AT[which])))
+    texts = [str(_host(each.to_bytes(8, "little"))) for each in distinct.to_pylist()]
+    code_of: dict[bytes, int] = {}
+    for row, packed in _ipv6_hosts(records, which).items():
+        code = code_of.setdefault(packed, len(texts))
+        if code == len(texts):
+            texts.append(str(_host(packed)))
+        codes[row] = code
+    return chosen_texts(texts, codes)
+
+
+def message_ids(records: Records) -> pa.StringArray:
+    """The offset message ids: store host and physical offset in hexadecimal."""
+    count = len(records)
+    packed = np.empty((count, 2), np.uint64)
+    packed[:, 0] = _words_at(records, _HOST_AT[STORE])
+    packed[:, 1] = _words_at(records, _PLACE_AT)
+    data = _HEX[packed.view(np.uint8)]
+    ids = texts_of_size(data, _ID_CHARS, count)
+    ipv6 = _ipv6_hosts(records, STORE)
+    if ipv6:
+        texts = ids.to_pylist()
+        places = records.physical_offset
+        for row, host in ipv6.items():
+            texts[row] = encode_message_id(_host(host), int(places[row]))
+        ids = pa.array(texts, pa.string())
+    return ids
+
+
+def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
+    """Eight bytes of each head, as they lie."""
+    heads = np.ascontiguousarray(records.heads)
+    return np.ndarray((len(heads),), np.uint64, heads, at, (heads.itemsize,)).copy()
+
+
+def _ipv6_hosts(records: Records, which: str) -> dict[int, bytes]:
+    """By row, the hosts that are IPv6: address and port in bytes."""
+    flags = records.sys_flag & _ANY_IPV6
+    if not (flags & _IPV6_BIT[which]).any():
+        return {}
+    found: dict[int, bytes] = {}
+    for flag in (_IPV6_BIT[which], _ANY_IPV6):
+        rows = np.flatnonzero(flags == flag)
+        heads = records.ipv6_heads(rows, flag)
+        packed = np.concatenate(
+            [heads[f"{which}_ip"], heads[f"{which}_port"].copy().view(np.uint8).reshape(-1, 4)],
+            axis=1,
+        )
+        found.update(zip(rows.tolist(), map(bytes, packed), strict=True))
+    return found
+
+
+def _host(packed: bytes) -> Host:
+    return host_of(packed[:-_PORT_BYTES], int.from_bytes(packed[-_PORT_BYTES:], "big", signed=True))

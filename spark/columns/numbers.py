@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns made of the numbers in a record's head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message.compression import CompressionType
+from txrocketmq.remoting.message.flags import MessageSysFlag
+
+TIMESTAMP: Final = pa.timestamp("us", "UTC")
+_US_PER_MS: Final = 1000
+_LAST_MS: Final = (1 << 63) // _US_PER_MS - 1
+_TRANSACTION_STATES: Final = ("none", "prepared", "commit", "rollback")
+_TRANSACTION_SHIFT: Final = 2
+_COMPRESSION_SHIFT: Final = 8
+_COMPRESSION_KINDS: Final = (
+    "zlib",  # as clients before 4.9.3 wrote it
+    *(CompressionType(number).name.lower() for number in (1, 2, 3)),
+    *("unknown",) * 4,
+)
+
+
+def timestamps(times_ms: NDArray[np.int64]) -> pa.Array:
+    """Times in ms since the epoch; null beyond what microseconds in 64 bits can say."""
+    if len(times_ms) and (times_ms.max() > _LAST_MS or times_ms.min() < -_LAST_MS):
+        is_valid = (times_ms <= _LAST_MS) & (times_ms >= -_LAST_MS)
+        return pa.array(np.where(is_valid, times_ms, 0) * _US_PER_MS, TIMESTAMP, mask=~is_valid)
+    return pa.Array.from_buffers(
+        TIMESTAMP, len(times_ms), [None, pa.py_buffer(times_ms * _US_PER_MS)]
+    )
+
+
+def constant(text: str | None, count: int) -> pa.StringArray:
+    """The same text in each row."""
+    if text is None:
+        return pa.nulls(count, pa.string())
+    data = text.encode()
+    return texts_of_size(data * count, len(data), count)
+
+
+def texts_of_size(data: bytes | NDArray[Any], size: int, count: int) -> pa.StringArray:
+    """Texts of `size` bytes each, which lie end to end."""
+    offsets = (np.arange(count + 1) * size).astype(np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def chosen_texts(texts: Sequence[str], codes: NDArray[Any]) -> pa.StringArray:
+    """The text of each row's code."""
+    if len(texts) == 1:
+        return constant(texts[0], len(codes))
+    return pa.array(texts, pa.string()).take(pa.array(codes))
+
+
+def transaction_states(sys_flags: NDArray[np.int32]) -> pa.StringArray:
+    """What `sys_flag` says of the transaction."""
+    kinds = sys_flags & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+    return chosen_texts(_TRANSACTION_STATES, kinds >> _TRANSACTION_SHIFT)
+
+
+def compressions(sys_flags: NDArray[np.int32]) -> pa.StringArray:
+    """How `sys_flag` says that the body is compressed."""
+    kinds = ((sys_flags & MessageSysFlag.COMPRESSION_MASK) >> _COMPRESSION_SHIFT) + 1
+    is_compressed = sys_flags & MessageSysFlag.COMPRESSED
+    return chosen_texts(("none", *_COMPRESSION_KINDS), kinds * is_compressed)

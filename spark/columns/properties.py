@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The properties of messages, parsed with a few steps of numpy for all.
+
+A text is `name \x01 value \x02` repeated, the last \x02 being absent from records of 4.9. All texts
+are gathered end to end, each after the byte before it, which is made a \x02, and without a last
+\x02. Then separators alternate, \x02 before each name and \x01 before each value, wherever texts
+are as they should be. Those that are not are read as `decode_properties` reads them, one by one,
+and take part with a text made anew.
+
+Java: MessageDecoder.string2messageProperties.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.spark.columns.gather import Bytes, Positions, gather, utf8
+from txrocketmq.spark.columns.spans import Spans
+
+MAP: Final = pa.map_(pa.string(), pa.string())
+
+_BEFORE_VALUE: Final = ord(names.NAME_VALUE_SEPARATOR)
+_BEFORE_NAME: Final = ord(names.PROPERTY_SEPARATOR)
+_WORD_BYTES: Final = 8
+_WORD_MASKS: Final = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+_MAX_PAIRS: Final = 64
+"""Of a message whose names are compared with numpy; with more, it is read alone."""
+
+
+class _Pairs(NamedTuple):
+    """Names and values, in the order of the rows; positions are in `data`."""
+
+    data: Bytes
+    """The texts, and then some zeros."""
+    first: Positions
+    """The number of each row's first pair, and of one beyond the last row."""
+    name_at: Positions
+    name_length: Positions
+    value_at: Positions
+    value_length: Positions
+    words: NDArray[np.uint64]
+    """The first eight bytes of each name."""
+
+    @property
+    def rows(self) -> Positions:
+        """The row of each pair."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+
+class Properties:
+    """The properties of messages, from the spans of their texts in records.
+
+    A byte precedes each text in its buffer, as in a record its length does.
+    """
+
+    def __init__(self, spans: Spans) -> None:
+        self._spans = spans
+        self._kept: _Pairs | None = None
+        self._rows: Positions | None = None
+
+    def __len__(self) -> int:
+        return len(self._spans.at)
+
+    @property
+    def _pairs(self) -> _Pairs:
+        if self._kept is None:
+            self._kept = _parsed(self._spans)
+        return self._kept
+
+    def value(self, name: str) -> pa.StringArray:
+        """The value of the property with this name, of at most eight bytes; null without."""
+        pairs = self._pairs
+        encoded = name.encode()
+        word = np.uint64(int.from_bytes(encoded, "little"))
+        found = np.flatnonzero((pairs.words == word) & (pairs.name_length == len(encoded)))
+        if self._rows is None:
+            self._rows = pairs.rows
+        rows = self._rows[found]
+        if len(rows) == len(self):
+            return utf8(gather([pairs.data], pairs.value_at[found], pairs.value_length[found]))
+        at, length = np.zeros((2, len(self)), np.int64)
+        at[rows] = pairs.value_at[found]
+        length[rows] = pairs.value_length[found]
+        is_there = np.zeros(len(self), np.bool_)
+        is_there[rows] = True
+        return utf8(gather([pairs.data], at, length, valid=is_there))
+
+    def map(self) -> pa.MapArray:
+        """All properties of each message."""
+        pairs = self._pairs
+        return pa.MapArray.from_arrays(
+            pa.array(pairs.first.astype(np.int32)),
+            utf8(gather([pairs.data], pairs.name_at, pairs.name_length)),
+            utf8(gather([pairs.data], pairs.value_at, pairs.value_length)),
+        )
+
+    def json(self) -> pa.StringArray:
+        """All properties of each message, as a JSON object."""
+        texts = self._texts().to_pylist()
+        return pa.array(
+            [orjson.dumps(decode_properties(text)).decode() for text in texts], pa.string()
+        )
+
+    def raw(self) -> pa.StringArray:
+        """The texts as they are stored."""
+        return self._texts()
+
+    def _texts(self) -> pa.StringArray:
+        return utf8(self._spans.gather())
+
+
+def _parsed(spans: Spans) -> _Pairs:
+    rewritten = np.zeros(len(spans.at), np.bool_)
+    while True:
+        # At most once for each way of being odd: a rewritten text is so no more.
+        pairs, odd = _pairs_of(spans, rewritten)
+        if pairs is not None:
+            return pairs
+        rewritten[odd] = True
+        spans = spans.replaced(odd, [_rewritten(spans.bytes_of(row)) for row in odd.tolist()])
+
+
+def _rewritten(text: bytes) -> bytes:
+    """A text of the same properties as it should be."""
+    pairs = decode_properties(text.decode("utf-8", "replace")).items()
+    return "\x02".join([f"{name}\x01{value}" for name, value in pairs]).encode()
+
+
+def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None, Positions]:
+    """The pairs; or none, and the rows whose texts are not as they should be."""
+    data, offsets = _joined(spans)
+    size = int(offsets[-1])
+    if _has_bad_utf8(data, offsets):
+        return None, _rows_of_bad_utf8(spans)
+    separators = np.flatnonzero((data[:size] - np.uint8(1)) < 2)
+    is_value = data[separators] == _BEFORE_VALUE
+    if not _alternate(is_value):
+        # Of several \x01 in a pair the first counts; a pair without any is none.
+        keep = ~(is_value & np.append(False, is_value[:-1]))
+        separators, is_value = separators[keep], is_value[keep]
+        if not _alternate(is_value):
+            is_lonely = ~is_value & np.append(~is_value[1:], True)
+            rows = np.searchsorted(offsets, separators[is_lonely], "right") - 1
+            return None, np.unique(rows)
+    name_at = separators[0::2] + 1
+    value_at = separators[1::2] + 1
+    name_length = value_at - name_at - 1
+    value_length = np.append(separators[2::2], size) - value_at
+    if len(separators) == 0:
+        value_length = value_at
+    words = np.ndarray((size + 1,), np.uint64, data, strides=(1,))[name_at]
+    words &= _WORD_MASKS[np.minimum(name_length, _WORD_BYTES)]
+    first = np.searchsorted(separators, offsets) // 2
+    pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words)
+    odd = _rows_with_odd_pairs(pairs, rewritten)
+    return (None, odd) if len(odd) else (pairs, odd)
+
+
+def _joined(spans: Spans) -> tuple[Bytes, Positions]:
+    """The texts end to end, each after a separator, with some zeros behind; where each begins."""
+    length = _without_last_separator(spans)
+    has_any = length > 0
+    array = spans._replace(at=spans.at - has_any, length=length + has_any).gather()
+    _, offset_buffer, texts = array.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[: len(array) + 1].astype(np.int64)
+    size = int(offsets[-1])
+    data = np.zeros(size + _WORD_BYTES, np.uint8)
+    if size:
+        data[:size] = np.frombuffer(texts, np.uint8)[:size]
+    data[offsets[:-1][has_any]] = _BEFORE_NAME
+    return data, offsets
+
+
+def _without_last_separator(spans: Spans) -> Positions:
+    r"""Lengths of the texts without a \x02 at their end."""
+    length = spans.length
+    last_at = spans.at + np.maximum(length - 1, 0)
+    if spans.which is None:
+        last = _byte_at(spans.buffers[0], last_at)
+    else:
+        last = np.zeros(len(length), np.uint8)
+        for number, buffer in enumerate(spans.buffers):
+            mine = spans.which == number
+            last[mine] = _byte_at(buffer, last_at[mine])
+    shorter: Positions = length - ((last == _BEFORE_NAME) & (length > 0))
+    return shorter
+
+
+def _byte_at(buffer: Bytes, at: Positions) -> NDArray[np.uint8]:
+    return buffer[np.minimum(at, len(buffer) - 1)] if len(buffer) else np.zeros(len(at), np.uint8)
+
+
+def _alternate(is_value: NDArray[np.bool_]) -> bool:
+    """Whether each second separator is before a value, and the others before a name."""
+    return not (is_value[0::2].any() or not is_value[1::2].all() or len(is_value) % 2)
+
+
+def _has_bad_utf8(data: Bytes, offsets: Positions) -> bool:
+    size = int(offsets[-1])
+    if not size or data[:size].max() < 0x80:
+        return False
+    try:
+        bytes(data[:size]).decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _rows_of_bad_utf8(spans: Spans) -> Positions:
+    rows = []
+    for row in range(len(spans.at)):
+        try:
+            spans.bytes_of(row).decode("utf-8")
+        except UnicodeDecodeError:
+            rows.append(row)
+    return np.array(rows, np.int64)
+
+
+def _rows_with_odd_pairs(pairs: _Pairs, rewritten: NDArray[np.bool_]) -> Positions:
+    """Rows with an empty name or value, with a name twice, or with very many pairs."""
+    counts = np.diff(pairs.first)
+    odd = (counts > _MAX_PAIRS) & ~rewritten
+    is_empty = (pairs.name_length == 0) | (pairs.value_length == 0)
+    if is_empty.any():
+        odd[pairs.rows[is_empty]] = True
+    most = int(counts[~odd].max(initial=0))
+    for distance in range(1, min(most, _MAX_PAIRS)):
+        same = np.flatnonzero(pairs.words[distance:] == pairs.words[:-distance])
+        if len(same):
+            same = same[_are_twice(pairs, same, same + distance)]
+            odd[pairs.rows[same]] = True
+    return np.flatnonzero(odd & ~rewritten)
+
+
+def _are_twice(pairs: _Pairs, one: Positions, other: Positions) -> NDArray[np.bool_]:
+    """Whether two pairs of one row have one name, as far as its first and last bytes tell."""
+    length = pairs.name_length[one]
+    row_end = pairs.first[np.searchsorted(pairs.first, one, "right")]
+    # The last bytes of two names are compared only in those that have so many.
+    same: NDArray[np.bool_] = (length == pairs.name_length[other]) & (other < row_end)
+    long = np.flatnonzero(same & (length > _WORD_BYTES))
+    at_byte = np.ndarray((len(pairs.data) - _WORD_BYTES + 1,), np.uint64, pairs.data, strides=(1,))
+    last = length[long] - _WORD_BYTES
+    same[long] = (
+        at_byte[pairs.name_at[one[long]] + last] == at_byte[pairs.name_at[other[long]] + last]
+    )
+    return same

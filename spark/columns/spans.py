@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Byte strings where they lie: a buffer, a position and a length for each row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.spark.columns.gather import Bytes, Positions, gather
+
+
+class Spans(NamedTuple):
+    """One byte string a row. `which` is the number of its buffer; without it, it is the first."""
+
+    buffers: tuple[Bytes, ...]
+    at: Positions
+    length: Positions
+    which: NDArray[np.int64] | None = None
+
+    def gather(self) -> pa.BinaryArray:
+        """The byte strings."""
+        return gather(self.buffers, self.at, self.length, which=self.which)
+
+    def bytes_of(self, row: int) -> bytes:
+        """The byte string of one row."""
+        buffer = self.buffers[0 if self.which is None else self.which[row]]
+        at = int(self.at[row])
+        return buffer[at : at + int(self.length[row])].tobytes()
+
+    def with_buffer(self, buffer: Bytes) -> Spans:
+        """The same with one buffer more, for `put`; nothing lies in it yet."""
+        which = np.zeros(len(self.at), np.int64) if self.which is None else self.which.copy()
+        return Spans((*self.buffers, buffer), self.at.copy(), self.length.copy(), which)
+
+    def put(self, row: int, at: int, length: int) -> None:
+        """From now on the byte string of this row lies in the last buffer."""
+        assert self.which is not None, "only after with_buffer"
+        self.at[row] = at
+        self.length[row] = length
+        self.which[row] = len(self.buffers) - 1
+
+    def replaced(self, rows: Positions, texts: list[bytes]) -> Spans:
+        """With these byte strings in these rows."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        # A byte goes before them: `Properties` looks at the one before each.
+        more = np.frombuffer(b"\0" + b"\0".join(texts), np.uint8)
+        spans = self.with_buffer(more)
+        spans.at[rows] = np.cumsum(lengths + 1) - lengths
+        spans.length[rows] = lengths
+        if spans.which is not None:
+            spans.which[rows] = len(self.buffers)
+        return spans

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records to Arrow batches of the table `messages`, column by column, only those asked for.
+
+A record of which no message can be made is left out, and told of as a BadRecord: nothing is raised,
+nothing is dropped in silence. Texts that are no UTF-8 are read with U+FFFD, as Java reads them, and
+lose no record.
+
+Java: MessageDecoder.decode.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark import schema
+from txrocketmq.spark.columns import numbers
+from txrocketmq.spark.columns.gather import Positions, gather, utf8
+from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
+from txrocketmq.spark.columns.messages import (
+    INNER_BATCH,
+    Messages,
+    Undecodable,
+    plain_messages,
+    unpacked_messages,
+)
+from txrocketmq.spark.columns.properties import Properties
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.records import Records
+
+MAX_BAD_BYTES: Final = 64 << 10
+"""Of a damaged record that a BadRecord keeps."""
+MAX_UNPACKED_BYTES: Final = 32 << 20
+"""Of bodies decompressed for one batch, unless a single body is larger."""
+_CRC_MASK: Final = 0x7FFFFFFF
+
+
+class BadRecord(NamedTuple):
+    """A damaged record; `length` is what it is known or believed to take, in bytes.
+
+    The reasons are magic, length, chain, crc and decompress.
+    """
+
+    physical_offset: int
+    length: int
+    reason: str
+    detail: str
+    data: bytes
+    """The record, at most MAX_BAD_BYTES of it."""
+
+
+class Decoded(NamedTuple):
+    """Messages, and the records of which none could be made."""
+
+    batch: pa.RecordBatch
+    bad: list[BadRecord]
+
+
+class Decoder:
+    """Makes batches with the named columns of schema.MESSAGES, in the order of the names.
+
+    `properties_format` is one of schema.PROPERTIES_TYPES. Without `decompress`, bodies are given as
+    they are stored. `check_crc` leaves records out whose body has another CRC than they say.
+    `max_body_bytes` bounds what a single body may become. Raises OptionError for unknown names.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        *,
+        broker_name: str,
+        cluster: str | None = None,
+        decompress: bool = True,
+        properties_format: str = "map",
+        check_crc: bool = False,
+        max_body_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
+        if properties_format not in schema.PROPERTIES_TYPES:
+            raise OptionError.of("propertiesFormat", properties_format, schema.PROPERTIES_TYPES)
+        self._properties_format = properties_format
+        self._decompress = decompress
+        self._check_crc = check_crc
+        self._max_body_bytes = max_body_bytes
+        chosen = schema.columns_named(columns, schema.MESSAGES)
+        self._names = [column.name for column in chosen]
+        self._constants = {"brokerName": broker_name, "cluster": cluster}
+        properties_type = schema.PROPERTIES_TYPES[properties_format]
+        self.schema = schema.arrow_schema(
+            [
+                column._replace(type=properties_type) if column.name == "properties" else column
+                for column in chosen
+            ]
+        )
+
+    def decode(self, records: Records) -> Iterator[Decoded]:
+        """The messages of these records, nearly always in one batch.
+
+        More batches come when compressed bodies grow large, so that memory is bounded.
+        """
+        inconsistent = records.inconsistent()
+        bad: list[BadRecord] = []
+        if inconsistent.any():
+            bad = [_inconsistent(records, row) for row in np.flatnonzero(inconsistent).tolist()]
+            records = records.where(~inconsistent)
+        if self._check_crc:
+            wrong = ~_crc_is_right(records)
+            if wrong.any():
+                rows = np.flatnonzero(wrong).tolist()
+                bad += [_with_wrong_crc(records, row) for row in rows]
+                records = records.where(~wrong)
+        packed = self._packed_rows(records)
+        if not len(packed):
+            yield Decoded(self._batch(plain_messages(records)), bad)
+            return
+        parts = unpacked_messages(records, packed, self._max_body_bytes, MAX_UNPACKED_BYTES)
+        for messages, left_out in parts:
+            bad += [_undecodable(records, each) for each in left_out]
+            yield Decoded(self._batch(messages), bad)
+            bad = []
+
+    def _packed_rows(self, records: Records) -> Positions:
+        """Records whose body is to be decompressed or taken apart."""
+        flags = records.sys_flag
+        is_batch = (flags & INNER_BATCH) == INNER_BATCH
+        is_compressed = (flags & MessageSysFlag.COMPRESSED) != 0
+        if not self._decompress:
+            return np.flatnonzero(is_batch & ~is_compressed)
+        if "body" not in self._names:
+            return np.flatnonzero(is_batch)
+        return np.flatnonzero(is_batch | is_compressed)
+
+    def _batch(self, messages: Messages) -> pa.RecordBatch:
+        columns = _Columns(messages, self._constants, self._properties_format)
+        arrays = [_MAKERS[name](columns) for name in self._names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class _Columns:
+    """What the columns of one batch are made of."""
+
+    def __init__(
+        self, messages: Messages, constants: Mapping[str, str | None], properties_format: str
+    ) -> None:
+        self.messages = messages
+        self.records = messages.records
+        self.constants = constants
+        self.properties_format = properties_format
+        self.properties = Properties(messages.properties)
+
+    def constant(self, name: str) -> pa.StringArray:
+        return numbers.constant(self.constants[name], len(self.messages))
+
+    def all_properties(self) -> pa.Array:
+        if self.properties_format == "json":
+            return self.properties.json()
+        if self.properties_format == "raw":
+            return self.properties.raw()
+        return self.properties.map()
+
+
+def _topic(columns: _Columns) -> pa.StringArray:
+    records = columns.records
+    return utf8(gather([records.buffer], records.topic_at, records.topic_length))
+
+
+_MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
+    "topic": _topic,
+    "queueId": lambda columns: pa.array(columns.records.queue_id),
+    "queueOffset": lambda columns: pa.array(columns.messages.queue_offset),
+    "body": lambda columns: columns.messages.body.gather(),
+    "properties": _Columns.all_properties,
+    "brokerName": lambda columns: columns.constant("brokerName"),
+    "flag": lambda columns: pa.array(columns.messages.flag),
+    "bornTimestamp": lambda columns: numbers.timestamps(columns.records.born_timestamp),
+    "storeTimestamp": lambda columns: numbers.timestamps(columns.records.store_timestamp),
+    "tags": lambda columns: columns.properties.value(names.TAGS),
+    "keys": lambda columns: columns.properties.value(names.KEYS),
+    "uniqKey": lambda columns: columns.properties.value(names.UNIQ_KEY),
+    "bornHost": lambda columns: hosts(columns.records, BORN),
+    "storeHost": lambda columns: hosts(columns.records, STORE),
+    "physicalOffset": lambda columns: pa.array(columns.records.physical_offset),
+    "storeSize": lambda columns: pa.array(columns.records.total_size),
+    "bodySize": lambda columns: pa.array(columns.messages.body_size.astype(np.int32)),
+    "bodyCRC": lambda columns: pa.array(columns.records.body_crc),
+    "sysFlag": lambda columns: pa.array(columns.records.sys_flag),
+    "reconsumeTimes": lambda columns: pa.array(columns.records.reconsume_times),
+    "preparedTransactionOffset": lambda columns: pa.array(
+        columns.records.prepared_transaction_offset
+    ),
+    "msgId": lambda columns: message_ids(columns.records),
+    "crcOk": lambda columns: pa.array(_crc_is_right(columns.records)),
+    "transactionState": lambda columns: numbers.transaction_states(columns.records.sys_flag),
+    "compression": lambda columns: numbers.compressions(columns.records.sys_flag),
+    "cluster": lambda columns: columns.constant("cluster"),
+}
+
+
+def _crc_is_right(records: Records) -> NDArray[np.bool_]:
+    """Whether the body of each record, as stored, has the CRC that the record says."""
+    is_right: NDArray[np.bool_] = _body_crcs(records) == records.body_crc
+    return is_right
+
+
+def _body_crcs(records: Records) -> NDArray[np.int32]:
+    buffer = records.buffer.data
+    crc32 = zlib.crc32
+    starts = records.body_at
+    ends = starts + records.body_length
+    crcs = [
+        crc32(buffer[at:end]) & _CRC_MASK
+        for at, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    return np.array(crcs, np.int32)
+
+
+def _inconsistent(records: Records, row: int) -> BadRecord:
+    one = records.slice(row, row + 1)
+    magic = int(one.magic[0])
+    if magic not in (record.MAGIC_V1, record.MAGIC_V2):
+        return _bad(records, row, "magic", f"unknown magic {magic & 0xFFFFFFFF:#010x}")
+    detail = (
+        f"body, topic and properties make {int(one.parts_size[0])} bytes of a record that says it "
+        f"has {int(one.total_size[0])}"
+    )
+    return _bad(records, row, "length", detail)
+
+
+def _with_wrong_crc(records: Records, row: int) -> BadRecord:
+    one = records.slice(row, row + 1)
+    detail = (
+        f"the body has CRC {int(_body_crcs(one)[0]):#010x}, not the {int(one.body_crc[0]):#010x} "
+        "of the record"
+    )
+    return _bad(records, row, "crc", detail)
+
+
+def _undecodable(records: Records, undecodable: Undecodable) -> BadRecord:
+    return _bad(records, undecodable.row, undecodable.reason, undecodable.detail)
+
+
+def _bad(records: Records, row: int, reason: str, detail: str) -> BadRecord:
+    one = records.slice(row, row + 1)
+    start = int(one.starts[0])
+    length = max(0, int(one.total_size[0]))
+    data = records.buffer[start : start + min(length, MAX_BAD_BYTES)].tobytes()
+    return BadRecord(int(one.physical_offset[0]), length, reason, detail, data)

@@ -26,7 +26,6 @@ from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import IndexEntry
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
-from txrocketmq.broker.store.plain_put import PlainBatch
 from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus, refused
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.remoting.message import record
@@ -144,7 +143,7 @@ class CommitLog:
             raise
         return batch
 
-    def write(self, batch: Batch | PlainBatch) -> None:
+    def write(self, batch: Batch) -> None:
         """Writes an encoded batch to the log."""
         for file, parts, end_offset in batch.pieces:
             if file is not self.files.last:

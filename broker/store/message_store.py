@@ -195,19 +195,19 @@ class MessageStore:
                 queue.pending.clear()
         else:
             self._index.add(batch.entries)
-            self._show(batch.queues, now_ms)
+            self._show(batch.queues, self._log.max_offset, now_ms)
         stored = len(messages) - batch.refused
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
         self.stats.put(stored, self._log.max_offset - start, batch.refused, elapsed_ms)
         return batch.results
 
-    def _show(self, queues: Sequence[ConsumeQueue], now_ms: int) -> None:
+    def _show(self, queues: Sequence[ConsumeQueue], end_offset: int, now_ms: int) -> None:
         """Lets consumers see what was written to the log: the pending units of these queues."""
         self.flush.queues_timestamp_ms = now_ms
         on_arrival = self.on_arrival
         for queue in queues:
             queue.append_pending(now_ms)
-        self._reput.offset = self._log.max_offset
+        self._reput.offset = end_offset
         if on_arrival is not None:
             for queue in queues:
                 on_arrival(queue.topic, queue.queue_id, queue.max_offset)
@@ -238,18 +238,17 @@ class MessageStore:
         started_ns = perf_counter_ns()
         if self.sync_flush or not self.writeable or came_bytes > self.config.max_message_size:
             return None
-        log = self._log
-        start = log.max_offset
-        batch = encode_plain(sends, places, came_bytes, log.files.last, hosts, now_ms)
+        file = self._log.files.last
+        batch = encode_plain(sends, places, came_bytes, file, hosts, now_ms)
         if batch is None:
             return None
-        log.write(batch)
+        end_offset = batch.write()
         self.flush.log_timestamp_ms = now_ms
         if self.config.message_index_enable:
             self._index.add(batch.entries)
-        self._show(batch.queues, now_ms)
+        self._show(batch.queues, end_offset, now_ms)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
-        self.stats.put(len(sends), log.max_offset - start, 0, elapsed_ms)
+        self.stats.put(len(sends), end_offset - batch.offsets[0], 0, elapsed_ms)
         return batch
 
     @property

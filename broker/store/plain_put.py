@@ -33,7 +33,7 @@ _BLANK_BYTES: Final = fixed(record.BLANK).size
 _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _FIXED_BYTES: Final = fixed(record.RECORD_FIXED).size
 _MOST_BESIDES_BYTES: Final = 512
-"""More than a record has besides what came in the frame and what Place adds to it."""
+"""More than a record has besides what came in its frame and the end of its properties."""
 _NOT_PLAIN: Final = (
     MessageSysFlag.BORN_HOST_V6
     | MessageSysFlag.STORE_HOST_V6
@@ -61,11 +61,11 @@ _pack_head: Final = fixed(
 class Place:
     """Where plain sends go that share a queue and a system flag, and what their records share.
 
-    `properties_end` is what each message's properties end with. ValueError when flag or properties
-    are not plain.
+    `properties_end` is what each message's properties end with; it is the same in all places of a
+    store. ValueError when flag or properties are not plain.
     """
 
-    __slots__ = ("_properties_end", "bare", "queue", "queue_id_text", "sys_flag")
+    __slots__ = ("_properties_end", "bare", "most_bytes", "queue", "queue_id_text", "sys_flag")
 
     def __init__(self, queue: ConsumeQueue, sys_flag: int, properties_end: bytes) -> None:
         if sys_flag & _NOT_PLAIN or not 0 <= sys_flag <= _MAX_INT:
@@ -77,12 +77,9 @@ class Place:
         self.queue_id_text = b"%d" % queue.queue_id
         self.bare: dict[int, tuple[bytes, bytes, int]] = {}
         """By the length of the unique key: what `around` gives when there is nothing else."""
-        self._properties_end = properties_end
-
-    @property
-    def most_bytes(self) -> int:
+        self.most_bytes = len(properties_end) + _MOST_BESIDES_BYTES
         """No record has more bytes than that besides what came in its frame."""
-        return len(self._properties_end) + len(self.queue.record_topic) + _MOST_BESIDES_BYTES
+        self._properties_end = properties_end
 
     def around(
         self, uniq_key: bytes, keys: bytes | None, tags: bytes | None
@@ -106,18 +103,24 @@ class PlainBatch:
 
     `offsets` and `queue_offsets` have one entry for each message; `queues` are those that get
     units, with the units in their `pending`, `entries` what is to be indexed, `totals` messages and
-    bytes by topic.
+    bytes by topic, a queue at a time.
     """
 
-    __slots__ = ("entries", "offsets", "pieces", "queue_offsets", "queues", "totals")
+    __slots__ = ("_file", "_parts", "entries", "offsets", "queue_offsets", "queues", "totals")
 
-    def __init__(self) -> None:
+    def __init__(self, file: MappedFile, parts: list[bytes]) -> None:
         self.offsets: list[int] = []
         self.queue_offsets: list[int] = []
         self.queues: list[ConsumeQueue] = []
         self.entries: list[IndexEntry] | KeyRun = []
-        self.pieces: list[tuple[MappedFile, list[bytes], int]] = []
         self.totals: list[tuple[str, int, int]] = []
+        self._file = file
+        self._parts = parts
+
+    def write(self) -> int:
+        """Writes them to the log; where it ends then."""
+        self._file.append(b"".join(self._parts))
+        return self._file.end_offset
 
 
 def encode_plain(
@@ -134,14 +137,15 @@ def encode_plain(
     with nothing left behind, when they might not fit into the file, keys or tags are no UTF-8, or
     the disk has no room.
     """
-    most_bytes = max([places[name].most_bytes for name in {send[0] for send in sends}])
-    if file is None or (
-        came_bytes + len(sends) * most_bytes > file.size_bytes - _BLANK_BYTES - file.wrote_bytes
-    ):
+    if file is None:
         return None
-    batch = PlainBatch()
+    most_bytes = came_bytes + len(sends) * places[sends[0][0]].most_bytes
+    if most_bytes > file.size_bytes - _BLANK_BYTES - file.wrote_bytes:
+        return None
+    parts: list[bytes] = []
+    batch = PlainBatch(file, parts)
     try:
-        end_offset = _encode(batch, sends, places, file, hosts, now_ms)
+        end_offset = _encode(batch, parts, sends, places, file.end_offset, hosts, now_ms)
         file.reserve(end_offset - file.from_offset)
         for queue in batch.queues:
             queue.reserve_pending()
@@ -155,17 +159,16 @@ def encode_plain(
 # The path of every message: no call in it that could be left out.
 def _encode(
     batch: PlainBatch,
+    parts: list[bytes],
     sends: Sequence[PlainSend],
     places: Mapping[bytes, Place],
-    file: MappedFile,
+    offset: int,
     hosts: tuple[bytes, bytes],
     now_ms: int,
 ) -> int:
-    """Fills the batch; the offset where its records end."""
+    """Fills the batch, whose records begin at the offset; the offset where they end."""
     offsets, queue_offsets, touched = batch.offsets, batch.queue_offsets, batch.queues
     shared = _pack_shared(hosts[0], now_ms, hosts[1], 0, 0)
-    parts: list[bytes] = []
-    offset = file.end_offset
     born_text, born_ms, is_bare = b"", 0, True
     pack_head, crc = _pack_head, crc32
     for name, born, keys, uniq_key, tags, _, body, _, _ in sends:
@@ -200,7 +203,6 @@ def _encode(
         offsets.append(offset)
         queue_offsets.append(queue_offset)
         offset += size
-    batch.pieces.append((file, parts, offset))
     batch.totals = [(q.topic, len(q.pending) // 3, sum(q.pending[1::3])) for q in touched]
     batch.entries = _entries(sends, places, batch, now_ms, is_bare=is_bare)
     return offset
@@ -215,9 +217,8 @@ def _entries(
     is_bare: bool,
 ) -> list[IndexEntry] | KeyRun:
     """What is to be indexed; in short when there is one topic and there are unique keys only."""
-    topic = batch.queues[0].topic
-    if is_bare and all(queue.topic == topic for queue in batch.queues):
-        return KeyRun(topic, [send[3] for send in sends], batch.offsets, now_ms)
+    if is_bare and len({queue.topic for queue in batch.queues}) == 1:
+        return KeyRun(batch.queues[0].topic, [send[3] for send in sends], batch.offsets, now_ms)
     return [
         (
             places[name].queue.topic,

@@ -211,7 +211,6 @@ class ArrowFiles:
         return len(data)
 
 
-@lru_cache(maxsize=_OPEN_REMOTE_FILES)
 def _file_system(uri: str) -> Any:
     return _from_uri(uri)[0]
 
@@ -222,11 +221,9 @@ def _opened(uri: str, path: str) -> Any:
     return _file_system(uri).open_input_file(path)
 
 
+@lru_cache(maxsize=_OPEN_REMOTE_FILES)
 def _from_uri(uri: str) -> tuple[Any, str]:
-    try:
-        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise StoreError(f"{shown(uri)} cannot be opened: {error}") from error
+    return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
 def _whole(path: str, data: bytes) -> bytes:
@@ -250,10 +247,14 @@ def files_of(uri: str) -> tuple[Files, str]:
         return LocalFiles(), _stripped(unquote(urlsplit(uri).path))
     if scheme not in _REMOTE:
         raise OptionError.of("storePath", uri, _VALID)
-    uri = scheme + colon + rest
-    _, path = _from_uri(uri)
+    parts = urlsplit(scheme + colon + rest)
     # One file system for all stores of a bucket, whatever the path.
-    return ArrowFiles(urlsplit(uri)._replace(path="/").geturl()), _stripped(path)
+    root = parts._replace(path="/").geturl()
+    try:
+        _, base = _from_uri(root)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise StoreError(f"{shown(uri)} cannot be opened: {error}") from error
+    return ArrowFiles(root), _stripped(_stripped(base) + unquote(parts.path))
 
 
 def _stripped(path: str) -> str:

@@ -295,7 +295,7 @@ def _matching(part: str) -> list[str]:
         part, mark, after = part.partition("?")
         options = mark + after
     glob = _GLOB if files.is_remote else _LOCAL_GLOB
-    if not glob.search(part) or files.exists(part):
+    if not glob.search(part) or (not files.is_remote and files.exists(part)):
         return [part + options]
     start = part[: glob.search(part).start()].rpartition("/")  # type: ignore[union-attr]  # found
     bases = [start[0] + start[1]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DataFrames that reports read, and one pass over the log for all of them.
 
-`records` is read once, with the columns that the chosen reports need and no others, and kept by
-Spark in memory as far as it fits, else on its local disk; `messages` is the part of it that
+Each is read once and kept by Spark in memory as far as it fits, else on its local disk. `records`
+has the columns that the chosen reports need and no others; `messages` is the part of it that
 consumers see. Bodies are not read.
 """
 
@@ -74,19 +74,23 @@ def frames(
             raise OptionError(
                 f"option {name} has no meaning for reports: they choose it themselves"
             )
+    columns = ",".join(columns_of(reports))
     needed = set[str]().union(*(report.frames for report in reports))
-    made = {name: _load(spark, options, name) for name in needed - {"messages", "records"}}
-    columns = columns_of(reports)
-    if not columns:
-        yield made
-        return
-    records = _load(spark, {**options, "columns": ",".join(columns)}, "records").persist()
-    made["records"] = records
-    made["messages"] = _logical(records, options)
+    read = {"records" if name == "messages" else name for name in needed}
+    kept = {
+        name: _load(
+            spark, {**options, "columns": columns} if name == "records" else options, name
+        ).persist()
+        for name in sorted(read)
+    }
+    made = dict(kept)
+    if "records" in kept:
+        made["messages"] = _logical(kept["records"], options)
     try:
         yield made
     finally:
-        records.unpersist()
+        for frame in kept.values():
+            frame.unpersist()
 
 
 def _logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -18,6 +21,7 @@ from tests.engine.messages import START, after, messages, several
 from txrocketmq.spark import schema
 from txrocketmq.spark.reports import catalog
 from txrocketmq.spark.reports.frames import frames, parameters, run
+from txrocketmq.spark.reports.page import page
 from txrocketmq.spark.reports.plot import svg
 from txrocketmq.spark.reports.report import DEFAULT_RESERVED_HOURS, DEFAULT_TOP, Report
 from txrocketmq.spark.tables.reader import TABLES
@@ -347,3 +351,25 @@ def test_a_golden_store_has_what_was_sent(
     assert golden["deadLetters"] == found["%DLQ%golden_retry"]
     assert golden["retries"] == found["%RETRY%golden_retry"]
     assert [(row["group"], row["origin"]) for row in dead] == [("golden_retry", "Retry")]
+
+
+def test_an_empty_store_has_a_report(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    values = parameters(START, 20, 72)
+    with frames(spark, {"storePath": str(tmp_path)}, catalog.REPORTS) as made:
+        results = [run(spark, report, made, values) for report in catalog.REPORTS]
+    assert [(each.rows, each.problem) for each in results] == [([], None)] * len(results)
+    assert page(str(tmp_path), START, results).count("Nothing of this kind") == len(results)
+
+
+def test_the_command(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+    """In a process of its own, with the session that it makes itself."""
+    store, html = golden_store("5.4.0") / "crashed", tmp_path / "report.html"
+    command = [str(Path(sys.executable).with_name("txrocketmq")), "report", "--store", str(store)]
+    command += ["--only", "topics,lag", "--json", "--html", str(html)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["reports"]
+    assert {"Plain", "Orders"} <= {row["topic"] for row in found["topics"]}
+    assert "golden_retry" in {row["group"] for row in found["lag"]}
+    assert html.read_text("utf-8").count("<svg") == 2

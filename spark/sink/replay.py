@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a micro-batch was sent before, when it is written again.
+
+    stream.writeStream.foreachBatch(rocketmq_batch("enrich", {"nameServer": ..., "topic": ...}))
+
+A query that was killed writes its last micro-batch again. Its rows get the same unique keys again
+(see sink.keys), and the broker's index knows which of them it has: those are left out. That costs
+one question for each partition of each batch, since a task sends its first row before all others:
+when that row is not there, none is.
+
+It is "effectively once", with three conditions: the rows of a batch come in the same partitions and
+order again, as they do from sources that can be replayed, without a random or unordered step; no
+second attempt of a task runs beside the first (no speculation); and a broker that has a part of
+the batch is there to be asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.errors import ClusterError, OptionError
+from txrocketmq.spark.live.cluster import Cluster, is_passing
+from txrocketmq.spark.live.send import stored_keys
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.sink.rows import Outgoing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+"""Messages with a time of delivery, until they are due (TimerMessageStore.TIMER_TOPIC)."""
+
+
+def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
+    """A function for `foreachBatch` that writes each micro-batch once, also when it is replayed.
+
+    `query` is a name that no other query ever has, and that this one keeps: unique keys are made
+    of it. `options` are those of `df.write.format("rocketmq")`; OptionError when they are wrong.
+    """
+    if not query.strip():
+        raise OptionError("rocketmq_batch needs the name of a query")
+    SourceOptions.of(options).check(Use.SINK)
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        named = {**options, "batchKey": f"{query}/{batch_id}"}
+        rows.write.format("rocketmq").options(**named).mode("append").save()
+
+    return write
+
+
+class SentBefore:
+    """Which messages of a task's rows are in the cluster already. Asked in the order of the rows.
+
+    `send_alone` sends a message and returns when it is stored.
+    """
+
+    def __init__(
+        self, cluster: Cluster, attempts: int, send_alone: Callable[[Outgoing], None]
+    ) -> None:
+        self._cluster = cluster
+        self._attempts = attempts
+        self._send_alone = send_alone
+        self._is_replay: bool | None = None
+
+    def left(self, rows: list[Outgoing]) -> list[Outgoing]:
+        """Those that are still to be sent. Raises ClusterError when a broker does not tell."""
+        if self._is_replay is None and rows:
+            self._is_replay = bool(self._stored(rows[:1]))
+            if not self._is_replay:
+                self._send_alone(rows[0])
+                return rows[1:]
+        if not self._is_replay:
+            return rows
+        stored = self._stored(rows)
+        return [each for each in rows if each.message.unique_key not in stored]
+
+    def _stored(self, rows: Sequence[Outgoing]) -> frozenset[str]:
+        keys: defaultdict[str, list[str]] = defaultdict(list)
+        for message in (each.message for each in rows):
+            key = message.properties[names.UNIQ_KEY]
+            keys[message.topic].append(key)
+            if names.DELAY in message.properties:
+                keys[SCHEDULE_TOPIC].append(key)
+            elif names.TIMER_DELIVER_MS in message.properties:
+                keys[TIMER_TOPIC].append(key)
+        return frozenset().union(*(self._ask(topic, its) for topic, its in keys.items()))
+
+    def _ask(self, topic: str, keys: Sequence[str]) -> frozenset[str]:
+        for attempt in range(1, self._attempts):
+            try:
+                return stored_keys(self._cluster, topic, keys)
+            except ClusterError as error:
+                if not is_passing(error):
+                    raise
+                self._cluster.recover({topic}, attempt)
+        return stored_keys(self._cluster, topic, keys)

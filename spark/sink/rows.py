@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows to messages: which columns a table that is written may have, and what they mean.
+
+The columns are checked on the driver, before a job starts; values are checked as they are written,
+and what RocketMQ would not take is an error that names the row. Nothing is left out in silence: a
+column that has no meaning here is refused.
+
+Java: common.message.Message, client.Validators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import Message
+from txrocketmq.spark.errors import OptionError, SparkSourceError
+
+_TEXT: Final = ("string",)
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+_MAX_DELAY_LEVEL: Final = 18
+_INT32: Final = range(-(1 << 31), 1 << 31)
+
+
+class SinkColumn(NamedTuple):
+    """A column that can be written: its name, the types it may have, what it means."""
+
+    name: str
+    types: tuple[str, ...]
+    """As Spark SQL writes them."""
+    doc: str
+
+
+SINK_COLUMNS: Final = (
+    SinkColumn("body", ("binary", *_TEXT), "required; text is written in UTF-8"),
+    SinkColumn("topic", _TEXT, "required, unless the option topic is given"),
+    SinkColumn("tags", _TEXT, "the one tag that subscriptions filter by"),
+    SinkColumn("keys", (*_TEXT, "array<string>"), "index keys; in text separated by blanks"),
+    SinkColumn("properties", ("map<string,string>",), "properties of the user's own"),
+    SinkColumn("flag", _WHOLE, "the user's flag, 32 bits"),
+    SinkColumn("delayLevel", _WHOLE, f"1 to {_MAX_DELAY_LEVEL}: delivered later; 0 and null: now"),
+    SinkColumn(
+        "deliverTimestamp", ("timestamp", "timestamp_ntz", "bigint"),
+        "delivered at this time (brokers of 5.x); a number is milliseconds since 1970",
+    ),
+    SinkColumn("shardingKey", _TEXT, "equal keys go to the same queue, in the order of the rows"),
+    SinkColumn("queueId", _WHOLE, "the queue to write to; else one after the other"),
+    SinkColumn("brokerName", _TEXT, "the broker to write to; else one after the other"),
+)  # fmt: skip
+"""All that can be written."""
+
+
+class Outgoing(NamedTuple):
+    """A message, and what its row says of the queue it goes to."""
+
+    row: int
+    """Its number in the task."""
+    message: Message
+    sharding_key: str | None
+    broker_name: str | None
+    queue_id: int | None
+
+
+class Rows:
+    """Reads messages from the batches of one table.
+
+    `fields` are name and type of each of its columns, as Spark SQL writes the type; `topic` goes
+    before the column of that name. OptionError when this is no table of messages.
+    """
+
+    def __init__(self, fields: Sequence[tuple[str, str]], topic: str | None) -> None:
+        self._topic = topic
+        self._places: dict[str, int] = {}
+        by_name = {column.name.lower(): column for column in SINK_COLUMNS}
+        for place, (name, type_) in enumerate(fields):
+            column = by_name.get(name.lower())
+            if column is None:
+                known = ", ".join(each.name for each in SINK_COLUMNS)
+                raise OptionError(
+                    f"the column {name} cannot be written to RocketMQ; select some of: {known}"
+                )
+            if column.name in self._places:
+                raise OptionError(f"the column {column.name} is there twice")
+            if _plain_type(type_) not in column.types:
+                allowed = " or ".join(column.types)
+                raise OptionError(f"the column {name} is {type_}; it must be {allowed}")
+            self._places[column.name] = place
+        if "body" not in self._places:
+            raise OptionError("a column body is needed to write to RocketMQ")
+        if topic is None and "topic" not in self._places:
+            raise OptionError("a column topic, or the option topic, is needed to write to RocketMQ")
+
+    def messages(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Outgoing]:
+        """The messages of a batch, without unique keys; `first_row` is for errors.
+
+        SparkSourceError when a row has a value that cannot be written.
+        """
+        columns: dict[str, Iterable[Any]] = {
+            name: _values(batch.column(place)) for name, place in self._places.items()
+        }
+        for row, values in enumerate(zip(*columns.values(), strict=True), first_row):
+            try:
+                yield self._outgoing(row, dict(zip(columns, values, strict=True)))
+            except ValueError as error:
+                raise unwritable(row, error) from None
+
+    def _outgoing(self, number: int, row: Mapping[str, Any]) -> Outgoing:
+        topic = self._topic or row["topic"]
+        body = row["body"]
+        if not topic:
+            raise ValueError("it has no topic")
+        if not body:
+            raise ValueError("its body is empty, which RocketMQ does not allow")
+        if isinstance(body, str):
+            body = body.encode()
+        message = Message(topic, body, _whole(row, "flag", _INT32) or 0)
+        for name, value in row.get("properties") or ():
+            message.set_user_property(name, "" if value is None else value)
+        self._set_own_properties(message.properties, row)
+        return Outgoing(
+            number,
+            message,
+            row.get("shardingKey"),
+            row.get("brokerName"),
+            _whole(row, "queueId", range(_INT32.stop)),
+        )
+
+    def _set_own_properties(self, properties: dict[str, str], row: Mapping[str, Any]) -> None:
+        level = _whole(row, "delayLevel", range(_MAX_DELAY_LEVEL + 1))
+        deliver_ms = row.get("deliverTimestamp")
+        if level and deliver_ms is not None:
+            raise ValueError("it has both a delayLevel and a deliverTimestamp")
+        keys = row.get("keys")
+        if isinstance(keys, list):
+            keys = names.KEY_SEPARATOR.join(key for key in keys if key)
+        for name, value in (
+            (names.TAGS, row.get("tags")),
+            (names.KEYS, keys),
+            (names.SHARDING_KEY, row.get("shardingKey")),
+        ):
+            if value:
+                if names.NAME_VALUE_SEPARATOR in value or names.PROPERTY_SEPARATOR in value:
+                    raise ValueError(f"its {name} hold a separator, \\x01 or \\x02: {value!r:.100}")
+                properties[name] = value
+        if level:
+            properties[names.DELAY] = str(level)
+        if deliver_ms is not None:
+            properties[names.TIMER_DELIVER_MS] = str(deliver_ms)
+
+
+def unwritable(row: int, reason: ValueError) -> SparkSourceError:
+    """What is raised for a row that RocketMQ would not take."""
+    return SparkSourceError(f"row {row} of the task cannot be written: {reason}")
+
+
+def _plain_type(type_: str) -> str:
+    """Without collations, and the lengths of char and varchar."""
+    lower = type_.lower().replace(" ", "")
+    return "string" if lower.startswith(("stringcollate", "varchar(", "char(")) else lower
+
+
+def _values(column: pa.Array) -> Iterable[Any]:
+    if pa.types.is_timestamp(column.type):
+        in_ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
+        return in_ms.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _whole(row: Mapping[str, Any], name: str, valid: range) -> int | None:
+    value = row.get(name)
+    if value is not None and value not in valid:
+        raise ValueError(f"its {name} is {value}; valid: {valid.start} to {valid.stop - 1}")
+    return value

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends parcels, several under way at a time, and tries again what failed.
+
+To one queue only one parcel is under way, so that its messages keep their order. A parcel that
+failed goes to another queue of its lane, of another broker where there is one, after a pause and a
+look at the route: it may then be in the log twice, which is what "at least once" means.
+
+Java: DefaultMQProducerImpl.sendDefaultImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
+from txrocketmq.spark.live.send import STORED, start_send
+from txrocketmq.spark.sink.parcels import Packed
+from txrocketmq.spark.sink.targets import Lane, Targets
+
+IN_FLIGHT: Final = 4
+"""Parcels of a task that are under way."""
+
+RETRIED: Final = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.FLOW_CONTROL,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Answers that another broker, or the same one later, may give differently."""
+
+
+@dataclass(slots=True)
+class _Sending:
+    """A parcel under way; without a question when it could not even be asked."""
+
+    packed: Packed
+    queue: MessageQueue
+    question: Question[SendMessageResponseHeader] | None
+    troubles: list[str] = field(default_factory=list)
+
+
+class Sender:
+    """Sends for one task. `retries` is how often a parcel is tried again, `first` is the number of
+    the queue to begin with: tasks begin with different ones.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        targets: Targets,
+        *,
+        group: str,
+        timeout_ms: int,
+        retries: int,
+        first: int = 0,
+    ) -> None:
+        self._cluster = cluster
+        self._targets = targets
+        self._group = group
+        self._timeout_ms = timeout_ms
+        self._retries = retries
+        self._next = first
+        self._under_way: list[_Sending] = []
+
+    def send(self, packed: Packed) -> None:
+        """Sends a parcel, when there is room for it under way.
+
+        Raises ClusterError when this one or one before it failed in all attempts.
+        """
+        lane = packed.lane
+        while len(self._under_way) >= IN_FLIGHT or (lane.is_one_queue and self._is_busy(lane)):
+            self._finish(self._under_way.pop(0))
+        queues = self._targets.queues(lane)
+        self._under_way.append(self._start(packed, self._pick(queues, None)))
+
+    def finish(self) -> None:
+        """Waits for all that is under way. Raises ClusterError as `send`."""
+        while self._under_way:
+            self._finish(self._under_way.pop(0))
+
+    def _is_busy(self, lane: Lane) -> bool:
+        return any(sending.packed.lane == lane for sending in self._under_way)
+
+    def _pick(self, queues: Sequence[MessageQueue], failed_broker: str | None) -> MessageQueue:
+        others = [queue for queue in queues if queue.broker_name != failed_broker] or queues
+        self._next += 1
+        return others[self._next % len(others)]
+
+    def _start(self, packed: Packed, queue: MessageQueue) -> _Sending:
+        try:
+            question = start_send(
+                self._cluster,
+                queue,
+                packed.parcel,
+                producer_group=self._group,
+                timeout_ms=self._timeout_ms,
+            )
+        except Unreachable as error:
+            return _Sending(packed, queue, None, [str(error)])
+        return _Sending(packed, queue, question)
+
+    def _finish(self, sending: _Sending) -> None:
+        """Waits until the parcel is stored, trying again as often as is allowed."""
+        troubles: list[str] = []
+        for attempt in range(self._retries + 1):
+            if attempt:
+                sending = self._again(sending, attempt)
+            troubles += sending.troubles
+            if sending.question is None:
+                continue
+            try:
+                sending.question.wait(STORED)
+            except Unreachable as error:
+                troubles.append(str(error))
+            except Refused as error:
+                if error.code not in RETRIED:
+                    raise
+                troubles.append(str(error))
+            else:
+                return
+        lane = sending.packed.lane
+        raise ClusterError(
+            f"{sending.packed.count} messages of topic {lane.topic} could not be sent in"
+            f" {len(troubles)} attempts: {'; '.join(troubles)}"
+        )
+
+    def _again(self, sending: _Sending, attempt: int) -> _Sending:
+        lane = sending.packed.lane
+        self._cluster.recover({lane.topic}, attempt)
+        self._targets.forget(lane.topic)
+        queues = self._targets.queues(lane)
+        return self._start(sending.packed, self._pick(queues, sending.queue.broker_name))

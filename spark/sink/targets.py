@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which queues a message may go to, by what its row says and by the routes of the cluster.
+
+A row that names queue and broker, or a sharding key, has one queue; any other may go to several,
+and a failed attempt goes on to another of them.
+
+Java: SelectMessageQueueByHash, DefaultMQProducerImpl.selectOneMessageQueue.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.send import write_queues
+from txrocketmq.spark.sink.rows import Outgoing
+
+_SHOWN_QUEUES: Final = 32
+
+
+class Lane(NamedTuple):
+    """Messages that may travel together: of one topic, to queues that all of them may go to."""
+
+    topic: str
+    broker_name: str | None = None
+    queue_id: int | None = None
+
+    @property
+    def is_one_queue(self) -> bool:
+        """Whether there is one queue, where messages keep the order of their rows."""
+        return self.broker_name is not None and self.queue_id is not None
+
+
+class Targets:
+    """The queues of the topics that are written to, as the name servers last told."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._queues: dict[str, list[MessageQueue]] = {}
+
+    def lane(self, outgoing: Outgoing) -> Lane:
+        """The lane of a message. Raises ClusterError when there is no queue such as it wants."""
+        topic = outgoing.message.topic
+        lane = Lane(topic, outgoing.broker_name, outgoing.queue_id)
+        if outgoing.sharding_key is None or lane.is_one_queue:
+            return lane
+        queues = self.queues(lane)
+        queue = queues[abs(java_string_hash(outgoing.sharding_key)) % len(queues)]
+        return Lane(topic, queue.broker_name, queue.queue_id)
+
+    def queues(self, lane: Lane) -> list[MessageQueue]:
+        """The queues of a lane, at least one, in order. Raises ClusterError when there is none."""
+        topic, broker_name, queue_id = lane
+        if topic not in self._queues:
+            self._queues[topic] = write_queues(self._cluster, topic)
+        queues = self._queues[topic]
+        if broker_name is not None:
+            queues = [queue for queue in queues if queue.broker_name == broker_name]
+        if queue_id is not None:
+            queues = [queue for queue in queues if queue.queue_id == queue_id]
+        if queues:
+            return queues
+        wanted = "queue" if queue_id is None else f"queue {queue_id}"
+        place = "" if broker_name is None else f" at broker {broker_name}"
+        known = ", ".join(
+            f"{its.broker_name} {its.queue_id}" for its in self._queues[topic][:_SHOWN_QUEUES]
+        )
+        raise ClusterError(
+            f"topic {topic} has no {wanted}{place} that can be written to; it has: {known}"
+        )
+
+    def forget(self, topic: str) -> None:
+        """The topic may have moved: its queues are looked up again."""
+        self._queues.pop(topic, None)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Spark calls to write: `df.write.format("rocketmq")` and `writeStream.format("rocketmq")`.
+
+The driver checks options and columns before a job starts; each task sends its rows as they come. A
+task or a micro-batch that is run again sends its rows again: at least once. Nothing can be taken
+back, so there is nothing to do in commit and abort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
+from txrocketmq.spark.sink.parcels import Parcels
+from txrocketmq.spark.sink.replay import SentBefore
+from txrocketmq.spark.sink.rows import Outgoing, Rows, unwritable
+from txrocketmq.spark.sink.sender import Sender
+from txrocketmq.spark.sink.targets import Targets
+
+DEFAULT_GROUP: Final = "txrocketmq-spark"
+"""Producer group of a write that names none."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task did with its rows."""
+
+    sent: int
+    """Messages."""
+    sent_before: int
+    """Messages that a replay found in the cluster."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What tasks need to know; travels to them."""
+
+    options: SourceOptions
+    rows: Rows
+    cluster: Cluster
+
+    @classmethod
+    def of(cls, options: SourceOptions, fields: Sequence[tuple[str, str]]) -> Sink:
+        """The sink of these options for rows of these columns: name, and type as SQL writes it.
+
+        OptionError when either is wrong.
+        """
+        options.check(Use.SINK)
+        topics = options.topics or (None,)
+        if len(topics) > 1:
+            raise OptionError("option topic names several topics; rows are written to one")
+        assert options.name_server is not None  # check() has seen to it
+        cluster = Cluster(
+            options.name_server,
+            timeout_ms=options.send_timeout_ms,
+            attempts=options.send_retries + 1,
+        )
+        return cls(options, Rows(fields, topics[0]), cluster)
+
+    def write(self, batches: Iterator[pa.RecordBatch], partition: int) -> Written:
+        """Sends the rows of a task; returns when all are stored. Raises SparkSourceError."""
+        return _Task(self, partition).run(batches)
+
+
+class _Task:
+    """The rows of one partition on their way."""
+
+    def __init__(self, sink: Sink, partition: int) -> None:
+        options = sink.options
+        self._rows = sink.rows
+        self._targets = Targets(sink.cluster)
+        self._parcels = Parcels(options.max_message_bytes)
+        self._sender = Sender(
+            sink.cluster,
+            self._targets,
+            group=options.group or DEFAULT_GROUP,
+            timeout_ms=options.send_timeout_ms,
+            retries=options.send_retries,
+            first=partition,
+        )
+        self._keys: Keys = NewKeys()
+        self._sent_before: SentBefore | None = None
+        if options.batch_key is not None:
+            self._keys = ReplayKeys(options.batch_key, partition)
+            self._sent_before = SentBefore(sink.cluster, options.send_retries + 1, self._send_alone)
+        self._sent = 0
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        rows = 0
+        for batch in batches:
+            outgoing = list(self._rows.messages(batch, rows))
+            for each in outgoing:
+                each.message.properties[names.UNIQ_KEY] = self._keys.of(each.row)
+            if self._sent_before is not None:
+                outgoing = self._sent_before.left(outgoing)
+            for each in outgoing:
+                self._send(each)
+            rows += len(batch)
+        self._finish()
+        return Written(self._sent, rows - self._sent)
+
+    def _send(self, outgoing: Outgoing) -> None:
+        """Sends the message with those gathered before, or gathers it."""
+        try:
+            for packed in self._parcels.add(self._targets.lane(outgoing), outgoing.message):
+                self._sender.send(packed)
+        except ValueError as error:
+            raise unwritable(outgoing.row, error) from None
+        self._sent += 1
+
+    def _send_alone(self, outgoing: Outgoing) -> None:
+        self._send(outgoing)
+        self._finish()
+
+    def _finish(self) -> None:
+        for packed in self._parcels.rest():
+            self._sender.send(packed)
+        self._sender.finish()
+
+
+def _fields(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One `df.write`. OptionError when options, columns or the mode make no sense."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError('messages are appended: write with mode("append")')
+        self._sink = Sink.of(options, _fields(schema))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Sends the rows of a task."""
+        return self._sink.write(iterator, _partition())
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One `writeStream`. OptionError when options, columns or the output mode make no sense."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError('messages are appended: use outputMode("append") or "update"')
+        if options.batch_key is not None:
+            raise OptionError(
+                "batchKey is of one micro-batch: use foreachBatch(rocketmq_batch(...))"
+            )
+        self._sink = Sink.of(options, _fields(schema))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Sends the rows of a task."""
+        return self._sink.write(iterator, _partition())

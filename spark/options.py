@@ -207,8 +207,8 @@ class SourceOptions:
     to a folder of Parquet files."""
     verify: str = _option("verify", "tail", Use.STORE | Use.TABLE,
                           values.choice("none", "tail", "crc", "store"))  # fmt: skip
-    """`tail`: the last records of the log are whole; `crc`: each body matches its CRC-32; `store`:
-    that, and consume queues and index agree with the log; `none`: only lengths are checked."""
+    """`tail` or `none`: records are whole, and the last ones of the log match their CRC-32; `crc`:
+    each body matches its CRC-32; `store`: that, and consume queues and index agree with the log."""
 
     group: str | None = _option("group", None, Use.LIVE | Use.SINK)
     """Consumer group of a read, producer group of a write."""

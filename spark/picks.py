@@ -19,6 +19,7 @@ from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.spark.queue_files import UNITS, Queue
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import QueuePicks
+from txrocketmq.spark.store import Store
 
 _STEP_BYTES: Final = 256 << 20
 """Of log, whose units are in memory at once: even of the smallest records some 90 MB."""
@@ -55,3 +56,13 @@ def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[n
     codes = units["tags_code"]
     unknown: NDArray[np.bool_] = codes <= CONSUME_QUEUE_EXT_ADDRESS_MAX
     return unknown | np.isin(codes, java_string_hashes(sorted(tags)))
+
+
+def dispatched(store: Store) -> int:
+    """Up to where the consume queues know the log: the end of the last record in any of them."""
+    ends = [0]
+    for queue in store.queues():
+        unit = queue.last_unit()
+        if unit is not None:
+            ends.append(int(unit["physical_offset"][0] + unit["size"][0]))
+    return max(ends)

@@ -22,7 +22,7 @@ from txrocketmq.spark.log_times import mean_record_bytes, offset_after, offset_b
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.picks import tagged
+from txrocketmq.spark.picks import dispatched, tagged
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import LogRange, QueuePicks, Split
@@ -167,12 +167,17 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    chosen = _chosen_queues(extent)
+    chosen = None if options.verify == "store" else _chosen_queues(extent)
     if chosen is not None:
         picked = _picks(extent, segments, chosen, options)
         if picked is not None:
             return picked
-    return _ranges(extent, segments, options)
+    return [*_ranges(extent, segments, options)]
+
+
+def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
+    """The extent in ranges of the log, the same ones each time: a stream reads a batch again."""
+    return _ranges(extent, _segments(extent, fail=options.fail_on_data_loss), options)
 
 
 def _within_time_and_place(extent: Extent) -> Extent:
@@ -203,14 +208,14 @@ def _segments(extent: Extent, *, fail: bool) -> list[Segment]:
     return inside
 
 
-def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions) -> list[Split]:
+def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions) -> list[LogRange]:
     most = extent.end - extent.start
     if options.min_partitions is not None:
         most = min(most, -(-(extent.end - extent.start) // options.min_partitions))
     if options.max_records_per_partition is not None:
         mean = mean_record_bytes(extent.store, extent.start)
         most = min(most, options.max_records_per_partition * mean)
-    found: list[Split] = []
+    found: list[LogRange] = []
     for segment in segments:
         start = max(extent.start, segment.first_offset)
         end = min(extent.end, segment.end)
@@ -239,40 +244,30 @@ def _picks(
 
     None when reading the log as a whole is cheaper.
     """
-    store, wanted = extent.store, extent.wanted
-    dispatched = min(_dispatched(store), extent.end)
+    store = extent.store
+    known_end = min(dispatched(store), extent.end)
     guessed = sum(_guess_bytes(queue, extent) for queue in queues)
     if guessed * 2 > extent.end - extent.start:
         return None
     found: list[Split] = []
     names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    if names and extent.start < dispatched:
+    if names and extent.start < known_end:
         pieces = -(-guessed // _PICKS_BYTES)
         pieces = max(1, min(pieces, len(segments)), options.min_partitions or 1)
         if options.max_records_per_partition is not None:
             units = sum(_count(queue, extent) for queue in queues)
             pieces = max(pieces, -(-units // options.max_records_per_partition))
-        size = dispatched - extent.start
+        size = known_end - extent.start
         cuts = [extent.start + size * number // pieces for number in range(pieces + 1)]
         found += [
             QueuePicks(store, low, high, names)
             for low, high in itertools.pairwise(cuts)
             if low < high
         ]
-    if dispatched < extent.end:
-        rest = replace(extent, start=max(dispatched, extent.start), wanted=wanted)
+    if known_end < extent.end:
+        rest = replace(extent, start=max(known_end, extent.start))
         found += _ranges(rest, [s for s in segments if s.end > rest.start], options)
     return found
-
-
-def _dispatched(store: Store) -> int:
-    """Up to where the consume queues know the log: the end of the last record in any of them."""
-    ends = [0]
-    for queue in store.queues():
-        unit = queue.last_unit()
-        if unit is not None:
-            ends.append(int(unit["physical_offset"][0] + unit["size"][0]))
-    return max(ends)
 
 
 def _count(queue: Queue, extent: Extent) -> int:

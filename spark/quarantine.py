@@ -25,7 +25,7 @@ COLUMNS: Final = (
     Column("file", "string", "of the commit log"),
     Column("physicalOffset", "bigint", "where the damage begins, bytes"),
     Column("length", "int", "bytes up to the next sound record, or of the record"),
-    Column("reason", "string", "magic, length, chain, crc, utf8, decompress, queue or index"),
+    Column("reason", "string", "magic, length, chain, crc, decompress, queue or index"),
     Column("detail", "string", "what was expected and what was found"),
     Column("data", "binary", "the bytes, at most 64 KiB of them"),
 )

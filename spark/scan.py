@@ -33,7 +33,8 @@ from txrocketmq.spark.picks import units_of
 from txrocketmq.spark.quarantine import Quarantine
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
-from txrocketmq.spark.split import LogRange, Split
+from txrocketmq.spark.split import QueuePicks, Split
+from txrocketmq.spark.verify import StoreCheck
 
 log = logging.getLogger("txrocketmq.spark")
 
@@ -47,6 +48,8 @@ class Scan:
     batch_bytes: int
     decompress: bool
     check_crc: bool
+    check_store: bool
+    """Whether queues and index are compared with the log."""
     bad_records: BadRecordPolicy
     fail_on_data_loss: bool
 
@@ -59,6 +62,7 @@ class Scan:
             batch_bytes=options.batch_bytes,
             decompress=options.decompress,
             check_crc=options.verify in ("crc", "store"),
+            check_store=options.verify == "store",
             bad_records=options.bad_records,
             fail_on_data_loss=options.fail_on_data_loss,
         )
@@ -69,7 +73,7 @@ class Scan:
         Raises BadRecordError and DataLossError where the options say so.
         """
         rows = Rows(self, split.store, wanted)
-        for found in _found(split, wanted, self.window_bytes):
+        for found in _found(self, split, wanted):
             if isinstance(found, Lost):
                 lose(loss_text(split.store, found.start, found.end), fail=self.fail_on_data_loss)
             elif isinstance(found, BadRecord):
@@ -79,22 +83,29 @@ class Scan:
         rows.end()
 
 
-def _found(
-    split: Split, wanted: RecordFilter, window_bytes: int
-) -> Iterator[Records | BadRecord | Lost]:
-    if isinstance(split, LogRange):
-        yield from read_log(
-            split.store,
-            split.start,
-            split.end,
-            window_bytes=window_bytes,
-            first_is_boundary=split.first_is_boundary,
-            keep=wanted.apply,
-        )
+def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
+    if isinstance(split, QueuePicks):
+        for units in units_of(split, wanted):
+            for found in read_picks(split.store, units, window_bytes=scan.window_bytes):
+                yield wanted.apply(found) if isinstance(found, Records) else found
         return
-    for units in units_of(split, wanted):
-        for found in read_picks(split.store, units):
-            yield wanted.apply(found) if isinstance(found, Records) else found
+    check = StoreCheck(split) if scan.check_store else None
+    reading = read_log(
+        split.store,
+        split.start,
+        split.end,
+        window_bytes=scan.window_bytes,
+        first_is_boundary=split.first_is_boundary,
+        keep=None if check else wanted.apply,
+    )
+    for found in reading:
+        if check is not None and isinstance(found, Records):
+            yield from check.queues(found)
+            yield wanted.apply(found)
+        else:
+            yield found
+    if check is not None:
+        yield from check.index()
 
 
 class Origin(Protocol):
@@ -143,16 +154,16 @@ class Rows:
     def of(self, records: Records) -> Iterator[pa.RecordBatch]:
         """Rows of the records, in batches of about batchBytes of log."""
         for start, end in pieces(records.total_size, self._scan.batch_bytes):
-            decoded = self._decoder.decode(records.slice(start, end))
-            for bad in decoded.bad:
-                self.complain(bad)
-            batch = decoded.batch
-            if self._tags is not None:
-                batch = batch.filter(pc.is_in(batch.column("tags"), value_set=self._tags))
-            if self._wanted.queues and _has_inner(records):
-                batch = batch.filter(self._offsets_wanted(batch))
-            if len(batch):
-                yield self._scan.output.batch(batch)
+            for decoded in self._decoder.decode(records.slice(start, end)):
+                for bad in decoded.bad:
+                    self.complain(bad)
+                batch = decoded.batch
+                if self._tags is not None:
+                    batch = batch.filter(pc.is_in(batch.column("tags"), value_set=self._tags))
+                if self._wanted.queues and _has_inner(records):
+                    batch = batch.filter(self._offsets_wanted(batch))
+                if len(batch):
+                    yield self._scan.output.batch(batch)
 
     def _offsets_wanted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Messages of inner batches have their own queue offsets, known only now."""

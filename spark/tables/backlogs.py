@@ -62,10 +62,10 @@ def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterato
     store, options = request.store, request.options
     for found in read_picks(store, units):
         if isinstance(found, Records):
-            decoded = decoder.decode(found)
-            for bad in decoded.bad:
-                _complain(request, bad)
-            yield decoded.batch
+            for decoded in decoder.decode(found):
+                for bad in decoded.bad:
+                    _complain(request, bad)
+                yield decoded.batch
         elif isinstance(found, BadRecord):
             _complain(request, found)
         else:

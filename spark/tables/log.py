@@ -67,7 +67,7 @@ _CHECKPOINT_COLUMNS: Final = (
 def _checkpoint(request: Request, _: Any) -> Iterator[Rows]:
     store = request.store
     found = store.config.checkpoint()
-    times = tuple(found)[:3] if found else (None, None, None)
+    times = [each or None for each in found[:3]] if found else [None] * 3
     offsets = tuple(found)[3:] if found else (None, None)
     abort = store.files.exists(f"{store.path}/abort")
     place = (store.min_offset(), store.end_of_log(), abort)
@@ -105,9 +105,9 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
             yield _rows(request, [found])
         elif isinstance(found, Records):
             for start, end in cut(found.total_size, options.batch_bytes):
-                bad = decoder.decode(found.slice(start, end)).bad
-                if bad:
-                    yield _rows(request, bad)
+                for decoded in decoder.decode(found.slice(start, end)):
+                    if decoded.bad:
+                        yield _rows(request, decoded.bad)
 
 
 def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""verify=store: whether consume queues and index agree with the records of the log.
+
+A disagreement is told as a BadRecord of reason `queue` or `index` and goes the way of badRecords;
+the record itself is sound and is read all the same. That records lie end to end, bear their own
+offset and match their CRC is for the readers of the log and the decoder to say.
+
+Java: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.picks import dispatched
+from txrocketmq.spark.queue_files import MAX_UNITS, UNITS, Queue
+from txrocketmq.spark.records import Records
+from txrocketmq.spark.split import LogRange
+
+
+class StoreCheck:
+    """Checks the records of one split: `queues` for each piece of it, then `index` once."""
+
+    def __init__(self, split: LogRange) -> None:
+        self._split = split
+        self._store = split.store
+        self._has_queues = split.store.queue_kind == "files"
+        self._dispatched = dispatched(split.store) if self._has_queues else 0
+        self._topics = split.store.config.topics() if self._has_queues else {}
+        self._known: dict[tuple[str, int], Queue | None] = {}
+        self._starts: list[NDArray[np.int64]] = []
+
+    def queues(self, records: Records) -> Iterator[BadRecord]:
+        """Records that their consume queue does not name, or names wrongly."""
+        self._starts.append(records.physical_offset)
+        kind = records.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE
+        mask = (kind == 0) & (records.physical_offset < self._dispatched)
+        if not self._has_queues or not mask.any():
+            return
+        records = records.where(mask)
+        codes, topics = records.topics()
+        for code in np.unique(codes).tolist():
+            of_topic = records.where(codes == code)
+            for queue_id in np.unique(of_topic.queue_id).tolist():
+                of_queue = of_topic.where(of_topic.queue_id == queue_id)
+                yield from self._in_queue(topics[code], queue_id, of_queue)
+
+    def _in_queue(self, topic: str, queue_id: int, records: Records) -> Iterator[BadRecord]:
+        name = (topic, queue_id)
+        if name not in self._known:
+            self._known[name] = self._store.queue(topic, queue_id)
+        queue = self._known[name]
+        if queue is None:
+            if topic in self._topics:  # else the topic was deleted, and its queues with it
+                yield from _bad(records, "queue", f"queue {queue_id} of {topic} has no files")
+            return
+        offsets, places, sizes = records.queue_offset, records.physical_offset, records.total_size
+        units = _units(queue, int(offsets.min()), int(offsets.max()) + 1)
+        at = np.searchsorted(units["queue_offset"], offsets)
+        found = units[np.minimum(at, max(0, len(units) - 1))] if len(units) else None
+        same = np.zeros(len(records), np.bool_)
+        if found is not None:
+            same = (found["queue_offset"] == offsets) & (found["physical_offset"] == places)
+            same &= found["size"] == sizes
+        if not same.all():
+            text = f"queue {queue_id} of {topic} does not name the record at its queue offset"
+            yield from _bad(records.where(~same), "queue", text)
+
+    def index(self) -> Iterator[BadRecord]:
+        """Items of the index that name a place in the split where no record begins."""
+        starts = np.sort(np.concatenate(self._starts)) if self._starts else np.empty(0, np.int64)
+        for file in self._store.index_files():
+            header = file.header()
+            if header.end_physical_offset < self._split.start:
+                continue
+            if header.begin_physical_offset >= self._split.end:
+                continue
+            for entries in file.entries():
+                places = np.unique(entries["physical_offset"])
+                places = places[(places >= self._split.start) & (places < self._split.end)]
+                for place in places[~np.isin(places, starts)].tolist():
+                    text = f"{file.path} names this place, where no sound record begins"
+                    yield BadRecord(place, 0, "index", text, b"")
+
+
+def _units(queue: Queue, first: int, end: int) -> NDArray[np.void]:
+    if end - first > MAX_UNITS:  # the offset of some record makes no sense
+        return np.empty(0, UNITS)
+    return queue.units(max(0, first), max(0, end))
+
+
+def _bad(records: Records, reason: str, text: str) -> Iterator[BadRecord]:
+    numbers = zip(
+        records.physical_offset.tolist(),
+        records.total_size.tolist(),
+        records.queue_offset.tolist(),
+        strict=True,
+    )
+    for place, size, queue_offset in numbers:
+        yield BadRecord(place, size, reason, f"{text} ({queue_offset})", b"")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import InputPartition
+
+from tests.spark.live.fakes import BORN_MS, NAME_SERVER, FakeBroker, World
+from txrocketmq.spark.errors import ClusterError, DataLossError, OptionError
+from txrocketmq.spark.live import bounds, task
+from txrocketmq.spark.live.batch import LiveReader
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.output import Output
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture
+def reader(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., LiveReader]:
+    a, b = FakeBroker("a"), FakeBroker("b")
+    a.fill("t", [10, 0], first=3)
+    b.fill("t", [5])
+    made = world(a, b)
+    monkeypatch.setattr(bounds, "Cluster", lambda _, **more: made.cluster())
+    monkeypatch.setattr(task, "_known_cluster", lambda *_: made.cluster())
+
+    def make(**given: str) -> LiveReader:
+        options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", **given})
+        options.check(Use.LIVE_BATCH)
+        return LiveReader(options, Output.of(options))
+
+    return make
+
+
+MakeReader = Callable[..., LiveReader]
+
+
+def rows(reader: LiveReader) -> list[tuple[str, int, int]]:
+    """Broker, queue and offset of each row, read as Spark does: pickled before it reads."""
+    ours = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own
+    found: list[Any] = []
+    for partition in pickle.loads(pickle.dumps(reader.partitions())):  # noqa: S301 - our own
+        for batch in ours.read(partition):
+            columns = ("brokerName", "queueId", "queueOffset")
+            found += zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    return sorted(found)
+
+
+def expected(*ranges: tuple[str, int, int, int]) -> list[tuple[str, int, int]]:
+    return [(broker, queue, at) for broker, queue, low, high in ranges for at in range(low, high)]
+
+
+def test_everything(reader: MakeReader) -> None:
+    assert rows(reader()) == expected(("a", 0, 3, 13), ("b", 0, 0, 5))
+    assert len(reader().partitions()) == 2, "empty queues have none"
+
+
+@pytest.mark.parametrize(
+    "given", [{"minPartitions": "7"}, {"maxRecordsPerPartition": "2"}, {"pullBatchSize": "1"}]
+)
+def test_however_it_is_cut(reader: MakeReader, given: dict[str, str]) -> None:
+    assert rows(reader(**given)) == rows(reader())
+
+
+def test_between_offsets(reader: MakeReader) -> None:
+    given = {
+        "startingOffsets": '{"t": {"a": {"0": 5}, "b": {"0": -2}}}',
+        "endingOffsets": '{"t": {"a": {"0": 7}, "b": {"0": 2}}}',
+    }
+    assert rows(reader(**given)) == expected(("a", 0, 5, 7), ("b", 0, 0, 2))
+
+
+def test_between_times(reader: MakeReader) -> None:
+    given = {"startingTimestamp": str(BORN_MS + 3500), "endingTimestamp": str(BORN_MS + 6000)}
+    assert rows(reader(**given)) == expected(("a", 0, 4, 6), ("b", 0, 4, 5))
+
+
+def test_assigned_queues(reader: MakeReader) -> None:
+    options = SourceOptions.of({"nameServer": NAME_SERVER, "assign": '{"t": {"b": [0]}}'})
+    assert rows(LiveReader(options, Output.of(options))) == expected(("b", 0, 0, 5))
+
+
+def test_nothing(reader: MakeReader) -> None:
+    ours = reader(startingOffsets="latest")
+    assert ours.partitions() == []
+    assert list(ours.read(InputPartition(None))) == [], "as Spark does then"
+
+
+def test_a_read_that_ends_before_it_begins(reader: MakeReader) -> None:
+    given = {
+        "startingOffsets": '{"t": {"a": {"0": 9}}}',
+        "endingOffsets": '{"t": {"a": {"0": 7}}}',
+    }
+    with pytest.raises(OptionError, match="queue 0 of topic t on a: the read begins at 9 and ends"):
+        reader(**given).partitions()
+
+
+def test_what_is_wrong_is_said_when_it_is_planned(reader: MakeReader) -> None:
+    with pytest.raises(ClusterError, match="topic u is not known"):
+        reader(topic="u").partitions()
+    with pytest.raises(DataLossError, match="offset 1 of queue 0 of topic t on a is asked for"):
+        reader(startingOffsets='{"t": {"a": {"0": 1}}}').partitions()
+
+
+def test_batches_have_the_schema_of_the_output(reader: MakeReader) -> None:
+    ours = reader(kafkaNames="true")
+    (first, *_) = (batch for part in ours.partitions() for batch in ours.read(part))
+    options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", "kafkaNames": "true"})
+    assert first.schema == Output.of(options).schema
+    assert isinstance(first, pa.RecordBatch)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.spark.live.fakes import (
+    BORN_MS,
+    NAME_SERVER,
+    FakeBroker,
+    FakeQueue,
+    World,
+    message,
+    queue,
+)
+from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import Message, encode_batch, encode_message
+from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.errors import BadRecordError, DataLossError
+from txrocketmq.spark.live import task
+from txrocketmq.spark.live.pull import Gone, QueueRange
+from txrocketmq.spark.live.task import LiveScan, joined, records_of
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.records import Records
+
+MakeWorld = Callable[..., World]
+QUEUE = queue("t", "a", 0)
+
+
+@pytest.fixture
+def read(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pa.Table]:
+    def make(
+        broker: FakeBroker, start: int, end: int, answers: Any = None, **given: str
+    ) -> pa.Table:
+        made = world(broker)
+        made.fail = answers or made.fail
+        monkeypatch.setattr(task, "_known_cluster", lambda *_: made.cluster())
+        options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", **given})
+        output = Output.of(options)
+        batches = LiveScan.of(options, output).read(QueueRange(QUEUE, start, end))
+        return pa.Table.from_batches(batches, output.schema)
+
+    return make
+
+
+Read = Callable[..., pa.Table]
+
+
+def filled(*messages: Any, first: int = 0) -> FakeBroker:
+    return FakeBroker("a", {("t", 0): FakeQueue(list(messages), first)})
+
+
+def some(count: int, **more: Any) -> FakeBroker:
+    return filled(*(message("t", 0, at) for at in range(count)))
+
+
+def test_rows(read: Read) -> None:
+    table = read(some(100), 10, 90, columns="queueOffset,body,brokerName,cluster,topic,uniqKey")
+    assert table["queueOffset"].to_pylist() == list(range(10, 90))
+    assert table.slice(3, 1).to_pylist() == [
+        {
+            "queueOffset": 13,
+            "body": b"body 0/13",
+            "brokerName": "a",
+            "cluster": "C",
+            "topic": "t",
+            "uniqKey": "t-0-13",
+        }
+    ]
+
+
+def test_all_columns_come_as_declared(read: Read) -> None:
+    (row,) = read(some(3), 1, 2).to_pylist()
+    assert dict(row["properties"]) == {"TAGS": "A", "UNIQ_KEY": "t-0-1"}
+    assert row["bornHost"] == row["storeHost"] == "10.0.1.1:10911"
+    assert row["physicalOffset"] == 1000
+    assert row["storeTimestamp"].timestamp() * 1000 == BORN_MS + 1000
+
+
+def test_tags_are_compared_as_texts(read: Read) -> None:
+    """Aa and BB have the same hash, by which alone brokers filter."""
+    messages = [message("t", 0, at, tags=("Aa", "BB", "C")[at % 3]) for at in range(60)]
+    table = read(filled(*messages), 0, 50, subExpression="Aa||C", columns="queueOffset,flag")
+    assert table["queueOffset"].to_pylist() == [at for at in range(50) if at % 3 != 1]
+    assert table.column_names == ["queueOffset", "flag"]
+
+
+def test_messages_of_inner_batches_have_their_own_offsets(read: Read) -> None:
+    """Whatever part of a record with five messages a task has to read."""
+    flags = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+    body = encode_batch([Message("t", b"%d" % at) for at in range(5)])
+    found = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=5, min_offset=0, max_offset=5
+    )
+    answer = Reply(found, encode_message(message("t", 0, 0, body=body, sys_flag=flags)))
+
+    def answers(_address: str, call: Call[Any, Any], _header: Any) -> Reply[Any] | None:
+        return answer if call is PULL_MESSAGE else None
+
+    for start, end in ((0, 5), (2, 4), (4, 5)):
+        table = read(some(0), start, end, answers=answers, columns="queueOffset,body")
+        assert table.to_pydict() == {
+            "queueOffset": list(range(start, end)),
+            "body": [b"%d" % at for at in range(start, end)],
+        }
+
+
+def test_what_is_gone(read: Read, caplog: pytest.LogCaptureFixture) -> None:
+    broker = filled(*(message("t", 0, at) for at in range(10, 20)), first=10)
+    text = "messages 5 to 9 of queue 0 of topic t on a are gone: the queue begins at 10"
+    with pytest.raises(DataLossError, match=text):
+        read(broker, 5, 15)
+    table = read(broker, 5, 15, failOnDataLoss="false", columns="queueOffset")
+    assert table["queueOffset"].to_pylist() == [10, 11, 12, 13, 14]
+    assert text in caplog.text
+
+
+def test_a_body_that_does_not_decompress(read: Read, caplog: pytest.LogCaptureFixture) -> None:
+    bad = message("t", 0, 1, body=b"no zlib", sys_flag=MessageSysFlag.COMPRESSED)
+    broker = filled(message("t", 0, 0), bad, message("t", 0, 2))
+    with pytest.raises(BadRecordError, match="damaged record in the log of a at physical offset"):
+        read(broker, 0, 3)
+    table = read(broker, 0, 3, badRecords="skip", columns="queueOffset,body")
+    assert table["queueOffset"].to_pylist() == [0, 2]
+    assert "damaged records of queue 0 of topic t on a left out: 1 decompress" in caplog.text
+    raw = read(broker, 0, 3, decompress="false", columns="body")
+    assert raw["body"].to_pylist()[1] == b"no zlib"
+
+
+def test_answers_are_joined() -> None:
+    gone = Gone(QUEUE, 0, 1, "")
+
+    def answers() -> Iterator[bytes | Gone]:
+        yield from (b"aa", b"bb", b"cc", gone, b"dd", b"ee")
+
+    assert list(joined(answers(), 4)) == [[b"aa", b"bb"], [b"cc"], gone, [b"dd", b"ee"]]
+    assert list(joined([], 4)) == []
+
+
+def split(found: list[Records | BadRecord]) -> tuple[list[int], list[BadRecord]]:
+    """Queue offsets of what is sound, and what is not."""
+    sound = [at for each in found if isinstance(each, Records) for at in each.queue_offset.tolist()]
+    return sound, [each for each in found if isinstance(each, BadRecord)]
+
+
+def test_records_of_answers() -> None:
+    bodies = [encode_message(message("t", 0, at)) for at in range(6)]
+    assert split(list(records_of([bodies[0] + bodies[1], bodies[2]]))) == ([0, 1, 2], [])
+
+
+def test_lengths_that_do_not_add_up() -> None:
+    records = [encode_message(message("t", 0, at)) for at in range(4)]
+    at = records[1].index(b"body") - 1
+    broken = records[1][:at] + bytes([records[1][at] ^ 1]) + records[1][at + 1 :]
+    sound, (bad,) = split(list(records_of([records[0] + broken + records[2], records[3]])))
+    assert sound == [0, 2, 3]
+    assert (bad.physical_offset, bad.length, bad.data) == (1000, len(broken), broken)
+    assert bad.reason == "chain"
+
+
+@pytest.mark.parametrize("cut", [1, 40, 100])
+def test_only_the_rest_of_one_answer_is_damaged_by_a_wrong_size(cut: int) -> None:
+    records = [encode_message(message("t", 0, at)) for at in range(6)]
+    bodies = [records[0] + records[1][:cut], records[2], records[3] + records[4], records[5]]
+    sound, (bad,) = split(list(records_of(bodies)))
+    assert sound == [0, 2, 3, 4, 5]
+    assert bad.data == records[1][:cut]
+    assert bad.physical_offset == (1000 if cut == 100 else -1)

@@ -29,7 +29,6 @@ _FIXED_IPV6: Final = {
 }
 _ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
 _Rows: TypeAlias = slice | Positions
-_ADDRESSES: Final = ("born_host_ip", "store_host_ip")
 
 
 class Layout(NamedTuple):
@@ -113,8 +112,8 @@ class Records:
                 if len(rows):
                     long = self.ipv6_heads(rows, flag)
                     for name in _FIXED.fields or ():
-                        if name not in _ADDRESSES:
-                            column = heads[name]
+                        column = heads[name]
+                        if column.shape[1:] == long[name].shape[1:]:
                             column[rows] = long[name]
         return heads
 

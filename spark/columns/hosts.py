@@ -70,7 +70,8 @@ def message_ids(records: Records) -> pa.StringArray:
 def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
     """Eight bytes of each head, as they lie."""
     heads = np.ascontiguousarray(records.heads)
-    return np.ndarray((len(heads),), np.uint64, heads, at, (heads.itemsize,)).copy()
+    each_byte = heads.view(np.uint8).reshape(len(heads), heads.itemsize)
+    return each_byte[:, at : at + 8].copy().view(np.uint64).ravel()
 
 
 def _ipv6_hosts(records: Records, which: str) -> dict[int, bytes]:

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "standalone": "run a name server and a broker in one process",
     "send": "send messages to a topic",
     "tail": "print the messages of a topic as they come",
+    "ingest": "take what is new in stores into a Parquet table, exactly once",
     "report": "say what is in the stores of brokers: tables, or a page with plots",
 }
 

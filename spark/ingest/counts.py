@@ -23,7 +23,7 @@ from txrocketmq.spark.ingest.folder import Folder
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.queue_files import MAX_UNITS, Queue
+from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
@@ -31,6 +31,7 @@ from txrocketmq.spark.store import Store
 COUNTED: Final = ("topic", "queueId", "queueOffset", "storeSize", "physicalOffset")
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 262_144
+_UNITS: Final = 1_000_000
 Offsets = NDArray[np.int64]
 
 
@@ -134,9 +135,9 @@ class CountLog:
             if isinstance(found, BadRecord | Lost):
                 continue  # neither is in the table
             for start, end in pieces(found.total_size, _BATCH_BYTES):
-                batch = decoder.decode(found.slice(start, end)).batch
-                topics = batch.column("topic")
-                _add(counts, self.store.broker_name, self.span, topics, batch)
+                for batch, _ in decoder.decode(found.slice(start, end)):
+                    topics = batch.column("topic")
+                    _add(counts, self.store.broker_name, self.span, topics, batch)
         return counts_to_json(counts)
 
 
@@ -220,8 +221,8 @@ def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
     end = queue.max_index()
     start = queue.min_index(span.start)
     while start < end:
-        units = queue.units(start, min(start + MAX_UNITS, end))
-        start += MAX_UNITS
+        units = queue.units(start, min(start + _UNITS, end))
+        start += _UNITS
         yield units[span.holds(units["physical_offset"])]
         if len(units) and units["physical_offset"][-1] >= span.end:
             break

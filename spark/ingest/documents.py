@@ -31,22 +31,13 @@ class Lost(NamedTuple):
         return f"{self.broker_name} [{self.start}, {self.end})"
 
 
-class LastRecord(NamedTuple):
-    """The last record that was taken: a log that has another one there was cut and rewritten."""
-
-    start: int
-    size_bytes: int
-    crc: int
-    """CRC-32 of the whole record."""
-
-
 class Position(NamedTuple):
     """How far a broker's log is in the table."""
 
     next: int
     """The first offset that is not."""
-    last: LastRecord | None = None
-    """None when no record was seen yet."""
+    fingerprint: str = ""
+    """Of the log before it; see `spark.fingerprint`."""
 
 
 class Split(NamedTuple):
@@ -76,7 +67,7 @@ class Plan:
     id: str
     created_ms: int
     splits: tuple[Split, ...]
-    ends: Mapping[str, int]
+    ends: Mapping[str, Position]
     """By broker: where the run ends."""
     lost: tuple[Lost, ...] = ()
     """What was gone before the run began, and was accepted."""
@@ -92,6 +83,7 @@ class Plan:
             {
                 **_fields(self),
                 "splits": [split._asdict() for split in self.splits],
+                "ends": _positions_to_json(self.ends),
                 "lost": [each._asdict() for each in self.lost],
             }
         )
@@ -100,6 +92,7 @@ class Plan:
     def from_json(cls, document: bytes) -> Plan:
         values = _from_json(document)
         values["splits"] = tuple(Split(**each) for each in values["splits"])
+        values["ends"] = _positions_from_json(values["ends"])
         values["lost"] = tuple(Lost(**each) for each in values["lost"])
         return cls(**values)
 
@@ -138,7 +131,6 @@ class SplitResult:
     quarantined: Counter[str] = field(default_factory=Counter)
     """Damaged records by reason."""
     lost: list[Lost] = field(default_factory=list)
-    last: LastRecord | None = None
     cpu_ms: int = 0
 
     def to_json(self) -> bytes:
@@ -147,7 +139,6 @@ class SplitResult:
                 **_fields(self),
                 "parts": [part._asdict() for part in self.parts],
                 "lost": [each._asdict() for each in self.lost],
-                "last": self.last and self.last._asdict(),
             }
         )
 
@@ -158,7 +149,6 @@ class SplitResult:
         values["lost"] = [Lost(**each) for each in values["lost"]]
         values["topics"] = Counter(values["topics"])
         values["quarantined"] = Counter(values["quarantined"])
-        values["last"] = values["last"] and LastRecord(**values["last"])
         return cls(**values)
 
 
@@ -207,15 +197,9 @@ def commit_of(plan: Plan, results: list[SplitResult], before: Commit | None, now
     """The commit of a run after `before`; `results` are in the order of the plan's splits."""
     topics: Counter[str] = Counter()
     quarantined: Counter[str] = Counter()
-    positions = dict(before.positions) if before else {}
-    for name, end in plan.ends.items():
-        known = positions.get(name)
-        positions[name] = Position(end, known.last if known else None)
-    for split, result in zip(plan.splits, results, strict=True):
+    for result in results:
         topics += result.topics
         quarantined += result.quarantined
-        if result.last is not None:
-            positions[split.broker_name] = positions[split.broker_name]._replace(last=result.last)
     starts = {split.broker_name: split.start for split in reversed(plan.splits)}
     parts = tuple(part for result in results for part in result.parts)
     rows = sum(result.rows for result in results)
@@ -223,7 +207,7 @@ def commit_of(plan: Plan, results: list[SplitResult], before: Commit | None, now
         run=plan.run,
         plan_id=plan.id,
         committed_ms=now_ms,
-        positions=positions,
+        positions={**(before.positions if before else {}), **plan.ends},
         starts={**starts, **(before.starts if before else {})},
         parts=parts,
         rows=rows,
@@ -238,17 +222,11 @@ def commit_of(plan: Plan, results: list[SplitResult], before: Commit | None, now
 
 
 def _positions_to_json(positions: Mapping[str, Position]) -> dict[str, Any]:
-    return {
-        name: {"next": position.next, "last": position.last and position.last._asdict()}
-        for name, position in positions.items()
-    }
+    return {name: position._asdict() for name, position in positions.items()}
 
 
-def _positions_from_json(fields: Mapping[str, Any]) -> dict[str, Position]:
-    return {
-        name: Position(each["next"], each["last"] and LastRecord(**each["last"]))
-        for name, each in fields.items()
-    }
+def _positions_from_json(values: Mapping[str, Any]) -> dict[str, Position]:
+    return {name: Position(**each) for name, each in values.items()}
 
 
 def _fields(document: Plan | SplitResult | Commit) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from txrocketmq.spark.errors import SparkSourceError, StoreError
+from txrocketmq.spark.fingerprint import fingerprint, is_same_log
 from txrocketmq.spark.ingest.documents import Commit, Plan, Position, SplitResult, commit_of
 from txrocketmq.spark.ingest.errors import RunFailed, TableError
 from txrocketmq.spark.ingest.folder import Folder
@@ -88,7 +88,7 @@ class Job:
         pending = self.ledger.pending_plan(last)
         positions = dict(last.positions) if last else {}
         if pending is not None:
-            positions |= {name: Position(end) for name, end in pending.ends.items()}
+            positions |= pending.ends
         return pending, self._plan(last.run + 1 if last else 1, positions)
 
     def _run(self) -> Iterator[Commit]:
@@ -116,7 +116,14 @@ class Job:
         for store in self.stores:
             check_unchanged(store, positions.get(store.broker_name))
         bounds = [bounds_of(store) for store in self.stores]
-        return plan_run(run, uuid.uuid4().hex, _now_ms(), bounds, positions, self.wishes)
+        plan = plan_run(run, uuid.uuid4().hex, _now_ms(), bounds, positions, self.wishes)
+        return None if plan is None else replace(plan, ends=dict(self._fingerprinted(plan)))
+
+    def _fingerprinted(self, plan: Plan) -> Iterator[tuple[str, Position]]:
+        for store in self.stores:
+            end = plan.ends.get(store.broker_name)
+            if end is not None:
+                yield store.broker_name, Position(end.next, fingerprint(store, end.next))
 
     def _take(self, plan: Plan, last: Commit | None, *, resumed: bool) -> Commit:
         ledger = self.ledger
@@ -168,16 +175,13 @@ def bounds_of(store: Store) -> StoreBounds:
 
 
 def check_unchanged(store: Store, position: Position | None) -> None:
-    """StoreError when the last record that was taken is not there any more, but another one."""
-    if position is None or position.last is None or position.last.start < store.min_offset():
+    """StoreError when the log before the position is not the one that was taken."""
+    if position is None or is_same_log(store, position.next, position.fingerprint):
         return
-    last = position.last
-    found = store.read(last.start, last.size_bytes)
-    if len(found) != last.size_bytes or zlib.crc32(found) != last.crc:
-        raise StoreError(
-            f"the log of {store.broker_name} in {store.uri} was cut and rewritten: at offset"
-            f" {last.start} it has another record than the table; write it to another table"
-        )
+    raise StoreError(
+        f"the log of {store.broker_name} in {store.uri} was cut and rewritten: before offset"
+        f" {position.next} it has other records than the table; write it to another table"
+    )
 
 
 def _given(outcomes: Sequence[Outcome]) -> Iterator[bytes]:
@@ -194,7 +198,7 @@ def _given(outcomes: Sequence[Outcome]) -> Iterator[bytes]:
 def _first(errors: Sequence[SparkSourceError]) -> SparkSourceError:
     if len(errors) == 1:
         return errors[0]
-    return type(errors[0])(f"{errors[0]} (and {len(errors) - 1} more splits failed)")
+    return type(errors[0])(f"{errors[0]}; splits that failed: {len(errors)}")
 
 
 @contextmanager

@@ -49,14 +49,14 @@ def plan_run(
     """The plan of a run; None when nothing is new. StoreError, DataLossError: see `_start`."""
     splits: list[Split] = []
     lost: list[Lost] = []
-    ends: dict[str, int] = {}
+    ends: dict[str, Position] = {}
     for store in stores:
         start = _start(store, positions.get(store.broker_name), lost, wishes)
         end = _end(store, start, wishes.max_bytes)
         if end > start:
             splits += _splits(store, start, end, wishes.split_bytes)
         if end > start or (lost and lost[-1].broker_name == store.broker_name):
-            ends[store.broker_name] = end
+            ends[store.broker_name] = Position(end)
     if not ends:
         return None
     return Plan(run, plan_id, now_ms, tuple(splits), ends, tuple(lost), wishes.check_crc)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import shutil
 import time
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.errors import BadRecordError, DataLossError
-from txrocketmq.spark.ingest.documents import LastRecord, Lost, Part, Plan, Split, SplitResult
+from txrocketmq.spark.ingest.documents import Lost, Part, Plan, Split, SplitResult
 from txrocketmq.spark.ingest.folder import Folder
 from txrocketmq.spark.ingest.ledger import Ledger
 from txrocketmq.spark.ingest.parts import Parts
@@ -106,21 +105,19 @@ class _Taking:
                 self._take(each)
         self._put_in_place()
         self._result.records = counting.records
-        self._result.last = counting.last
         self._result.quarantined = self._quarantine.reasons
         self._result.cpu_ms = round((time.process_time() - cpu) * 1000)
         return self._result
 
     def _take(self, records: Records) -> None:
         for start, end in pieces(records.total_size, BATCH_BYTES):
-            decoded = self._decoder.decode(records.slice(start, end))
-            for bad in decoded.bad:
-                self._bad(bad)
-            counts = decoded.batch.column("topic").value_counts()
-            for count in counts.to_pylist():
-                self._result.topics[count["values"]] += count["counts"]
-            self._result.rows += decoded.batch.num_rows
-            self._parts.add(decoded.batch)
+            for batch, bad in self._decoder.decode(records.slice(start, end)):
+                for each in bad:
+                    self._bad(each)
+                for count in batch.column("topic").value_counts().to_pylist():
+                    self._result.topics[count["values"]] += count["counts"]
+                self._result.rows += batch.num_rows
+                self._parts.add(batch)
 
     def _bad(self, bad: BadRecord) -> None:
         file = self._store.file_of(bad.physical_offset)
@@ -158,18 +155,13 @@ class _Taking:
 
 
 class _Counting:
-    """A filter that counts what it is shown, and remembers the last of it."""
+    """A filter that counts what it is shown."""
 
     def __init__(self, wanted: RecordFilter) -> None:
         self._wanted = wanted
         self.records = 0
-        self.last: LastRecord | None = None
 
     def apply(self, records: Records) -> Records:
         """The records that are wanted."""
-        if len(records):
-            self.records += len(records)
-            at, size = int(records.starts[-1]), int(records.total_size[-1])
-            crc = zlib.crc32(records.buffer[at : at + size])
-            self.last = LastRecord(records.first_offset + at, size, crc)
+        self.records += len(records)
         return self._wanted.apply(records)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow.parquet as pq
 
-from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
@@ -32,8 +31,11 @@ from txrocketmq.spark.ingest.ledger import QUARANTINE, Ledger
 from txrocketmq.spark.ingest.runner import Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.store import Store
 
+_LMQ_PREFIX: Final = "%LMQ%"
+"""Of queues that name messages of other topics once more."""
 _PARTS_OF_A_TASK: Final = 64
 _BYTES_OF_A_TASK: Final = 512 << 20
 _QUEUES_OF_A_TASK: Final = 128
@@ -139,20 +141,12 @@ class _Check:
         self._queues = [
             queue
             for queue in (store.queues() if has_queues else [])
-            if not queue.topic.startswith(LMQ_PREFIX)
+            if not queue.topic.startswith(_LMQ_PREFIX)
         ]
-        dispatched = max(
-            (
-                _dispatched(last)
-                for queue in self._queues
-                if (last := queue.last_unit()) is not None
-            ),
-            default=None,
-        )
-        self.has_queues = dispatched is not None
-        if dispatched is not None:
+        self.has_queues = bool(self._queues)
+        if self._queues:
             # What was stored a moment ago is not in the queues yet.
-            span = span._replace(end=max(span.start, min(span.end, dispatched)))
+            span = span._replace(end=max(span.start, min(span.end, dispatched(store))))
         self.span = span
         self._queues = [q for q in self._queues if wanted.wants_queue(q.topic, q.queue_id)]
 
@@ -170,10 +164,6 @@ class _Check:
         for at in range(0, len(self._queues), _QUEUES_OF_A_TASK):
             some = self._queues[at : at + _QUEUES_OF_A_TASK]
             yield CountQueues(self.store, some, self.span)
-
-
-def _dispatched(unit: Any) -> int:
-    return int(unit["physical_offset"][0]) + int(unit["size"][0])
 
 
 def _span(ledger: Ledger, store: Store, commits: Sequence[Commit]) -> Span:

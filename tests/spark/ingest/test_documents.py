@@ -7,7 +7,6 @@ import pytest
 
 from txrocketmq.spark.ingest.documents import (
     Commit,
-    LastRecord,
     Lost,
     Part,
     Plan,
@@ -26,7 +25,7 @@ PLAN = Plan(
         Split("a", 200, 250, first_is_boundary=True),
         Split("b/1", 0, 50, first_is_boundary=True),
     ),
-    ends={"a": 250, "b/1": 50},
+    ends={"a": Position(250, "fe"), "b/1": Position(50)},
     lost=(Lost("a", 90, 100),),
     check_crc=True,
 )
@@ -37,7 +36,7 @@ def results() -> list[SplitResult]:
     return [
         SplitResult(
             "a-1", "one", [PART], 4, 3, Counter({"消息": 3}), 100, Counter({"crc": 1}),
-            [Lost("a", 120, 130)], LastRecord(150, 20, 7), 11,
+            [Lost("a", 120, 130)], 11,
         ),
         SplitResult("a-2", "one", [], 0, 0, size_bytes=50),
         SplitResult("b-1", "one", [PART], 1, 1, Counter({"消息": 1}), 50),
@@ -70,8 +69,8 @@ def test_a_commit_adds_up_what_its_splits_gave() -> None:
     assert commit.quarantined == {"crc": 1}
     assert commit.lost == (Lost("a", 90, 100), Lost("a", 120, 130))
     assert commit.positions == {
-        "a": Position(250, LastRecord(150, 20, 7)),
-        "b/1": Position(50, None),
+        "a": Position(250, "fe"),
+        "b/1": Position(50),
     }
     assert commit.starts == {"a": 100, "b/1": 0}
     assert (commit.total_rows, commit.total_parts) == (4, 2)
@@ -79,11 +78,11 @@ def test_a_commit_adds_up_what_its_splits_gave() -> None:
 
 def test_a_commit_goes_on_from_the_one_before() -> None:
     before = commit_of(PLAN, results(), None, 77)
-    plan = Plan(3, "two", 6, (Split("a", 250, 260, first_is_boundary=True),), {"a": 260})
+    plan = Plan(3, "two", 6, (Split("a", 250, 260, first_is_boundary=True),), {"a": Position(260)})
     commit = commit_of(plan, [SplitResult("a-3", "two", rows=2)], before, 78)
     assert commit.positions == {
-        "a": Position(260, LastRecord(150, 20, 7)),
-        "b/1": Position(50, None),
+        "a": Position(260),
+        "b/1": Position(50),
     }
     assert commit.starts == before.starts
     assert (commit.total_rows, commit.total_parts) == (6, 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.spark.ingest.documents import Part, Plan, Split, SplitResult, commit_of
+from txrocketmq.spark.ingest.documents import Part, Plan, Position, Split, SplitResult, commit_of
 from txrocketmq.spark.ingest.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.ledger import Ledger
@@ -17,7 +17,7 @@ SPLITS = (
     Split("a", 0, 100, first_is_boundary=True),
     Split("a", 100, 150, first_is_boundary=True),
 )
-PLAN = Plan(1, "one", 5, SPLITS, {"a": 150})
+PLAN = Plan(1, "one", 5, SPLITS, {"a": Position(150)})
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import io
 
 from rich.console import Console
 
-from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, Split, SplitResult
+from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, Position, Split, SplitResult
 from txrocketmq.spark.ingest.progress import ProgressBar
 
 PLAN = Plan(
@@ -14,7 +14,7 @@ PLAN = Plan(
         Split("a", 0, 1 << 20, first_is_boundary=True),
         Split("a", 1 << 20, 3 << 20, first_is_boundary=True),
     ),
-    {"a": 3 << 20}, (Lost("a", 1, 2),),
+    {"a": Position(3 << 20)}, (Lost("a", 1, 2),),
 )  # fmt: skip
 COMMIT = Commit(
     run=4, plan_id="x", committed_ms=0, positions={}, starts={}, parts=(), rows=1234, records=2000,

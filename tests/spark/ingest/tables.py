@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores that are taken into tables, and what is in a table, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.ingest.documents import Commit
+from txrocketmq.spark.ingest.folder import LocalFolder
+from txrocketmq.spark.ingest.job import Job
+from txrocketmq.spark.ingest.runner import run_here
+from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
+from txrocketmq.spark.store import Store
+
+SETTINGS = TableSettings(columns=chosen_columns(None), source=(("view", "logical"),))
+Key = tuple[str, int, int]
+"""Topic, queue and queue offset of a message."""
+
+
+def store_of(root: Path, messages: int = 60, *, segment_bytes: int = 4096) -> StoreWriter:
+    """A store with three topics whose messages tell where they are."""
+    writer = StoreWriter(root, segment_bytes=segment_bytes)
+    put_some(writer, messages)
+    writer.write_config()
+    return writer
+
+
+def put_some(writer: StoreWriter, messages: int) -> None:
+    """More messages."""
+    first = len(writer.stored)
+    writer.put_all(
+        Draft(
+            topic=("Orders", "Payments", "%RETRY%group")[number % 3],
+            queue_id=number % 2,
+            body=b"body %d" % number * 5,
+            properties={"TAGS": f"Tag{number % 4}", "KEYS": str(number)},
+        )
+        for number in range(first, first + messages)
+    )
+
+
+def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
+    """A job whose tasks run in this process."""
+    return Job(
+        stores=[Store.open(str(each), broker_name=each.name) for each in stores],
+        folder=LocalFolder(str(table)),
+        settings=settings.pop("settings", SETTINGS),
+        start_runner=lambda: run_here,
+        **settings,
+    )
+
+
+def run(stores: Iterable[Path], table: Path, **settings: Any) -> list[Commit]:
+    """Takes what is new."""
+    return list(job_of(stores, table, **settings).run())
+
+
+def rows(table: Path) -> list[dict[str, Any]]:
+    """All rows that a reader of the folder sees, with the columns of the paths."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(table.rglob("*.parquet")):
+        inside = path.relative_to(table)
+        if any(part.startswith(("_", ".")) for part in inside.parts):
+            continue
+        values = dict(part.split("=", 1) for part in inside.parts[:-1])
+        of_path = {name: unquote(value) for name, value in values.items()}
+        in_file = pq.ParquetFile(path).read().to_pylist(maps_as_pydicts="strict")
+        found.extend(row | of_path for row in in_file)
+    return found
+
+
+def keys(table: Path) -> list[Key]:
+    """Of all rows, sorted; a message that is there twice is there twice."""
+    return sorted((row["topic"], row["queueId"], row["queueOffset"]) for row in rows(table))
+
+
+def keys_of(*writers: StoreWriter) -> list[Key]:
+    """Of all messages that were put, sorted."""
+    return sorted(
+        (stored.draft.topic, stored.draft.queue_id, stored.queue_offset)
+        for writer in writers
+        for stored in writer.stored
+    )
+
+
+def schema_names(paths: Sequence[Path]) -> set[tuple[str, ...]]:
+    """The columns of files."""
+    return {tuple(pq.read_schema(path).names) for path in paths}
+
+
+def quarantined(table: Path) -> list[dict[str, Any]]:
+    """The rows in quarantine."""
+    paths = sorted((table / "_quarantine").glob("*.parquet"))
+    tables = [pq.ParquetFile(path).read() for path in paths]
+    return pa.concat_tables(tables).to_pylist() if tables else []  # type: ignore[no-any-return]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.spark.ingest.tables import SETTINGS, job_of, run
+from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.ingest import counts
+from txrocketmq.spark.ingest.counts import (
+    Count,
+    CountLog,
+    CountQueues,
+    Counts,
+    CountTable,
+    QueueName,
+    Span,
+    counts_of_json,
+    counts_to_json,
+    sum_of,
+)
+from txrocketmq.spark.store import Store
+
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@given(st.lists(INT64))
+def test_sums_are_exact(values: list[int]) -> None:
+    assert sum_of(np.array(values, np.int64)) == sum(values)
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3), INT64), max_size=9))
+def test_counts_of_several_tasks_add_up(counted: list[tuple[str, int, int]]) -> None:
+    documents = [
+        counts_to_json({QueueName("a", topic, queue): Count(1, offset, offset**2 % (1 << 64), 7)})
+        for topic, queue, offset in counted
+    ]
+    total = counts_of_json(documents)
+    assert sum(count.messages for count in total.values()) == len(counted)
+    assert sum(count.offsets for count in total.values()) == sum(each[2] for each in counted)
+    assert counts_of_json([counts_to_json(total)]) == total
+
+
+def test_a_span_leaves_out_what_is_damaged() -> None:
+    span = Span(10, 50, ((12, 15), (40, 41)))
+    offsets = np.array([9, 10, 12, 14, 15, 39, 40, 41, 49, 50])
+    assert offsets[span.holds(offsets)].tolist() == [10, 15, 39, 41, 49]
+    assert offsets[Span(10, 15).holds(offsets)].tolist() == [10, 12, 14]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StoreWriter:
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=4096, queue_units=7)
+    for number in range(40):
+        writer.put(Draft(topic="AB"[number % 2], queue_id=number % 3, body=b"x" * number))
+        if number % 5 == 0:
+            writer.put(Draft(topic="Batches", inner=((b"1", {}), (b"2", {}), (b"3", {}))))
+    return writer
+
+
+def expected(store: StoreWriter, span: Span) -> Counts:
+    found: Counts = {}
+    for stored in store.stored:
+        if not span.start <= stored.physical_offset < span.end:
+            continue
+        queue = QueueName("broker-a", stored.draft.topic, stored.draft.queue_id)
+        for number in range(max(1, len(stored.draft.inner))):
+            offset = stored.queue_offset + number
+            one = Count(1, offset, offset * offset, stored.size)
+            found[queue] = found.get(queue, Count()).plus(one)
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_table_log_and_queues_are_counted_alike(
+    store: StoreWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    monkeypatch.setattr(counts, "_UNITS", 3)
+    (commit,) = run([store.root], tmp_path / "table")
+    span = Span(0, store.end) if whole else Span(4096, store.stored[-5].physical_offset)
+    opened = Store.open(str(store.root), broker_name="broker-a")
+    folder = job_of([], tmp_path / "table").folder
+    in_table = CountTable(folder, commit.parts, {"broker-a": span})()
+    in_log = [
+        CountLog(opened, SETTINGS, segment.first_offset, min(segment.end, store.end), span)()
+        for segment in opened.segments()
+        if segment.first_offset < store.end
+    ]
+    in_queues = CountQueues(opened, opened.queues(), span)()
+    right = expected(store, span)
+    assert counts_of_json([in_table]) == right
+    assert counts_of_json(in_log) == right
+    assert counts_of_json([in_queues]) == right
+
+
+def test_parts_of_other_brokers_are_left_alone(store: StoreWriter, tmp_path: Path) -> None:
+    (commit,) = run([store.root], tmp_path / "table")
+    folder = job_of([], tmp_path / "table").folder
+    assert CountTable(folder, commit.parts, {"broker-b": Span(0, 1 << 40)})() == b"[]"

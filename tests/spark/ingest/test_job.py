@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs in one process; killed processes are in tests/engine/test_ingest_killed.py."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.spark.ingest.tables import SETTINGS, job_of, keys, keys_of, put_some, run, store_of
+from tests.spark.stores import StoreWriter
+from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError
+from txrocketmq.spark.ingest import job, ledger, parts, stages, task
+from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, SplitResult
+from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
+from txrocketmq.spark.ingest.plan import Wishes
+from txrocketmq.spark.ingest.runner import Outcome
+from txrocketmq.spark.ingest.stages import Stage
+
+ONCE_IN_A_RUN = {
+    Stage.BEFORE_PLAN, Stage.PLANNED, Stage.BEFORE_COMMIT, Stage.COMMITTED, Stage.HALF_SWEPT,
+}  # fmt: skip
+KILLED_AT = [
+    (stage, times) for stage in Stage for times in ((1,) if stage in ONCE_IN_A_RUN else (1, 2))
+]
+
+
+class Killed(BaseException):
+    """As sudden as SIGKILL, but for one process."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StoreWriter:
+    return store_of(tmp_path / "broker-a")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def kill(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage, int], None]:
+    """Kills the run when it comes to a stage for the n-th time; afterwards never."""
+
+    def arm(wanted: Stage, times: int) -> None:
+        left = [times]
+
+        def reached(stage: Stage) -> None:
+            if stage is wanted:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Killed
+
+        for module in (ledger, parts, task):
+            monkeypatch.setattr(module, "reached", reached)
+
+    return arm
+
+
+def test_a_run_takes_all_and_the_next_only_what_is_new(store: StoreWriter, table: Path) -> None:
+    (first,) = run([store.root], table)
+    assert keys(table) == keys_of(store)
+    assert (first.run, first.rows, first.records) == (1, 60, 60)
+    assert first.topics == {"Orders": 20, "Payments": 20, "%RETRY%group": 20}
+    assert first.positions["broker-a"].next == store.end
+    assert run([store.root], table) == []
+    put_some(store, 25)
+    (second,) = run([store.root], table)
+    assert (second.run, second.rows, second.total_rows) == (2, 25, 85)
+    assert keys(table) == keys_of(store)
+    assert {part.path for part in first.parts} & {part.path for part in second.parts} == set()
+
+
+def test_several_brokers(store: StoreWriter, table: Path, tmp_path: Path) -> None:
+    other = store_of(tmp_path / "broker-b", 10)
+    (commit,) = run([store.root, other.root], table)
+    assert set(commit.positions) == {"broker-a", "broker-b"}
+    assert keys(table) == keys_of(store, other)
+    put_some(store, 5)
+    (later,) = run([store.root], table)
+    assert later.positions["broker-b"] == commit.positions["broker-b"]
+
+
+@pytest.mark.parametrize(("stage", "times"), KILLED_AT)
+def test_killed_anywhere_nothing_is_lost_or_doubled(
+    store: StoreWriter,
+    table: Path,
+    kill: Callable[[Stage, int], None],
+    stage: Stage,
+    times: int,
+) -> None:
+    kill(stage, times)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    put_some(store, 30)
+    commits = run([store.root], table)
+    assert keys(table) == keys_of(store)
+    assert sum(commit.rows for commit in job_of([], table).ledger.commits()) == 90
+    assert commits[-1].positions["broker-a"].next == store.end
+    left = [path for path in (table / "_ingest").rglob("*") if path.is_file()]
+    assert {path.name for path in left} == {"table.json", "lock"}
+
+
+def test_what_was_done_is_not_done_again(
+    store: StoreWriter, table: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    kill(Stage.SPLIT_DONE, 2)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    written = {path: path.stat().st_mtime_ns for path in table.glob("topic=*/dt=*/*")}
+    run([store.root], table)
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    assert keys(table) == keys_of(store)
+
+
+def test_an_interrupted_run_wants_its_stores(
+    store: StoreWriter, table: Path, tmp_path: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    kill(Stage.PLANNED, 1)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    other = store_of(tmp_path / "broker-b", 3)
+    with pytest.raises(TableError, match="--store must name the store of broker-a"):
+        run([other.root], table)
+    moved = tmp_path / "elsewhere" / "broker-a"
+    shutil.move(store.root, moved)
+    run([moved], table)
+    assert keys(table) == keys_of(store)
+
+
+def test_a_dry_run_writes_nothing(
+    store: StoreWriter, table: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    pending, new = job_of([store.root], table).dry_run()
+    assert pending is None
+    assert new is not None
+    assert new.size_bytes == store.end
+    assert not table.exists()
+    kill(Stage.PLANNED, 1)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    put_some(store, 5)
+    pending, new = job_of([store.root], table).dry_run()
+    assert pending is not None
+    assert new is not None
+    assert new.splits[0].start == pending.ends["broker-a"].next
+
+
+def test_runs_can_be_small(store: StoreWriter, table: Path) -> None:
+    wishes = Wishes(max_bytes=4096)
+    runs = 0
+    while commits := run([store.root], table, wishes=wishes):
+        runs += 1
+        assert commits[0].log_bytes <= 4096
+    assert runs == -(-store.end // 4096)
+    assert keys(table) == keys_of(store)
+
+
+def test_splits_within_a_file_take_each_message_once(store: StoreWriter, table: Path) -> None:
+    run([store.root], table, wishes=Wishes(split_bytes=333))
+    assert keys(table) == keys_of(store)
+
+
+def test_settings_are_those_of_the_table(store: StoreWriter, table: Path) -> None:
+    run([store.root], table)
+    with pytest.raises(TableError, match="partition_by"):
+        run([store.root], table, settings=replace(SETTINGS, partition_by=()))
+
+
+def test_two_runs_at_once(store: StoreWriter, table: Path) -> None:
+    first = job_of([store.root], table)
+    with first.folder.lock(), pytest.raises(TableBusy):
+        run([store.root], table)
+
+
+def test_what_retention_deleted(store: StoreWriter, table: Path) -> None:
+    run([store.root], table)
+    put_some(store, 90)
+    before = store.end
+    while min(int(path.name) for path in (store.root / "commitlog").iterdir()) < before - 9000:
+        store.delete_segment()
+    with pytest.raises(DataLossError, match="--allow-data-loss"):
+        run([store.root], table)
+    (commit,) = run([store.root], table, wishes=Wishes(allow_data_loss=True))
+    (lost,) = commit.lost
+    taken = [s for s in store.stored if not lost.start <= s.physical_offset < lost.end]
+    expected = sorted((s.draft.topic, s.draft.queue_id, s.queue_offset) for s in taken)
+    assert len(expected) < len(store.stored)
+    assert keys(table) == expected
+
+
+def test_what_is_deleted_during_a_run_leaves_no_stray_parts(
+    store: StoreWriter, table: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    """The first attempt wrote a part of it, the second finds nothing."""
+    kill(Stage.ONE_PART_IN_PLACE, 1)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    assert keys(table) != []
+    gone = store.delete_segment()
+    with pytest.raises(DataLossError, match="has no bytes from 0 to 4096"):
+        run([store.root], table)
+    (commit,) = run([store.root], table, wishes=Wishes(allow_data_loss=True))
+    assert commit.lost == (Lost("broker-a", 0, 4096),)
+    assert keys(table) == sorted(
+        (s.draft.topic, s.draft.queue_id, s.queue_offset)
+        for s in store.stored
+        if s.physical_offset >= 4096
+    )
+    assert gone.name == "0" * 20
+
+
+def test_another_store_of_the_same_name(store: StoreWriter, table: Path, tmp_path: Path) -> None:
+    run([store.root], table)
+    shorter = store_of(tmp_path / "other" / "broker-a", 10)
+    with pytest.raises(StoreError, match="another broker's store, or was cut and rewritten"):
+        run([shorter.root], table)
+    longer = StoreWriter(tmp_path / "third" / "broker-a", segment_bytes=4096)
+    longer._next["Orders", 0] = 1000
+    put_some(longer, 90)
+    with pytest.raises(StoreError, match="was cut and rewritten: before offset"):
+        run([longer.root], table)
+
+
+def test_errors_of_tasks(store: StoreWriter, table: Path) -> None:
+    damaged = store.stored[3]
+    _overwrite(store, damaged.physical_offset + 4, b"\0\0\0\0")
+    with pytest.raises(BadRecordError, match=r"--bad-records quarantine goes on without it$"):
+        run([store.root], table, quarantines=False)
+    _overwrite(store, store.stored[50].physical_offset + 4, b"\0\0\0\0")
+    with pytest.raises(BadRecordError, match=r"; splits that failed: 2$"):
+        run([store.root], table.with_name("other"), quarantines=False)
+
+
+def test_a_task_that_gives_nothing_is_a_failure(store: StoreWriter, table: Path) -> None:
+    lazy = replace(
+        job_of([store.root], table), start_runner=lambda: lambda tasks: [Outcome(None, None)]
+    )
+    with pytest.raises(RunFailed):
+        list(lazy.run())
+
+
+class Ear:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None:
+        self.heard.append(f"planned {plan.run} {done} {resumed}")
+
+    def split_done(self, result: SplitResult) -> None:
+        self.heard.append(f"split {result.size_bytes}")
+
+    def committed(self, plan: Plan, commit: Commit) -> None:
+        self.heard.append(f"committed {commit.run} {commit.rows}")
+
+
+def test_the_listener_hears_of_every_split_once(
+    store: StoreWriter, table: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    ear = Ear()
+    kill(Stage.SPLIT_DONE, 1)
+    with pytest.raises(Killed):
+        run([store.root], table, listener=ear)
+    assert ear.heard == ["planned 1 0 False", "split 4096"]
+    ear.heard.clear()
+    run([store.root], table, listener=ear)
+    sizes = [int(each.split()[1]) for each in ear.heard if each.startswith("split")]
+    assert sum(sizes) == store.end - 4096
+    assert ear.heard[0] == "planned 1 4096 True"
+    assert ear.heard[-1] == "committed 1 60"
+
+
+def _overwrite(store: StoreWriter, at: int, data: bytes) -> None:
+    first = at // store.segment_bytes * store.segment_bytes
+    with store.segment(first).open("r+b") as file:
+        file.seek(at - first)
+        file.write(data)
+
+
+def test_stages_are_all_of_a_run() -> None:
+    """A stage that nothing reaches would be a test that tests nothing."""
+    sources = "".join(
+        Path(module.__file__).read_text("utf-8")
+        for module in (job, ledger, parts, task)
+        if module.__file__
+    )
+    assert {stage for stage in Stage if f"Stage.{stage.name})" in sources} == set(stages.Stage)

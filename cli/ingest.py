@@ -10,8 +10,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from txrocketmq.cli.session import INTERRUPTED, forget_stdout
@@ -116,7 +118,9 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--split-bytes", metavar="SIZE", help="cut files of the log into tasks of about this size"
     )
-    group.add_argument("--metrics", metavar="FILE", help="write a text file for Prometheus")
+    group.add_argument(
+        "--metrics", type=Path, metavar="FILE", help="write a text file for Prometheus"
+    )
     group.add_argument("--quiet", action="store_true", help="print errors only")
 
 
@@ -170,15 +174,15 @@ def _main(options: argparse.Namespace) -> int:
         if options.dry_run:
             _show_plans(*job.dry_run())
             return DONE
-        with _measured(options, job) as commits:
+        with _measured(options, job) as outcome:
             if not options.verify_only:
                 with bar:
-                    commits.extend(job.run())
-                if not commits:
+                    outcome.commits.extend(job.run())
+                if not outcome.commits:
                     console.print("nothing new")
             if options.verify or options.verify_only:
-                return _verify(job)
-    return DONE
+                outcome.code = _verify(job)
+        return outcome.code
 
 
 def make_job(
@@ -249,33 +253,45 @@ def _runner() -> Iterator[Runner]:
         yield spark_runner(spark)
 
 
+@dataclass
+class _Outcome:
+    """What a job came to."""
+
+    commits: list[Commit] = field(default_factory=list)
+    code: int = DONE
+
+
 @contextmanager
-def _measured(options: argparse.Namespace, job: Job) -> Iterator[list[Commit]]:
-    """Writes the metrics at the end, however it ends; gives the list for the job's commits."""
-    commits: list[Commit] = []
+def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
+    """Writes the metrics at the end, however it ends."""
+    if options.metrics is None:
+        yield _Outcome()
+        return
+    if not options.metrics.absolute().parent.is_dir():
+        folder = options.metrics.absolute().parent
+        raise OptionError(f"there is no folder {folder} for --metrics")
+    outcome = _Outcome()
     began = time.monotonic()
-    code = DONE
     try:
-        yield commits
+        yield outcome
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        outcome.code = INTERRUPTED
         raise
     except Exception as error:
-        code = exit_code(error)
+        outcome.code = exit_code(error)
         raise
     finally:
-        if options.metrics is not None:
-            _write_metrics(options, job, code, time.monotonic() - began, commits)
+        _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
 
 
-def _write_metrics(
-    options: argparse.Namespace, job: Job, code: int, seconds: float, commits: Sequence[Commit]
-) -> None:
+def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> None:
     from txrocketmq.spark.ingest.metrics import write_metrics
 
-    ends = {store.broker_name: store.end_of_log() for store in job.stores}
-    last = job.ledger.last_commit()
-    write_metrics(options.metrics, job.folder.name, code, seconds, commits, last, ends)
+    last, ends = None, {}
+    with suppress(SparkSourceError, OSError):  # the metrics of a failure say less
+        last = job.ledger.last_commit()
+        ends = {store.broker_name: store.end_of_log() for store in job.stores}
+    write_metrics(str(path), job.folder.name, outcome.code, seconds, outcome.commits, last, ends)
 
 
 def _show_plans(pending: Plan | None, new: Plan | None) -> None:

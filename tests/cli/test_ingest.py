@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line, with tasks in this process; through Spark in tests/engine/test_ingest.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.spark.ingest.tables import keys, keys_of, put_some, store_of
+from tests.spark.stores import StoreWriter
+from txrocketmq.cli import ingest
+from txrocketmq.spark.errors import (
+    BadRecordError,
+    ClusterError,
+    DataLossError,
+    NotAStore,
+    OptionError,
+)
+from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
+from txrocketmq.spark.ingest.folder import LocalFolder
+from txrocketmq.spark.ingest.runner import Runner, run_here
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StoreWriter:
+    return store_of(tmp_path / "broker-a")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often the runner was started; it is none of Spark's."""
+    starts: list[str] = []
+
+    @contextmanager
+    def runner() -> Iterator[Runner]:
+        starts.append("started")
+        yield run_here
+
+    monkeypatch.setattr(ingest, "_runner", runner)
+    monkeypatch.setattr("os.fsync", lambda handle: None)
+    return starts
+
+
+def run(store: StoreWriter, *more: str) -> int:
+    table = store.root.parent / "table"
+    return ingest.main(["--store", str(store.root), "--out", str(table), *more])
+
+
+def test_it_takes_what_is_new(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = store.root.parent / "table"
+    assert run(store) == ingest.DONE
+    assert "run 1 committed: 60 messages of 60 records in 9 files" in capsys.readouterr().err
+    assert keys(table) == keys_of(store)
+    assert started == ["started"]
+    assert run(store) == ingest.DONE
+    assert capsys.readouterr().err == "nothing new\n"
+    assert started == ["started"]
+
+
+def test_a_dry_run_shows_the_splits(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(store, "--dry-run", "--max-bytes", "4k") == ingest.DONE
+    assert capsys.readouterr().out == (
+        "run 1, new: 4,096 bytes in 1 splits\n  broker-a [0, 4096)\n"
+    )
+    assert not (store.root.parent / "table").exists()
+    run(store, "--quiet")
+    assert capsys.readouterr() == ("", "")
+    assert run(store, "--dry-run") == ingest.DONE
+    assert capsys.readouterr().out == "nothing new\n"
+    assert started == ["started"]
+
+
+def test_verification(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(store, "--verify", "--quiet") == ingest.DONE
+    assert capsys.readouterr().out == (
+        f"broker-a [0, {store.end}): held against log and consume queues\n"
+        "equal: 60 messages in 6 queues\n"
+    )
+    assert started == ["started"]
+    part = max((store.root.parent / "table").glob("topic=Orders/*/*.parquet"))
+    part.rename(part.with_name("stray.parquet"))
+    put_some(store, 10)
+    assert run(store, "--verify-only") == ingest.NOT_VERIFIED
+    shown = capsys.readouterr().out
+    assert f"{part.name}: named by a commit, but not there or of another size" in shown
+    assert "stray.parquet: no commit names it" in shown
+    assert "Orders queue 1 of broker-a: the table has 9 messages, the log 10\n" in shown
+    assert "NOT equal: 58 messages" in shown
+
+
+def test_metrics_of_runs_that_end_well_and_others(
+    store: StoreWriter, started: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "ingest.prom"
+    assert run(store, "--metrics", str(path)) == ingest.DONE
+    text = path.read_text("utf-8")
+    table = str(store.root.parent / "table")
+    assert f'txrocketmq_ingest_rows{{table="{table}"}} 60.0\n' in text
+    assert f'txrocketmq_ingest_lag_bytes{{broker="broker-a",table="{table}"}} 0.0\n' in text
+    assert run(store, "--metrics", str(path), "--columns", "body") == ingest.WRONG_USAGE
+    text = path.read_text("utf-8")
+    assert f'txrocketmq_ingest_exit_code{{table="{table}"}} 2.0\n' in text
+    assert f'txrocketmq_ingest_run{{table="{table}"}} 1.0\n' in text
+
+
+def test_metrics_say_what_verification_found(
+    store: StoreWriter, started: list[str], tmp_path: Path
+) -> None:
+    run(store)
+    (store.root.parent / "table" / "stray.parquet").touch()
+    path = tmp_path / "ingest.prom"
+    assert run(store, "--verify", "--metrics", str(path)) == ingest.NOT_VERIFIED
+    assert 'exit_code{table="' in path.read_text("utf-8")
+    assert "} 5.0\n" in path.read_text("utf-8")
+
+
+def test_a_file_of_metrics_that_cannot_be_is_told_first(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(store, "--metrics", "/nowhere/ingest.prom") == ingest.WRONG_USAGE
+    assert "there is no folder /nowhere for --metrics" in capsys.readouterr().err
+    assert started == []
+
+
+def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
+    flags = [
+        "--partition-by", "none", "--columns", "body,properties", "--topic-pattern", "O.*",
+        "--view", "physical", "--properties-format", "json", "--keep-compressed", "--check-crc",
+        "--split-bytes", "1m",
+    ]  # fmt: skip
+    assert run(store, *flags) == ingest.DONE
+    table = store.root.parent / "table"
+    assert {key[0] for key in keys(table)} == {"Orders"}
+    made = json.loads((table / "_ingest" / "table.json").read_text("utf-8"))
+    assert made["partition_by"] == []
+    assert made["columns"] == [
+        "topic", "queueId", "queueOffset", "body", "properties", "brokerName", "storeTimestamp",
+        "physicalOffset", "storeSize",
+    ]  # fmt: skip
+    assert dict(made["source"]) == {
+        "view": "physical", "propertiesFormat": "json", "topicPattern": "O.*",
+        "decompress": "false",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--partition-by", "day"], "option partition-by='day' is not valid; valid: topic,dt"),
+        (["--columns", "nothing"], "option columns='nothing' is not valid; valid: topic, "),
+        (["--max-bytes", "many"], "option max-bytes='many' is not valid"),
+        (["--view", "sideways"], "option view='sideways' is not valid; valid: logical, physical"),
+        (["--topic", "a", "--topic-pattern", "b"], "only one of topic, topicPattern"),
+        (["--store", "/nowhere"], "/nowhere"),
+        (["--out", "ftp://x/y"], "ftp"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_done(
+    store: StoreWriter,
+    started: list[str],
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+    said: str,
+) -> None:
+    assert run(store, *flags) == ingest.WRONG_USAGE
+    error = capsys.readouterr().err
+    assert error.startswith("txrocketmq ingest: ")
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (store.root.parent / "table").exists()
+    assert started == []
+
+
+def test_another_run(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LocalFolder(str(store.root.parent / "table")).lock():
+        assert run(store) == ingest.BUSY
+    assert "another run is writing" in capsys.readouterr().err
+
+
+def test_interrupted(
+    store: StoreWriter,
+    started: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(_options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ingest, "_main", interrupt)
+    assert run(store) == ingest.INTERRUPTED
+    assert "the next run goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OptionError("x"), 2), (NotAStore("x"), 2), (TableError("x"), 2), (DataLossError("x"), 3),
+        (BadRecordError("x"), 4), (TableBusy("x"), 6), (RunFailed("x"), 1), (ClusterError("x"), 1),
+        (OSError("x"), 1),
+    ],
+)  # fmt: skip
+def test_exit_codes(error: Exception, code: int) -> None:
+    assert ingest.exit_code(error) == code
+
+
+def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        ingest.main(["--help"])
+    assert "5 --verify found differences" in " ".join(capsys.readouterr().out.split())
+
+
+def test_many_differences_are_not_all_printed(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_some(store, 60)
+    run(store, "--quiet")
+    for part in (store.root.parent / "table").glob("topic=*/*/*.parquet"):
+        part.unlink()
+    ingest._DIFFERENCES_SHOWN = 3  # type: ignore[misc]  # restored below
+    try:
+        assert run(store, "--verify-only", "--quiet") == ingest.NOT_VERIFIED
+    finally:
+        ingest._DIFFERENCES_SHOWN = 20  # type: ignore[misc]
+    assert "and 9 more queues\n" in capsys.readouterr().out

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fingerprint of the log before an offset, by which a stream knows that it is still the same log.
+
+A log that was cut off and written anew, as when a slave with fewer messages became the master, has
+records at the same offsets that are not the ones that were read. The fingerprint is a CRC-32 of the
+last 64 KiB before the offset, as far as they are in the same file: nearly always the whole of the
+last record, and many before it. Zeros at the end of a file, after its blank, do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from zlib import crc32
+
+from txrocketmq.spark.store import Segment, Store
+
+WINDOW_BYTES: Final = 64 << 10
+
+
+def fingerprint(store: Store, at: int) -> str:
+    """Eight hexadecimal digits; empty when no file has the bytes before the offset."""
+    segment = _before(store.segments(), at)
+    if segment is None:
+        return ""
+    try:
+        return f"{crc32(_last_bytes(store, segment, at)):08x}"
+    except FileNotFoundError:  # deleted since it was listed
+        return ""
+
+
+def is_same_log(store: Store, at: int, expected: str) -> bool:
+    """Whether the log before the offset is what it was, or can no longer be compared."""
+    found = fingerprint(store, at)
+    return not expected or not found or found == expected
+
+
+def _before(segments: Sequence[Segment], at: int) -> Segment | None:
+    return next((each for each in segments if each.first_offset < at <= each.end), None)
+
+
+def _last_bytes(store: Store, segment: Segment, at: int) -> bytes:
+    """Up to WINDOW_BYTES of the file before the offset, without zeros at their end."""
+    while at > segment.first_offset:
+        start = max(segment.first_offset, at - WINDOW_BYTES)
+        data = _read(store, segment, start, at).rstrip(b"\0")
+        if data:
+            end = start + len(data)
+            start = max(segment.first_offset, end - WINDOW_BYTES)
+            return _read(store, segment, start, end)
+        at = start
+    return b""
+
+
+def _read(store: Store, segment: Segment, start: int, end: int) -> bytes:
+    data = bytearray(end - start)
+    got = store.files.read_into(segment.path, start - segment.first_offset, memoryview(data))
+    return bytes(data[:got])

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a new stream over stores begins, by startingTimestamp, startingOffsets, or at the end.
+
+Settled once: what is found goes into the checkpoint, and no option is asked when it resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from txrocketmq.spark.fingerprint import fingerprint
+from txrocketmq.spark.log_cut import first_boundary, first_stored_since
+from txrocketmq.spark.log_position import LogPosition
+from txrocketmq.spark.log_times import offset_before
+from txrocketmq.spark.offsets import LATEST, Offsets
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.plan import Extent, extents_of
+from txrocketmq.spark.store import Store
+
+_LATEST: Final = Offsets(LATEST)
+
+
+def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str, LogPosition]:
+    """Where the stream begins in each store, by the names of the brokers.
+
+    Raises OptionError for offsets that make no sense, DataLossError for what is gone.
+    """
+    timestamp_ms = options.starting_timestamp_ms
+    if timestamp_ms is not None:
+        return {store.broker_name: _at_time(store, timestamp_ms) for store in stores}
+    if options.starting_offsets is None:
+        options = replace(options, starting_offsets=_LATEST)
+    return {each.store.broker_name: _at_offsets(each) for each in extents_of(stores, options)}
+
+
+def _at_time(store: Store, timestamp_ms: int) -> LogPosition:
+    least, most = store.min_offset(), store.end_of_log()
+    near = offset_before(store, timestamp_ms, least, most)
+    found = first_stored_since(store, timestamp_ms, near, most)
+    if found is None:  # the time may be still to come
+        return LogPosition(log=most, fingerprint=fingerprint(store, most), since_ms=timestamp_ms)
+    return LogPosition(log=found, fingerprint=fingerprint(store, found))
+
+
+def _at_offsets(extent: Extent) -> LogPosition:
+    """The log is read from the first message on that one of the wanted queues still wants."""
+    store, start = extent.store, extent.start
+    first = {queue: bounds.low for queue, bounds in extent.wanted.queues.items() if bounds.low > 0}
+    if first:
+        start = max(start, _first_wanted(extent))
+    if start not in (store.min_offset(), extent.end):
+        start = first_boundary(store, start, extent.end)
+    return LogPosition(
+        log=start, fingerprint=fingerprint(store, start), first=first, until=extent.end
+    )
+
+
+def _first_wanted(extent: Extent) -> int:
+    place = extent.end
+    for queue in extent.store.queues():
+        if extent.wanted.wants_queue(queue.topic, queue.queue_id):
+            low = extent.wanted.offsets(queue.topic, queue.queue_id).low
+            index = max(low, queue.min_index(extent.start))
+            units = queue.units(index, index + 1)
+            if len(units):
+                place = min(place, int(units["physical_offset"][0]))
+    return place

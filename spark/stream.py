@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams over stores: what brokers append is read from their logs, while they write them.
+
+Each micro-batch is a range of every broker's log, whole records only, kept in Spark's checkpoint
+as `LogPosition`s. A batch that is planned again, after a crash, gives the same partitions with the
+same rows in the same order, as long as the files are there: ranges are cut by files and bytes,
+never by what the consume queues happen to know.
+
+A stream finds out, before it reads on, whether the log is still the one that it read: records that
+retention has deleted, a log that ends before the stream's place, and a log that was written anew
+are data loss. With failOnDataLoss=false it goes on with what is there.
+
+maxBytesPerTrigger is shared out among brokers by what waits in each; a broker gives at least one
+record, however large. Brokers that appear, in directories that a pattern matches, are read from
+their start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+
+from txrocketmq.spark.conditions import Bounds
+from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.fingerprint import fingerprint, is_same_log
+from txrocketmq.spark.live.share import share
+from txrocketmq.spark.log_cut import cut_within, first_boundary
+from txrocketmq.spark.log_position import LogPosition, of_offset, to_offset
+from txrocketmq.spark.log_start import first_positions
+from txrocketmq.spark.losses import lose, loss_text
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.plan import Extent, log_ranges
+from txrocketmq.spark.scan import Scan
+from txrocketmq.spark.selection import RecordFilter, Selection
+from txrocketmq.spark.split import LogRange
+from txrocketmq.spark.store import Store, resolve
+
+_PATTERN: Final = re.compile(r"[*?\[]")
+
+
+class _Part(NamedTuple):
+    """What a task reads."""
+
+    split: LogRange
+    wanted: RecordFilter
+
+
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The stream reader of options with storePath."""
+
+    def __init__(self, options: SourceOptions, output: Output) -> None:
+        self._options = options
+        self._stores = self._resolved()
+        self._scan = Scan.of(options, output)
+        # Times and offsets at which the stream was to start are in its positions.
+        self._selection = replace(Selection.of(options), times=Bounds())
+        self._target: Mapping[str, int] | None = None
+        self._seen: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new stream begins. Raises OptionError, DataLossError."""
+        return to_offset(first_positions(list(self._stores.values()), self._options))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_bytes_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is there now is all that is read."""
+        self._look_for_stores()
+        self._target = {name: store.end_of_log() for name, store in self._stores.items()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next micro-batch; `start` itself when there is nothing to read.
+
+        Raises DataLossError.
+        """
+        self._look_for_stores()
+        positions = of_offset(start)
+        self._check_brokers(positions)
+        self._seen = {name: store.end_of_log() for name, store in self._stores.items()}
+        ends = {name: self._end_to_read(name) for name in self._seen}
+        new = {
+            name: LogPosition(log=store.min_offset(), begin=store.min_offset())
+            for name, store in self._stores.items()
+            if name not in positions and ends[name] > store.min_offset()
+        }
+        froms = {
+            name: self._where_to_go_on(store, positions[name])
+            for name, store in self._stores.items()
+            if name in positions
+        } | {name: position.log for name, position in new.items()}
+        after = dict(positions)
+        for name, step in self._steps(froms, ends, limit).items():
+            to = froms[name]
+            if step > 0:
+                to = cut_within(self._stores[name], to, ends[name], step)
+            position = positions.get(name) or new[name]
+            if to != position.log:
+                after[name] = self._moved(name, position, to)
+        return start if after == positions else to_offset(after)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """The ends of the logs as they were last seen."""
+        if not self._seen:
+            return None
+        return to_offset({name: LogPosition(log=end) for name, end in self._seen.items()})
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One for each file of a log that is read, or more as minPartitions says.
+
+        Raises DataLossError.
+        """
+        self._look_for_stores()
+        befores, afters = of_offset(start), of_offset(end)
+        self._check_brokers(afters)
+        return [
+            InputPartition(part)
+            for name, after in afters.items()
+            if name in self._stores
+            for part in self._parts(self._stores[name], befores.get(name), after)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of a range of a log. Raises DataLossError, BadRecordError."""
+        part: _Part = partition.value
+        return self._scan.read(part.split, part.wanted)
+
+    # ------------------------------------------------------------------ stores
+
+    def _resolved(self) -> dict[str, Store]:
+        options = self._options
+        stores = resolve(
+            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
+        )
+        return {store.broker_name: store for store in stores}
+
+    def _look_for_stores(self) -> None:
+        if _PATTERN.search(self._options.store_path or ""):
+            self._stores = self._resolved()
+
+    def _check_brokers(self, positions: Mapping[str, LogPosition]) -> None:
+        for name in sorted(positions.keys() - self._stores.keys()):
+            lose(
+                f"the stream has read {name} up to {positions[name].log}, but no store of that"
+                f" broker is in {self._options.store_path}",
+                fail=self._options.fail_on_data_loss,
+            )
+
+    # --------------------------------------------------------------- positions
+
+    def _end_to_read(self, name: str) -> int:
+        end = self._seen[name]
+        return end if self._target is None else min(end, self._target.get(name, 0))
+
+    def _where_to_go_on(self, store: Store, position: LogPosition) -> int:
+        """The position in the log as it is now. Raises DataLossError when it is not there."""
+        fail = self._options.fail_on_data_loss
+        least, end = store.min_offset(), self._seen[store.broker_name]
+        if position.log < least:
+            lose(loss_text(store, position.log, least), fail=fail)
+            return least
+        if position.log > end:
+            lose(_shortened(store, position.log, end), fail=fail)
+            return end
+        if not is_same_log(store, position.log, position.fingerprint):
+            lose(_rewritten(store, position.log), fail=fail)
+            return first_boundary(store, position.log, end)
+        return position.log
+
+    def _steps(
+        self, froms: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit
+    ) -> dict[str, int]:
+        """How many bytes are read of each broker's log."""
+        backlogs = {name: max(0, ends[name] - at) for name, at in froms.items()}
+        if isinstance(limit, ReadAllAvailable):
+            return backlogs
+        if isinstance(limit, ReadMaxBytes):
+            return share(limit.max_bytes, backlogs, sum(froms.values()))
+        raise SparkSourceError(f"a stream over stores knows no limit such as {limit}")
+
+    def _moved(self, name: str, position: LogPosition, to: int) -> LogPosition:
+        return replace(
+            position,
+            log=to,
+            fingerprint=fingerprint(self._stores[name], to),
+            begin=position.begin if position.log == position.begin else None,
+        )
+
+    # -------------------------------------------------------------- partitions
+
+    def _parts(self, store: Store, before: LogPosition | None, after: LogPosition) -> list[_Part]:
+        start = after.begin if before is None else before.log
+        if start is None or start >= after.log:
+            return []
+        is_boundary = True
+        if before is not None and not is_same_log(store, start, before.fingerprint):
+            lose(_rewritten(store, start), fail=self._options.fail_on_data_loss)
+            is_boundary = False
+        end = store.end_of_log()
+        if end < after.log:
+            lose(_shortened(store, after.log, end), fail=self._options.fail_on_data_loss)
+        extent = Extent(store, start, min(end, after.log), self._wanted(store, before or after))
+        return [
+            _Part(self._known(split, start) if is_boundary else split, extent.wanted)
+            for split in log_ranges(extent, self._options)
+        ]
+
+    def _known(self, split: LogRange, boundary: int) -> LogRange:
+        return split._replace(first_is_boundary=split.first_is_boundary or split.start == boundary)
+
+    def _wanted(self, store: Store, position: LogPosition) -> RecordFilter:
+        selection = self._selection
+        if position.since_ms is not None:
+            selection = replace(selection, times=Bounds(low=position.since_ms))
+        queues = {}
+        if position.log < position.until:
+            queues = {queue: Bounds(low=offset) for queue, offset in position.first.items()}
+        return selection.on(store.broker_name, queues)
+
+
+def _shortened(store: Store, at: int, end: int) -> str:
+    return (
+        f"the commit log of {store.broker_name} ({store.uri}) ends at {end}, before {at}, where the"
+        " stream is: it was cut off, perhaps by a change of masters"
+    )
+
+
+def _rewritten(store: Store, at: int) -> str:
+    return (
+        f"the commit log of {store.broker_name} ({store.uri}) is not what it was when the stream"
+        f" read it up to {at}: it was cut off and written anew, perhaps by a change of masters"
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a stream as Spark does, without Spark: offsets in a log, batches that are run again."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.stream import StoreStreamReader
+
+
+def reader(path: Path | str, **options: str) -> StoreStreamReader:
+    """A reader of a new process; pickled and back, as on its way to the tasks."""
+    given = {"storePath": str(path), "columns": "topic,queueId,physicalOffset,body", **options}
+    parsed = SourceOptions.of(given)
+    parsed.check(Use.STORE_STREAM)
+    made = StoreStreamReader(parsed, Output.of(parsed))
+    copy: StoreStreamReader = pickle.loads(pickle.dumps(made))  # noqa: S301
+    return copy
+
+
+def through_json(offset: dict[str, Any]) -> dict[str, Any]:
+    """An offset as it comes out of a checkpoint."""
+    loaded: dict[str, Any] = json.loads(json.dumps(offset))
+    return loaded
+
+
+@dataclass
+class Query:
+    """A streaming query: its checkpoint, and the rows that its sink has, by batch."""
+
+    offsets: list[dict[str, Any]] = field(default_factory=list)
+    """Where the query began, and the planned end of each batch."""
+    batches: list[list[dict[str, Any]]] = field(default_factory=list)
+    """Of each batch that is done."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for batch in self.batches for row in batch]
+
+    @property
+    def places(self) -> list[int]:
+        """Physical offsets of the rows."""
+        return [row["physicalOffset"] for row in self.rows]
+
+    def run(
+        self, stream: StoreStreamReader, *, most_batches: int = 1000, all_now: bool = False
+    ) -> Query:
+        """Runs micro-batches until nothing is left; a batch that was planned is run again first."""
+        if all_now:
+            stream.prepareForTriggerAvailableNow()
+        if not self.offsets:
+            self.offsets.append(through_json(stream.initialOffset()))
+        for _ in range(most_batches):
+            if len(self.offsets) == len(self.batches) + 1 and not self.plan(stream):
+                return self
+            start, end = self.offsets[-2:]
+            self.batches.append(read(stream, start, end))
+            stream.commit(end)
+        return self
+
+    def plan(self, stream: StoreStreamReader) -> bool:
+        """Plans a batch, as if the query was killed before it is run; false: nothing to read."""
+        limit = stream.getDefaultReadLimit() or ReadAllAvailable()
+        end = through_json(stream.latestOffset(self.offsets[-1], limit))
+        if end == self.offsets[-1]:
+            return False
+        self.offsets.append(end)
+        return True
+
+
+def read(
+    stream: StoreStreamReader, start: dict[str, Any], end: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The rows of a batch."""
+    parts = [pickle.loads(pickle.dumps(part)) for part in stream.partitions(start, end)]  # noqa: S301
+    batches = [batch for part in parts for batch in stream.read(part)]
+    assert all(isinstance(batch, pa.RecordBatch) for batch in batches)
+    return [row for batch in batches for row in batch.to_pylist()]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.errors import DataLossError, OptionError
+from txrocketmq.spark.fingerprint import fingerprint
+from txrocketmq.spark.log_position import LogPosition
+from txrocketmq.spark.log_start import first_positions
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.store import Store
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> StoreWriter:
+    made = StoreWriter(tmp_path / "a", segment_bytes=4096)
+    made.put_all(Draft(queue_id=number % 2, body=b"x" * 300) for number in range(30))
+    made.write_config()
+    return made
+
+
+def position(writer: StoreWriter, **options: str) -> LogPosition:
+    given = SourceOptions.of({"storePath": str(writer.root), **options})
+    return first_positions([Store.open(str(writer.root))], given)["a"]
+
+
+def test_the_default_is_the_end(writer: StoreWriter) -> None:
+    found = position(writer)
+    assert found.log == writer.end
+    assert found.fingerprint == fingerprint(Store.open(str(writer.root)), writer.end)
+    assert position(writer, startingOffsets="latest") == found
+
+
+def test_the_earliest_is_where_the_log_begins_now(writer: StoreWriter) -> None:
+    assert position(writer, startingOffsets="earliest") == LogPosition(log=0, until=writer.end)
+    writer.delete_segment()
+    assert position(writer, startingOffsets="earliest").log == 4096
+
+
+def test_offsets_of_queues_begin_with_the_first_that_is_wanted(writer: StoreWriter) -> None:
+    offsets = '{"Topic": {"a": {"0": 9, "1": 7}}}'
+    found = position(writer, startingOffsets=offsets, topic="Topic")
+    assert found.log == writer.stored[15].physical_offset, "message 7 of queue 1"
+    assert found.first == {("Topic", 0): 9, ("Topic", 1): 7}
+    assert found.until == writer.end
+    one = position(writer, startingOffsets='{"Topic": {"a": {"0": 9}}}', topic="Topic")
+    assert one.log == writer.stored[1].physical_offset, "the other one begins at its earliest"
+    ends = position(writer, startingOffsets='{"Topic": {"a": {"0": -1, "1": -1}}}', topic="Topic")
+    assert ends.log == writer.end
+
+
+def test_offsets_that_are_gone_or_not_there_are_errors(writer: StoreWriter) -> None:
+    with pytest.raises(OptionError, match="ends at 15, before 16"):
+        position(writer, startingOffsets='{"Topic": {"a": {"0": 16}}}')
+    writer.delete_segment()
+    with pytest.raises(DataLossError, match="begins at"):
+        position(writer, startingOffsets='{"Topic": {"a": {"0": 0}}}')
+    with pytest.raises(DataLossError, match="from 5 to 4096"):
+        position(writer, startingOffsets='{"log": {"a": 5}}')
+
+
+def test_a_time_is_settled_at_once_unless_it_is_to_come(writer: StoreWriter) -> None:
+    time = writer.stored[11].store_timestamp
+    found = position(writer, startingTimestamp=str(time))
+    assert (found.log, found.since_ms) == (writer.stored[11].physical_offset, None)
+    last = writer.stored[-1].store_timestamp
+    to_come = position(writer, startingTimestamp=str(last + 1))
+    assert (to_come.log, to_come.since_ms) == (writer.end, last + 1)
+    assert position(writer, startingTimestamp="0").log == 0

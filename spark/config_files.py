@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.flags import PermName
-from txrocketmq.remoting.packing import Fixed, fixed
+from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize.json import JsonError, decode_body
 from txrocketmq.spark.errors import StoreError
 from txrocketmq.spark.files import Files
@@ -92,11 +92,10 @@ class StoreConfigFiles:
             data = self.files.read(f"{self.path}/checkpoint")
         except FileNotFoundError:
             return None
-        if len(data) >= _CHECKPOINT.size:
-            return Checkpoint(*_unpacked(_CHECKPOINT, data))
-        if len(data) >= _CHECKPOINT_V4.size:
-            return Checkpoint(*_unpacked(_CHECKPOINT_V4, data), 0, 0)
-        return None
+        if len(data) < _CHECKPOINT_V4.size:
+            return None
+        whole = data.ljust(_CHECKPOINT.size, b"\0")
+        return Checkpoint(*_CHECKPOINT.struct.unpack_from(whole))
 
     def cluster_name(self) -> str | None:
         """Of the broker's cluster, told by the topics that every broker makes of that name."""
@@ -159,7 +158,3 @@ class StoreConfigFiles:
 
     def _wrong(self, name: str, what: str) -> StoreError:
         return StoreError(f"{self.path}/config/{name}: {what}")
-
-
-def _unpacked(layout: Fixed, data: bytes) -> tuple[int, ...]:
-    return layout.struct.unpack_from(data)

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -31,7 +34,13 @@ _CHUNK_BYTES: Final = 4 << 20
 _MAX_READ_BYTES: Final = 64 << 20
 """The largest file that `read` takes whole: configuration, never a log."""
 _OPEN_REMOTE_FILES: Final = 8
+_PARALLEL_READS: Final = 8
+"""Each waits for the network most of its time."""
 _NO_SUCH_FLAG: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+
+
+Piece = tuple[int, int]
+"""Of a file: offset and length."""
 
 
 class Entry(NamedTuple):
@@ -47,6 +56,8 @@ class Files(Protocol):
 
     is_remote: bool
     """Whether a read has the latency of a network: read more at once, and ahead."""
+
+    def __hash__(self) -> int: ...
 
     def list(self, path: str) -> list[Entry]:
         """What the directory holds, by name; FileNotFoundError when there is none."""
@@ -68,6 +79,14 @@ class Files(Protocol):
         """Fills the view from this offset of the file on; returns how many bytes it got.
 
         Less than asked only at the end of the file. FileNotFoundError when there is no file.
+        """
+        ...
+
+    def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        """Reads pieces of a file, one after the other, into the view, which they fill end to end.
+
+        Returns how many bytes it got, up to the first piece that the file has not wholly.
+        FileNotFoundError when there is no file.
         """
         ...
 
@@ -113,6 +132,20 @@ class LocalFiles:
             return _read_all(descriptor, offset, view)
         finally:
             os.close(descriptor)
+
+    def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        read = _read_sparing if self.spares_cache else _read_all
+        got = 0
+        try:
+            for offset, length in pieces:
+                count = read(descriptor, offset, view[got : got + length])
+                got += count
+                if count < length:
+                    break
+        finally:
+            os.close(descriptor)
+        return got
 
 
 def _read_all(descriptor: int, offset: int, view: memoryview) -> int:
@@ -192,6 +225,19 @@ class ArrowFiles:
         # The file may have grown since it was opened.
         _opened.cache_clear()
         return got + self._read_into(path, offset + got, view[got:])
+
+    def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        ends = list(accumulate(length for _, length in pieces))
+        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+            counts = pool.map(
+                lambda piece, end: self.read_into(path, piece[0], view[end - piece[1] : end]),
+                pieces,
+                ends,
+            )
+            for count, (_, length), end in zip(counts, pieces, ends, strict=True):
+                if count < length:
+                    return end - length + count
+        return len(view)
 
     def _read_into(self, path: str, offset: int, view: memoryview) -> int:
         try:

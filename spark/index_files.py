@@ -39,7 +39,7 @@ MAX_FOUND: Final = 1024
 _HEADER: Final = fixed(formats.INDEX_HEADER)
 _ITEM: Final = fixed(formats.INDEX_ITEM)
 _ITEM_TYPE: Final = dtype(formats.INDEX_ITEM)
-_SLOT_BYTES: Final = formats.INDEX_SLOT.sizeof()
+_SLOT_BYTES: Final[int] = formats.INDEX_SLOT.sizeof()
 _USUAL_SLOTS: Final = 5_000_000
 _ITEMS_PER_SLOT: Final = 4
 """As brokers are configured: 20,000,000 items."""

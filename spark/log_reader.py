@@ -16,7 +16,7 @@ Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -37,9 +37,10 @@ MAX_BAD_BYTES: Final = 64 << 10
 
 _SLACK_BYTES: Final = 64 << 10
 """Read beyond the end asked for, so that the last record is mostly whole."""
-_GAP_BYTES: Final = 32 << 10
+_GAP_BYTES: Final = 24 << 10
 _GAP_BYTES_REMOTE: Final = 1 << 20
-"""Picks that lie so near to each other are read at once, with what is between them."""
+"""Picks that lie so near to each other are read at once, with what is between them: it costs no
+more than another read."""
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _BLANK: Final = fixed(record.BLANK)
 _MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
@@ -125,7 +126,7 @@ class _Range:
         self._keep = keep
         return at
 
-    def _read_segment(self, segment: Segment, at: int, end: int) -> Iterator[Found]:
+    def _read_segment(self, segment: Segment, at: int, end: int) -> Generator[Found, None, int]:
         """Reads a file from a boundary on; returns where the next record starts, in it or after."""
         longer = 0
         while at < min(end, segment.end):
@@ -274,26 +275,34 @@ class _Picks:
         for at, size in zip(places[~fits].tolist(), sizes[~fits].tolist(), strict=True):
             yield BadRecord(at, size, "length", f"{segment.path}: no record has this size", b"")
         places, sizes = places[fits], sizes[fits]
-        for start, end in _groups(places, sizes, self._gap, self._windows.window_bytes):
-            yield from self._read_group(segment, places[start:end], sizes[start:end])
+        between = places[1:] - np.maximum.accumulate(places + sizes)[:-1]
+        between[(between < 0) | (between > self._gap)] = 0
+        costs = sizes + np.append(0, between)
+        for start, end in _runs(costs, self._windows.window_bytes):
+            yield from self._read_run(segment, places[start:end], sizes[start:end])
 
-    def _read_group(
+    def _read_run(
         self, segment: Segment, places: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> Iterator[Found]:
-        at = int(places[0])
-        end = int((places + sizes).max())
-        place = at - segment.first_offset
+        """Records that are read at once: those near to each other with what is between them."""
+        ends = np.maximum.accumulate(places + sizes)
+        cuts = np.append(0, np.flatnonzero(places[1:] - ends[:-1] > self._gap) + 1)
+        lengths = ends[np.append(cuts[1:], len(places)) - 1] - places[cuts]
+        pieces = zip((places[cuts] - segment.first_offset).tolist(), lengths.tolist(), strict=True)
         try:
-            window = self._windows.read(segment.path, place, end - at, 0)
+            window = self._windows.pieces(segment.path, list(pieces))
         except FileNotFoundError:
             window = np.empty(0, np.uint8)
-        is_there = places + sizes - at <= len(window)
+        # What the pieces are moved by, as they lie end to end in the window.
+        moved = places[cuts] - (np.cumsum(lengths) - lengths)
+        starts = places - np.repeat(moved, np.diff(np.append(cuts, len(places))))
+        is_there = starts + sizes <= len(window)
         if not is_there.all():
-            yield Lost(int(places[~is_there][0]), end)
-            places, sizes = places[is_there], sizes[is_there]
+            yield Lost(int(places[~is_there][0]), int(ends[-1]))
+            places, sizes, starts = places[is_there], sizes[is_there], starts[is_there]
         if not len(places):
             return
-        records = Records(window, places - at, at)
+        records = Records(window, starts)
         heads = records.heads
         is_good = (heads["physical_offset"] == places) & (heads["total_size"] == sizes)
         is_good &= np.isin(heads["magic"], _MAGICS)
@@ -308,21 +317,17 @@ class _Picks:
             yield records
         for each in bad.tolist():
             start, size = int(places[each]), int(sizes[each])
-            rest = window[start - at : start - at + size]
+            rest = window[int(starts[each]) : int(starts[each]) + size]
             reason, detail = _why(rest, start)
             data = bytes(rest[:MAX_BAD_BYTES])
             yield BadRecord(start, size, reason, f"{segment.path}: {detail}", data)
 
 
-def _groups(
-    places: NDArray[np.int64], sizes: NDArray[np.int64], gap: int, most: int
-) -> Iterator[tuple[int, int]]:
-    """Runs of records that are near to each other, of at most `most` bytes unless it is one."""
-    ends = places + sizes
-    far = np.append(np.flatnonzero(places[1:] - ends[:-1] > gap) + 1, len(places))
-    start = 0
-    for end in far.tolist():
-        while start < end:
-            fitting = int(np.searchsorted(ends[start:end], places[start] + most, "right"))
-            yield start, start + max(fitting, 1)
-            start += max(fitting, 1)
+def _runs(costs: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Cuts into runs that cost at most `most` bytes, unless it is one of a single record."""
+    ends = np.cumsum(costs)
+    start, before = 0, 0
+    while start < len(costs):
+        end = max(int(np.searchsorted(ends, before + most, "right")), start + 1)
+        yield start, end
+        start, before = end, int(ends[end - 1])

@@ -273,7 +273,8 @@ class Queue:
             rows["queue_offset"] = np.arange(first, first + len(raw))
             rows["count"] = 1
         size = rows["size"]
-        return rows[(size > 0) & (size != formats.CONSUME_QUEUE_PRE_BLANK_SIZE)]
+        kept: NDArray[Any] = rows[(size > 0) & (size != formats.CONSUME_QUEUE_PRE_BLANK_SIZE)]
+        return kept
 
     # --- ext files ---
 

@@ -8,12 +8,13 @@ next is read. From a remote file the next window is fetched by a thread while on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from txrocketmq.spark.files import Files
+from txrocketmq.spark.files import Files, Piece
 from txrocketmq.spark.walk import Buffer
 
 _HEAD_BYTES: Final = 1 << 20
@@ -62,6 +63,13 @@ class Windows:
         if self._pool is not None:
             self._fetch(path, at + len(view), min(self.window_bytes, until - at - len(view)))
         return view
+
+    def pieces(self, path: str, pieces: Sequence[Piece]) -> Buffer:
+        """Pieces of a file end to end; fewer bytes where the file has not all of one."""
+        self._drop_ahead()
+        length = sum(length for _, length in pieces)
+        buffer = np.empty(length, np.uint8) if length > self.window_bytes else self._buffer[:length]
+        return buffer[: self._files.read_pieces(path, pieces, buffer.data)]
 
     def close(self) -> None:
         """Gives the buffers back."""

@@ -57,8 +57,10 @@ def _records(store: Store, **options: int) -> dict[int, bytes]:
 
 def _bytes_of(records: Records) -> dict[int, bytes]:
     return {
-        int(start) + records.first_offset: records.buffer[start : start + size].tobytes()
-        for start, size in zip(records.starts, records.total_size, strict=True)
+        int(offset): records.buffer[start : start + size].tobytes()
+        for offset, start, size in zip(
+            records.physical_offset, records.starts, records.total_size, strict=True
+        )
     }
 
 

@@ -51,6 +51,27 @@ def test_read(files: Files, tmp_path: Path) -> None:
         assert got == len(data[offset : offset + length])
 
 
+def test_read_pieces(files: Files, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    data = os.urandom(1000)
+    path.write_bytes(data)
+    for pieces in (
+        [],
+        [(0, 1000)],
+        [(990, 10), (5, 1), (5, 3)],
+        [(n, 7) for n in range(0, 900, 9)],
+    ):
+        wanted = b"".join(data[at : at + length] for at, length in pieces)
+        buffer = bytearray(len(wanted))
+        assert files.read_pieces(str(path), pieces, memoryview(buffer)) == len(wanted)
+        assert buffer == wanted
+    buffer = bytearray(30)
+    assert files.read_pieces(str(path), [(0, 10), (995, 10), (2000, 10)], memoryview(buffer)) == 15
+    assert buffer[:15] == data[:10] + data[995:]
+    with pytest.raises(FileNotFoundError):
+        files.read_pieces(str(tmp_path / "missing"), [(0, 1)], memoryview(buffer))
+
+
 def test_a_read_sees_what_was_appended(files: Files, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"one")

@@ -45,8 +45,8 @@ class _Read:
 
     def _add(self, records: Records) -> None:
         ends = records.starts + records.total_size
-        for start, end in zip(records.starts.tolist(), ends.tolist(), strict=True):
-            offset = records.first_offset + start
+        places = records.starts.tolist(), ends.tolist(), records.physical_offset.tolist()
+        for start, end, offset in zip(*places, strict=True):
             assert offset not in self.records, "given twice"
             self.records[offset] = records.buffer[start:end].tobytes()
 

@@ -62,6 +62,18 @@ def test_remote_files_are_read_ahead_and_once(tmp_path: Path) -> None:
     assert RemoteFiles.reads == [(0, 3000), (3000, 3000), (6000, 3000), (9000, 1000)]
 
 
+@pytest.mark.parametrize("files", [LocalFiles(), RemoteFiles()])
+def test_pieces_lie_end_to_end(tmp_path: Path, files: LocalFiles) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(_DATA)
+    windows = Windows(files, 1000)
+    windows.read(str(path), 0, 1000, len(_DATA))
+    assert windows.pieces(str(path), [(5, 10), (100, 3)]).tobytes() == _DATA[5:15] + _DATA[100:103]
+    assert windows.pieces(str(path), [(0, 5000)]).tobytes() == _DATA[:5000]
+    assert windows.pieces(str(path), [(0, 4), (9999, 10)]).tobytes() == _DATA[:4] + _DATA[9999:]
+    windows.close()
+
+
 def test_a_window_stays_while_the_next_is_read_ahead(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(_DATA)

@@ -19,7 +19,7 @@ from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize.json import JsonError, decode_body
-from txrocketmq.spark.errors import StoreError
+from txrocketmq.spark.errors import StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Files
 
 _CHECKPOINT: Final = fixed(formats.CHECKPOINT)
@@ -28,6 +28,16 @@ _TOPIC_AT_GROUP: Final = "@"
 _DEFAULT_TOPIC: Final = "TBW102"
 _SYSTEM_PREFIX: Final = "rmq_sys_"
 _REPLY_SUFFIX: Final = "_REPLY_TOPIC"
+
+
+ROCKSDB_FILE: Final = "CURRENT"
+"""Every RocksDB has it."""
+_ROCKSDB: Final = {
+    "topics.json": ("topics", "metadata", "rdb"),
+    "subscriptionGroup.json": ("subscriptionGroups", "metadata", "rdb"),
+    "consumerOffset.json": ("consumerOffsets", "metadata", "rdb"),
+}
+"""Where 5.x keeps a table when it is told to use RocksDB for its configuration."""
 
 
 class DataVersion(NamedTuple):
@@ -143,6 +153,12 @@ class StoreConfigFiles:
             wrong.append(f"{path} is no JSON object")
         if wrong:
             raise StoreError("; ".join(wrong))
+        for kind in _ROCKSDB.get(name, ()):
+            if self.files.exists(f"{self.path}/config/{kind}/{ROCKSDB_FILE}"):
+                raise UnsupportedLayout(
+                    f"{self.path}/config/{kind} is a RocksDB, and there is no {name} beside it; have"
+                    " the broker export its configuration to JSON (mqadmin rocksDBConfigToJson)"
+                )
         return {}
 
     def _numbers(self, name: str, table: object) -> dict[int, int]:

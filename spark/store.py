@@ -28,7 +28,7 @@ from txrocketmq.remoting.message.message import (
 )
 from txrocketmq.remoting.message.record import BORN_HOST_IPV6, IPV4_HOST, IPV6_HOST, RECORD_FIXED
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.config_files import StoreConfigFiles
+from txrocketmq.spark.config_files import ROCKSDB_FILE, StoreConfigFiles
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
 from txrocketmq.spark.index_files import IndexFile, index_files
@@ -45,7 +45,7 @@ MAX_RECORD_BYTES: Final = 64 << 20
 _COMMIT_LOG: Final = "commitlog"
 _CONSUME_QUEUE: Final = "consumequeue"
 _FILE_NAME: Final = re.compile("[0-9]{20}")
-_ROCKSDB_QUEUES: Final = "consumequeue_r"
+_ROCKSDB_QUEUES: Final = (_CONSUME_QUEUE, "consumequeue_r")
 _DLEDGER: Final = "dledger-"
 _GENERIC_NAMES: Final = ("store", "rocketmq", "data")
 _GLOB: Final = re.compile(r"[*\[]")
@@ -354,8 +354,9 @@ def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry])
 
 def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind:
     """RocksDB queues win over files, which may be left over from before they were."""
-    if _ROCKSDB_QUEUES in entries and files.exists(f"{path}/{_ROCKSDB_QUEUES}/CURRENT"):
-        return "rocksdb"
+    for kind in _ROCKSDB_QUEUES:
+        if kind in entries and files.exists(f"{path}/{kind}/{ROCKSDB_FILE}"):
+            return "rocksdb"
     has_files = any(
         _listed_or_none(files, f"{path}/{kind}")
         for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")

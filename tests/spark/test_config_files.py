@@ -8,7 +8,7 @@ import pytest
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.spark.config_files import Checkpoint, DataVersion, StoreConfigFiles
-from txrocketmq.spark.errors import StoreError
+from txrocketmq.spark.errors import StoreError, UnsupportedLayout
 from txrocketmq.spark.files import LocalFiles
 
 
@@ -80,6 +80,17 @@ def test_both_broken(config: StoreConfigFiles) -> None:
     _write(config, "topics.json.bak", "[]")
     with pytest.raises(StoreError, match=r"topics\.json: .*topics\.json\.bak is no JSON object"):
         config.topics()
+
+
+@pytest.mark.parametrize("kind", ["consumerOffsets", "metadata", "rdb"])
+def test_tables_in_rocksdb(config: StoreConfigFiles, kind: str) -> None:
+    (Path(config.path) / "config" / kind).mkdir()
+    assert config.consumer_offsets() == {}  # made, but not used
+    (Path(config.path) / "config" / kind / "CURRENT").write_text("MANIFEST-000001")
+    with pytest.raises(UnsupportedLayout, match=rf"config/{kind} is a RocksDB.* export"):
+        config.consumer_offsets()
+    _write(config, "consumerOffset.json", '{"offsetTable":{"t@g":{0:5}}}')  # exported
+    assert config.consumer_offsets() == {("t", "g"): {0: 5}}
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,12 @@ def test_a_log_over_several_directories(tmp_path: Path) -> None:
         Store.open(str(writer.root))
 
 
-def test_rocksdb_queues_leave_the_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["consumequeue", "consumequeue_r"])
+def test_rocksdb_queues_leave_the_log(tmp_path: Path, place: str) -> None:
     writer = _writer(tmp_path / "store")
     (writer.root / "consumequeue_r").mkdir()
     assert Store.open(str(writer.root)).queue_kind == "files"  # made, but not used
-    (writer.root / "consumequeue_r" / "CURRENT").write_text("MANIFEST-000001\n")
+    (writer.root / place / "CURRENT").write_text("MANIFEST-000001\n")
     store = Store.open(str(writer.root))
     assert store.queue_kind == "rocksdb"
     assert store.queues() == []

@@ -156,7 +156,7 @@ class StoreConfigFiles:
         for kind in _ROCKSDB.get(name, ()):
             if self.files.exists(f"{self.path}/config/{kind}/{ROCKSDB_FILE}"):
                 raise UnsupportedLayout(
-                    f"{self.path}/config/{kind} is a RocksDB, and there is no {name} beside it; have"
+                    f"{self.path}/config/{kind} is a RocksDB and there is no {name} beside it; have"
                     " the broker export its configuration to JSON (mqadmin rocksDBConfigToJson)"
                 )
         return {}

@@ -30,7 +30,7 @@ class Position:
     """Of the queues that the position before does not have: where their reading begins."""
 
     @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Position:
+    def of_json(cls, value: Any) -> Position:
         """What Spark gives back; SparkSourceError when this source did not write it."""
         if not isinstance(value, Mapping) or value.get("v") != VERSION:
             raise SparkSourceError(

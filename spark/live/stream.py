@@ -63,22 +63,22 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: Ends = {}
         self._reported: Ends = {}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark\'s
+    def initialOffset(self) -> dict[str, Any]:
         """Where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
         queues = queues_of(self._cluster, self._options)
         first = starts(self._cluster, queues, self._options, default=LATEST)
         return Position(first).to_json()
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark\'s
+    def getDefaultReadLimit(self) -> ReadLimit:
         limit = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark\'s
+    def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is all that is read. Raises ClusterError when a broker is away."""
         queues = queues_of(self._cluster, self._options)
         self._target = self._seen = self._cluster.max_offsets(queues)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark\'s
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next micro-batch; `start` itself when there is nothing to read."""
         begin = Position.of_json(start)
         self._report(begin)
@@ -102,7 +102,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after = {queue: offset + steps[queue] for queue, offset in froms.items()}
         return Position(after, first).to_json()
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark\'s
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """The ends of the queues as they were last seen."""
         return Position(self._seen).to_json() if self._seen else None
 

@@ -138,10 +138,10 @@ def records_of(bodies: list[bytes]) -> Iterator[Records | BadRecord]:
 
 def _bad(data: Buffer, detail: str) -> BadRecord:
     place = -1
-    if len(data) >= _HEAD.size:
-        place = int(_HEAD.struct.unpack_from(data)[_PHYSICAL_OFFSET])
-    detail = f"{detail} (of an answer to a pull)"
-    return BadRecord(place, len(data), "chain", detail, bytes(data[:MAX_BAD_BYTES]))
+    kept = bytes(data[:MAX_BAD_BYTES])
+    if len(kept) >= _HEAD.size:
+        place = int(_HEAD.struct.unpack_from(kept)[_PHYSICAL_OFFSET])
+    return BadRecord(place, len(data), "chain", f"{detail} (of an answer to a pull)", kept)
 
 
 def _origin(cluster: Cluster, queue: MessageQueue, options: SourceOptions) -> BrokerOrigin:

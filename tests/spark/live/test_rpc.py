@@ -70,7 +70,7 @@ class Unnagled(socket.socket):
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
     peer = Peer()
-    monkeypatch.setattr(rpc.socket, "create_connection", peer.open)
+    monkeypatch.setattr("socket.create_connection", peer.open)
     yield peer
     close_connections()
     for each in peer.sockets:
@@ -174,7 +174,7 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
 
-    monkeypatch.setattr(rpc.socket, "create_connection", refuse)
+    monkeypatch.setattr("socket.create_connection", refuse)
     with pytest.raises(Unreachable, match="no connection to a:1: Connection refused"):
         Connection("a:1").ask(GET_MAX_OFFSET, ASKED)
 
@@ -212,7 +212,7 @@ def test_connections_are_kept_and_bounded(peer: Peer, monkeypatch: pytest.Monkey
 
 def test_a_forked_process_opens_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = connection_to("a:1")
-    monkeypatch.setattr(rpc.os, "getpid", lambda: -1)
+    monkeypatch.setattr("os.getpid", lambda: -1)
     assert connection_to("a:1") is not parents
 
 

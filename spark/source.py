@@ -9,6 +9,7 @@ when they are wanted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from pyspark.sql.datasource import (
@@ -18,6 +19,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
 )
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from txrocketmq.spark.options import SourceOptions, Use
@@ -68,8 +70,8 @@ class RocketMQSource(DataSource):
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
 
-            return TableReader(options, _fields(schema))
-        output = Output.of_schema(options, _fields(schema))
+            return TableReader(options, schema)
+        output = _output(options, schema)
         if use == Use.LIVE_BATCH:
             from txrocketmq.spark.live.batch import LiveReader  # noqa: PLC0415 - only what is used
 
@@ -83,7 +85,7 @@ class RocketMQSource(DataSource):
         options = self.parsed
         use = options.use(stream=True)
         options.check(use)
-        output = Output.of_schema(options, _fields(schema))
+        output = _output(options, schema)
         if use == Use.LIVE_STREAM:
             from txrocketmq.spark.live.stream import LiveStreamReader  # noqa: PLC0415
 
@@ -123,5 +125,7 @@ class OldNameSource(PushdownSource):
         return OLD_NAME
 
 
-def _fields(schema: StructType) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+def _output(options: SourceOptions, schema: StructType) -> Output:
+    fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    output = Output.of_schema(options, fields)
+    return replace(output, schema=to_arrow_schema(schema, timezone="UTC"))  # with its NOT NULLs

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.schema import (
     Column,
-    arrow_schema,
     columns_named,
     default_columns,
     spark_schema,
@@ -48,23 +49,21 @@ def table_schema(options: SourceOptions) -> str:
 
 
 class TableReader(DataSourceReader):
-    """Reads the table that the options name, with the columns of a schema."""
+    """Reads the table that the options name, with the columns of a schema.
 
-    def __init__(self, options: SourceOptions, fields: Sequence[tuple[str, str]]) -> None:
+    OptionError for columns that it does not have.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        columns = columns_named(
-            [name for name, _ in fields], TABLES[options.table].columns, "schema"
-        )
-        for column, (name, kind) in zip(columns, fields, strict=True):
-            if kind.replace(" ", "").lower() != column.type:
-                raise OptionError(f"the schema says {name} {kind}, but it is {column.type}")
+        available = TABLES[options.table].columns
+        columns = columns_named(schema.names, available, "schema")
+        for column, field in zip(columns, schema.fields, strict=True):
+            kind = field.dataType.simpleString()
+            if kind != column.type:
+                raise OptionError(f"the schema says {field.name} {kind}, but it is {column.type}")
         self._columns: list[Column] = columns
-        self._schema = pa.schema(
-            [
-                each.with_name(name)
-                for each, (name, _) in zip(arrow_schema(columns), fields, strict=True)
-            ]
-        )
+        self._schema = to_arrow_schema(schema, timezone="UTC")
         self._stores = resolve(
             options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
         )

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches over stores through Spark: golden stores, push-down, schemas, SQL, early errors."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.schema import MESSAGES
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TRANSIENT = {"MIN_OFFSET", "MAX_OFFSET", "CLUSTER"}
+"""Properties that the Java client adds to what it pulled."""
+
+
+def _load(spark: SparkSession, path: Path | str, **options: str) -> DataFrame:
+    return spark.read.format("rocketmq").options(**options).load(str(path))
+
+
+def _moment(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stores of two brokers: 90 messages of Many and 10 of Few in each."""
+    root = tmp_path_factory.mktemp("stores")
+    for broker in ("broker-a", "broker-b"):
+        writer = StoreWriter(root / broker, segment_bytes=8192)
+        for number in range(100):
+            topic = "Few" if number % 10 == 0 else "Many"
+            tags = {"TAGS": f"T{number % 3}", "KEYS": f"k{number}"}
+            writer.put(Draft(topic, number % 2, b"%d" % number, tags, after_ms=1000))
+        writer.write_config()
+    return root
+
+
+@pytest.fixture
+def pushdown_off(spark: SparkSession) -> Iterator[None]:
+    """Without push-down, as where nobody called register()."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(name, "false")
+    yield
+    spark.conf.set(name, "true")
+
+
+def test_golden_stores_are_what_the_java_client_pulled(
+    spark: SparkSession,
+    golden_version: str,
+    golden_store: Callable[[str], Path],
+    golden_messages: Callable[[str], list[dict[str, Any]]],
+) -> None:
+    names = ",".join(column.name for column in MESSAGES)
+    frame = _load(spark, golden_store(golden_version) / "clean", columns=names)
+    rows = {row["physicalOffset"]: row for row in frame.collect()}
+    messages = golden_messages(golden_version)
+    assert sorted(rows) == sorted(message["commitLogOffset"] for message in messages)
+    for message in messages:
+        row = rows[message["commitLogOffset"]].asDict()
+        for column in ("topic", "queueId", "queueOffset", "storeSize", "bodyCRC", "flag",
+                       "reconsumeTimes", "preparedTransactionOffset"):  # fmt: skip
+            assert row[column] == message[column], column
+        assert bytes(row["body"]) == base64.b64decode(message["bodyBase64"])
+        stored = {k: v for k, v in message["properties"].items() if k not in TRANSIENT}
+        assert {k: v for k, v in row["properties"].items() if k not in TRANSIENT} == stored
+        assert row["bornTimestamp"].replace(tzinfo=UTC) == _moment(message["bornTimestamp"])
+        assert row["storeTimestamp"].replace(tzinfo=UTC) == _moment(message["storeTimestamp"])
+        assert row["bornHost"].split(":")[0] == message["bornHost"]
+        assert row["storeHost"] == message["storeHost"].lstrip("/")
+        assert row["msgId"] == message["offsetMsgId"]
+        assert row["tags"] == message["properties"].get("TAGS")
+        assert row["keys"] == message["properties"].get("KEYS")
+        assert row["uniqKey"] == message["properties"].get("UNIQ_KEY")
+        assert row["sysFlag"] & ~1 == message["sysFlag"] & ~1
+        assert row["crcOk"]
+
+
+CONDITIONS = (
+    "topic = 'Few'",
+    "tags = 'T1'",
+    "brokerName = 'broker-b' AND queueOffset >= 3 AND topic = 'Few'",
+    "storeTimestamp >= '2025-11-13 02:13:30' AND storeTimestamp < '2025-11-13 02:14:00.0005'",
+    "topic LIKE 'Fe%' AND tags <=> 'T0' AND keys IS NOT NULL",
+)
+
+
+def test_pushed_conditions_change_no_result(spark: SparkSession, stores: Path) -> None:
+    everything = _load(spark, f"{stores}/*", pushFilters="false").cache()
+    for condition in CONDITIONS:
+        pushed = _load(spark, f"{stores}/*").where(condition)
+        expected = sorted(everything.where(condition).collect())
+        assert expected, condition
+        assert sorted(pushed.collect()) == expected, condition
+    everything.unpersist()
+
+
+def test_a_condition_on_a_small_topic_reads_little(spark: SparkSession, stores: Path) -> None:
+    frame = _load(spark, stores / "broker-a").where("topic = 'Few'")
+    assert frame.count() == 10
+    assert frame.rdd.getNumPartitions() == 1, "by the queues, not a partition for each file"
+    assert _load(spark, stores / "broker-a").rdd.getNumPartitions() > 1
+
+
+def test_without_push_down_the_plain_source_reads(
+    spark: SparkSession, stores: Path, pushdown_off: None
+) -> None:
+    frame = _load(spark, stores / "broker-a", pushFilters="false").where("topic = 'Few'")
+    assert frame.count() == 10
+    with pytest.raises(PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
+        _load(spark, stores / "broker-a").count()
+
+
+def test_sql(spark: SparkSession, stores: Path) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW few USING rocketmq"
+        f" OPTIONS (storePath '{stores}/broker-a,{stores}/broker-b', topic 'Few')"
+    )
+    rows = spark.sql("SELECT brokerName, count(*) AS n FROM few GROUP BY ALL ORDER BY 1").collect()
+    assert [tuple(row) for row in rows] == [("broker-a", 10), ("broker-b", 10)]
+
+
+def test_the_old_name_reads_too(spark: SparkSession, stores: Path) -> None:
+    name = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
+    frame = spark.read.format(name).option("storePath", str(stores / "broker-a")).load()
+    assert frame.columns[:9] == [
+        "topic", "queueId", "queueOffset", "body", "properties", "brokerName", "flag",
+        "bornTimestamp", "storeTimestamp",
+    ]  # fmt: skip
+    assert frame.count() == 100
+
+
+def test_a_schema_chooses_columns(spark: SparkSession, stores: Path) -> None:
+    schema = "TOPIC string NOT NULL, keys string"
+    frame = spark.read.format("rocketmq").schema(schema).load(str(stores / "broker-a"))
+    assert frame.columns == ["TOPIC", "keys"]
+    assert frame.where("TOPIC = 'Few'").agg(F.min("keys")).first()[0] == "k0"  # type: ignore[index]
+
+
+def test_the_columns_of_kafka(spark: SparkSession, stores: Path) -> None:
+    frame = _load(spark, stores / "broker-a", kafkaNames="true", topic="Few")
+    assert frame.columns == [
+        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType",
+    ]  # fmt: skip
+    rows = frame.where("partition = 0 AND offset = 3").selectExpr("CAST(key AS STRING)", "value")
+    assert [tuple(row) for row in rows.collect()] == [("k30", b"30")]
+    headers = _load(spark, stores / "broker-a", kafkaNames="true", columns="headers,offset")
+    first = headers.first()
+    assert first is not None
+    assert [(each["key"], bytes(each["value"])) for each in first["headers"]] == [
+        ("TAGS", b"T0"), ("KEYS", b"k0"),
+    ]  # fmt: skip
+
+
+def test_the_same_rows_however_the_log_is_split(spark: SparkSession, stores: Path) -> None:
+    whole = _load(spark, stores / "broker-a", columns="physicalOffset,body")
+    split = _load(spark, stores / "broker-a", columns="physicalOffset,body", minPartitions="9")
+    assert split.rdd.getNumPartitions() >= 9
+    assert sorted(split.collect()) == sorted(whole.collect())
+
+
+def test_an_empty_store_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "empty")
+    assert _load(spark, tmp_path / "empty").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"topics": "a"}, "unknown option topics .did you mean topic"),
+        ({"view": "both"}, "option view='both' is not valid; valid: logical, physical"),
+        ({"columns": "bodi"}, "option columns='bodi' is not valid; valid: topic"),
+        ({"nameServer": "n"}, "storePath and nameServer are both given"),
+    ],
+)
+def test_wrong_options_fail_before_any_job(
+    spark: SparkSession, stores: Path, options: dict[str, str], why: str
+) -> None:
+    with pytest.raises(PySparkException, match=why):
+        _load(spark, stores / "broker-a", **options)
+
+
+def test_wrong_paths_fail_before_any_job(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match="NotAStore.*there is no such directory"):
+        _load(spark, tmp_path / "nowhere")
+    with pytest.raises(PySparkException, match="storePath .* or nameServer .* is needed"):
+        spark.read.format("rocketmq").load()
+
+
+def test_a_damaged_record_fails_the_query_or_is_put_aside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    writer = StoreWriter(tmp_path / "store")
+    stored = writer.put_all(Draft(body=b"%d" % number) for number in range(5))
+    path = writer.segment(0)
+    data = bytearray(path.read_bytes())
+    data[stored[2].physical_offset + 4] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(PySparkException, match="BadRecordError.*physical offset"):
+        _load(spark, writer.root).collect()
+    aside = tmp_path / "aside"
+    frame = _load(spark, writer.root, badRecords=f"quarantine={aside}", columns="body")
+    assert [bytes(row["body"]) for row in frame.collect()] == [b"0", b"1", b"3", b"4"]
+    (row,) = spark.read.parquet(str(aside)).collect()
+    assert (row["physicalOffset"], row["reason"]) == (stored[2].physical_offset, "magic")
+    assert _load(spark, writer.root, badRecords="skip").count() == 4
+
+
+def test_what_is_gone_fails_the_query_or_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
+    writer.put_all(Draft(body=b"x" * 100) for _ in range(60))
+    asked = {"startingOffsets": '{"log": {"broker-a": 0}}'}
+    writer.delete_segment()
+    with pytest.raises(PySparkException, match="DataLossError.*failOnDataLoss=false"):
+        _load(spark, writer.root, **asked).count()
+    left = sum(each.physical_offset >= 4096 for each in writer.stored)
+    assert _load(spark, writer.root, failOnDataLoss="false", **asked).count() == left

@@ -19,7 +19,6 @@ from typing import Final
 
 import construct
 
-from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
@@ -29,6 +28,7 @@ from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus, refused
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.packing import fixed

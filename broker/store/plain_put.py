@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import construct
 
-from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.index_file import IndexEntry, KeyRun
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES
 from txrocketmq.remoting.message.tags import tags_code

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from txrocketmq.broker.store.checksum import crc32
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code

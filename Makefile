@@ -6,10 +6,10 @@ BIN := .venv/bin
 STORE ?= var/standalone
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit engine compat bench check docs dist clean run-environment environment
+.PHONY: help run test unit engine compat bench bench-spark check docs dist clean run-environment environment
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
@@ -23,7 +23,7 @@ unit: environment ## tests without peers and network, under a minute; ARGS="-k p
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"
-	@$(BIN)/pytest tests/engine $(ARGS)
+	@$(BIN)/pytest tests/engine --timeout 300 $(ARGS)
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"
@@ -32,6 +32,10 @@ compat: environment ## the official Java and Go clients against our servers; ARG
 bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
 	@echo "bench: table here, JSON and plot in var/bench; about ten minutes, a minute with ARGS=--quick"
 	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+bench-spark: environment ## what reading stores with Spark costs, beside its floors; ARGS="--gib 1"
+	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"
+	@$(BIN)/python -m benchmarks.spark $(ARGS)
 
 check: environment ## format, lint, types, import layers, tidy tests
 	@echo "check: format";  $(BIN)/ruff format --check --quiet .

@@ -10,7 +10,6 @@ Java: MessageDecoder.decode.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import schema
@@ -212,7 +212,6 @@ def _crc_is_right(records: Records) -> NDArray[np.bool_]:
 
 def _body_crcs(records: Records) -> NDArray[np.int32]:
     buffer = records.buffer.data
-    crc32 = zlib.crc32
     starts = records.body_at
     ends = starts + records.body_length
     crcs = [

@@ -12,7 +12,6 @@ Java: common.message.Message, MessageExt, MessageClientExt, MessageQueue, Messag
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.compression import (
     DEFAULT_MAX_BYTES,
     CompressionError,
@@ -157,7 +157,7 @@ class MessageQueue:
 
 def body_crc(body: Buffer) -> int:
     """What a record holds of its body: CRC-32 without the sign bit (UtilAll.crc32)."""
-    return zlib.crc32(body) & 0x7FFFFFFF
+    return crc32(body) & 0x7FFFFFFF
 
 
 def decode_message(

@@ -34,7 +34,6 @@ from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
-    QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
@@ -55,6 +54,7 @@ from txrocketmq.spark.live.rpc import (
     connection_to,
     host_and_port,
 )
+from txrocketmq.spark.live.search import first_true
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -83,13 +83,15 @@ PULLED: Final = frozenset(
 """Answers to a pull that say where to go on."""
 PASSING: Final = frozenset(
     {
+        ResponseCode.SYSTEM_ERROR,
         ResponseCode.SYSTEM_BUSY,
         ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.TOPIC_NOT_EXIST,
         ResponseCode.FLOW_CONTROL,
         ResponseCode.GO_AWAY,
     }
 )
-"""Refusals that are over in a moment."""
+"""Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
 
 
 class Pulled(NamedTuple):
@@ -259,20 +261,6 @@ class Cluster:
             if pulled.next_offset <= offset or pulled.code == ResponseCode.PULL_NOT_FOUND:
                 return True  # the end: whatever comes is younger
             offset = pulled.next_offset
-
-    def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
-        """Where a group goes on in a queue; None when it has never told."""
-        header = QueryConsumerOffsetRequestHeader(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            set_zero_if_not_found=False,
-            bname=queue.broker_name,
-        )
-        accepted = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        replies = self.ask_each(offsets.QUERY_CONSUMER_OFFSET, {queue: header}, accepted)
-        reply = replies[queue]
-        return None if reply.code == ResponseCode.QUERY_NOT_FOUND else _header(reply).offset
 
     def commit_offsets(self, group: str, next_offsets: Mapping[MessageQueue, int]) -> None:
         """Tells brokers where a group goes on: the offsets of the next messages to read."""
@@ -463,29 +451,6 @@ def pulled_of(reply: Reply[PullMessageResponseHeader]) -> Pulled:
         header.max_offset,
         reply.remark or "",
     )
-
-
-def first_true(predicate: Callable[[int], bool], low: int, high: int, hint: int) -> int:
-    """The first number in [low, high) for which the predicate is true, else `high`.
-
-    The predicate is false up to somewhere and true from there on. It is asked about few numbers
-    when `hint` is near the answer.
-    """
-    false, true = low - 1, high
-    probe, step = min(max(hint, low), high - 1), 1
-    while true - false > 1:
-        if predicate(probe):
-            true = probe
-        else:
-            false = probe
-        if true == high:
-            probe = min(false + step, true - 1)
-        elif false == low - 1:
-            probe = max(true - step, false + 1)
-        else:
-            probe = (true + false) // 2
-        step *= 2
-    return true
 
 
 def _header(reply: Reply[R]) -> R:

@@ -188,11 +188,6 @@ def _of_broker(broker: FakeBroker, call: Call[Any, Any], header: Any, body: byte
     if call is offset.UPDATE_CONSUMER_OFFSET:
         broker.group_offsets[key] = header.commit_offset
         return Reply(header=None)
-    if call is offset.QUERY_CONSUMER_OFFSET:
-        if key not in broker.group_offsets:
-            return Reply(code=ResponseCode.QUERY_NOT_FOUND)
-        found = broker.group_offsets[key]
-        return Reply(offset.QueryConsumerOffsetResponseHeader(offset=found))
     assert call is pull.PULL_MESSAGE
     return _pulled(broker, queue, header)
 

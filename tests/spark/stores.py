@@ -19,12 +19,13 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
+from tests.spark.store_index import IndexWriter, write_at
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionType, compress
 from txrocketmq.remoting.message.flags import MessageSysFlag, transaction_type
-from txrocketmq.remoting.message.tags import java_string_hash, tags_code
+from txrocketmq.remoting.message.tags import tags_code
 
 START_MS: Final = 1_763_000_000_000
 """When the first message of a store is stored."""
@@ -122,7 +123,7 @@ class StoreWriter:
         self._ext_ends: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._next: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._batch_units: defaultdict[tuple[str, int], int] = defaultdict(int)
-        self._index = _IndexWriter(root / "index", index_slots, index_items)
+        self._index = IndexWriter(root / "index", index_slots, index_items)
         self._topics: dict[str, int] = {}
         (root / "commitlog").mkdir(parents=True)
         (root / "consumequeue").mkdir()
@@ -177,7 +178,9 @@ class StoreWriter:
             keys = [properties.get(names.UNIQ_KEY, ""), *properties.get(names.KEYS, "").split(" ")]
             for key in keys:
                 if key:
-                    self._index.put(f"{draft.topic}#{key}", stored)
+                    self._index.put(
+                        f"{draft.topic}#{key}", stored.physical_offset, stored.store_timestamp
+                    )
 
     def _build(self, draft: Draft, queue_offset: int, stored_ms: int, at: int) -> Stored:
         topic = draft.topic.encode()
@@ -217,7 +220,7 @@ class StoreWriter:
 
     def _write_log(self, at: int, data: bytes) -> None:
         first = at - at % self.segment_bytes
-        _write(self.segment(first), at - first, data, self.segment_bytes)
+        write_at(self.segment(first), at - first, data, self.segment_bytes)
 
     # --- queues ---
 
@@ -253,7 +256,7 @@ class StoreWriter:
         at = index * len(unit)
         first = at - at % file_bytes
         path = self.root / kind / draft.topic / str(draft.queue_id) / f"{first:020d}"
-        _write(path, at - first, unit, file_bytes)
+        write_at(path, at - first, unit, file_bytes)
 
     def _write_ext_unit(self, stored: Stored, code: int) -> int:
         draft = stored.draft
@@ -272,10 +275,10 @@ class StoreWriter:
         path = self.root / "consumequeue_ext" / draft.topic / str(draft.queue_id)
         if len(unit) + formats.CONSUME_QUEUE_EXT_END_BYTES > room:
             first = at - at % _EXT_FILE_BYTES
-            _write(path / f"{first:020d}", at - first, b"\xff\xff", _EXT_FILE_BYTES)
+            write_at(path / f"{first:020d}", at - first, b"\xff\xff", _EXT_FILE_BYTES)
             at += room
         first = at - at % _EXT_FILE_BYTES
-        _write(path / f"{first:020d}", at - first, unit, _EXT_FILE_BYTES)
+        write_at(path / f"{first:020d}", at - first, unit, _EXT_FILE_BYTES)
         self._ext_ends[queue] = at + len(unit)
         return formats.CONSUME_QUEUE_EXT_ADDRESS_BASE + at
 
@@ -319,7 +322,7 @@ class StoreWriter:
         }  # fmt: skip
         checkpoint = formats.CHECKPOINT_V4 if self._v4 else formats.CHECKPOINT
         data = checkpoint.build({each.name: times[each.name] for each in checkpoint.subcons})
-        _write(self.root / "checkpoint", 0, data, formats.CHECKPOINT_FILE_BYTES)
+        write_at(self.root / "checkpoint", 0, data, formats.CHECKPOINT_FILE_BYTES)
 
     def close(self) -> None:
         """Ends orderly: config is written, `abort` goes."""
@@ -341,57 +344,6 @@ class StoreWriter:
     def _write_json(self, name: str, value: Any) -> None:
         path = self.root / "config" / f"{name}.json"
         path.write_text(_fastjson(value, "\n", inline=self._v4), encoding="utf-8")
-
-
-class _IndexWriter:
-    """Index files, entry by entry, as IndexFile.putKey writes them."""
-
-    def __init__(self, directory: Path, slots: int, items: int) -> None:
-        self._directory = directory
-        self._slots = slots
-        self._items = items
-        self._files = 0
-        self._header: dict[str, int] = {}
-
-    def put(self, key: str, stored: Stored) -> None:
-        if not self._header or self._header["index_count"] >= self._items:
-            self._files += 1
-            self._header = {
-                "begin_timestamp": stored.store_timestamp,
-                "end_timestamp": 0,
-                "begin_physical_offset": stored.physical_offset,
-                "end_physical_offset": 0,
-                "hash_slot_count": 0,
-                "index_count": 1,
-            }
-        header = self._header
-        path = self._directory / f"202611210000000{self._files:02d}"
-        slots_at = formats.INDEX_HEADER.sizeof()
-        items_at = slots_at + 4 * self._slots
-        file_bytes = items_at + formats.INDEX_ITEM.sizeof() * self._items
-        _write(path, 0, b"", file_bytes)
-        key_hash = abs(java_string_hash(key))
-        key_hash = 0 if key_hash == 1 << 31 else key_hash
-        slot_at = slots_at + 4 * (key_hash % self._slots)
-        number = header["index_count"]
-        with path.open("rb") as file:
-            file.seek(slot_at)
-            previous = formats.INDEX_SLOT.parse(file.read(4)).newest_item
-        item = formats.INDEX_ITEM.build(
-            {
-                "key_hash": key_hash,
-                "physical_offset": stored.physical_offset,
-                "seconds_since_begin": (stored.store_timestamp - header["begin_timestamp"]) // 1000,
-                "previous_item": previous,
-            }
-        )
-        _write(path, items_at + formats.INDEX_ITEM.sizeof() * number, item, file_bytes)
-        _write(path, slot_at, formats.INDEX_SLOT.build({"newest_item": number}), file_bytes)
-        header["index_count"] = number + 1
-        header["hash_slot_count"] += previous == 0
-        header["end_timestamp"] = stored.store_timestamp
-        header["end_physical_offset"] = stored.physical_offset
-        _write(path, 0, formats.INDEX_HEADER.build(header), file_bytes)
 
 
 def fake_records(at: int, count: int) -> bytes:
@@ -420,16 +372,6 @@ def fake_records(at: int, count: int) -> bytes:
             }
         )
     return data
-
-
-def _write(path: Path, at: int, data: bytes, file_bytes: int) -> None:
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as new:
-            new.truncate(file_bytes)
-    with path.open("r+b") as file:
-        file.seek(at)
-        file.write(data)
 
 
 def _properties(draft: Draft, queue_offset: int) -> bytes:

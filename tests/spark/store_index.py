@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Index files for the stores that tests write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from txrocketmq.broker.store import formats
+from txrocketmq.remoting.message.tags import java_string_hash
+
+
+class IndexWriter:
+    """Index files, entry by entry, as IndexFile.putKey writes them."""
+
+    def __init__(self, directory: Path, slots: int, items: int) -> None:
+        self._directory = directory
+        self._slots = slots
+        self._items = items
+        self._files = 0
+        self._header: dict[str, int] = {}
+
+    def put(self, key: str, physical_offset: int, store_timestamp: int) -> None:
+        """Adds an item, in a new file when the last one is full."""
+        if not self._header or self._header["index_count"] >= self._items:
+            self._files += 1
+            self._header = {
+                "begin_timestamp": store_timestamp,
+                "end_timestamp": 0,
+                "begin_physical_offset": physical_offset,
+                "end_physical_offset": 0,
+                "hash_slot_count": 0,
+                "index_count": 1,
+            }
+        header = self._header
+        path = self._directory / f"202611210000000{self._files:02d}"
+        slots_at = formats.INDEX_HEADER.sizeof()
+        items_at = slots_at + 4 * self._slots
+        file_bytes = items_at + formats.INDEX_ITEM.sizeof() * self._items
+        write_at(path, 0, b"", file_bytes)
+        key_hash = abs(java_string_hash(key))
+        key_hash = 0 if key_hash == 1 << 31 else key_hash
+        slot_at = slots_at + 4 * (key_hash % self._slots)
+        number = header["index_count"]
+        with path.open("rb") as file:
+            file.seek(slot_at)
+            previous = formats.INDEX_SLOT.parse(file.read(4)).newest_item
+        item = formats.INDEX_ITEM.build(
+            {
+                "key_hash": key_hash,
+                "physical_offset": physical_offset,
+                "seconds_since_begin": (store_timestamp - header["begin_timestamp"]) // 1000,
+                "previous_item": previous,
+            }
+        )
+        write_at(path, items_at + formats.INDEX_ITEM.sizeof() * number, item, file_bytes)
+        write_at(path, slot_at, formats.INDEX_SLOT.build({"newest_item": number}), file_bytes)
+        header["index_count"] = number + 1
+        header["hash_slot_count"] += previous == 0
+        header["end_timestamp"] = store_timestamp
+        header["end_physical_offset"] = physical_offset
+        write_at(path, 0, formats.INDEX_HEADER.build(header), file_bytes)
+
+
+def write_at(path: Path, at: int, data: bytes, file_bytes: int) -> None:
+    """Writes into a file, which is made at full size when it is not there."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as new:
+            new.truncate(file_bytes)
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)

@@ -98,6 +98,8 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
         if killed:
             query.plan(stream)
             stream = reader(root, **options)
+    # A last record that ends with zeros could be half written: it counts when another follows.
+    writer.put(Draft())
     query.run(reader(root, **options))
     expected = [
         stored.physical_offset for stored in writer.stored for _ in stored.draft.inner or (0,)

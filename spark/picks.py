@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.losses import lose
 from txrocketmq.spark.queue_files import UNITS, Queue
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import QueuePicks
@@ -25,9 +26,21 @@ _STEP_BYTES: Final = 256 << 20
 """Of log, whose units are in memory at once: even of the smallest records some 90 MB."""
 
 
-def units_of(split: QueuePicks, wanted: RecordFilter) -> Iterator[NDArray[Any]]:
-    """The units of the split that may be wanted, in pieces, by physical offset."""
-    queues = [split.store.queue(topic, queue_id) for topic, queue_id in split.queues]
+def units_of(
+    split: QueuePicks, wanted: RecordFilter, *, fail_on_data_loss: bool
+) -> Iterator[NDArray[Any]]:
+    """The units of the split that may be wanted, in pieces, by physical offset.
+
+    DataLossError, or a warning, where a queue is gone since the split was planned.
+    """
+    queues = []
+    for topic, queue_id in split.queues:
+        queue = split.store.queue(topic, queue_id)
+        if queue is None:
+            text = f"queue {queue_id} of {topic} in {split.store.uri} has just been deleted"
+            lose(text, fail=fail_on_data_loss)
+        else:
+            queues.append(queue)
     for start in range(split.start, split.end, _STEP_BYTES):
         end = min(start + _STEP_BYTES, split.end)
         found = [units_between(queue, start, end, wanted) for queue in queues]

@@ -85,7 +85,7 @@ class Scan:
 
 def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
     if isinstance(split, QueuePicks):
-        for units in units_of(split, wanted):
+        for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
             for found in read_picks(split.store, units, window_bytes=scan.window_bytes):
                 yield wanted.apply(found) if isinstance(found, Records) else found
         return

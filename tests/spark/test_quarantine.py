@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.quarantine import COLUMNS, Quarantine, rows
+from txrocketmq.spark.schema import arrow_schema
+
+
+def _bad(number: int) -> BadRecord:
+    return BadRecord(number, 10, "crc", "it is other", b"bytes %d" % number)
+
+
+def test_rows_have_the_declared_columns() -> None:
+    batch = rows("broker-a", [("/log/0", _bad(7))])
+    assert batch.schema == arrow_schema(COLUMNS)
+    assert batch.to_pylist() == [
+        {
+            "brokerName": "broker-a", "file": "/log/0", "physicalOffset": 7, "length": 10,
+            "reason": "crc", "detail": "it is other", "data": b"bytes 7",
+        }
+    ]  # fmt: skip
+    assert rows("broker-a", []).num_rows == 0
+
+
+def test_a_damage_longer_than_a_number_of_32_bits() -> None:
+    bad = _bad(0)._replace(length=1 << 33)
+    assert rows("a", [("f", bad)]).column("length").to_pylist() == [(1 << 31) - 1]
+
+
+def test_a_task_that_is_tried_again_writes_the_same_files(tmp_path: Path) -> None:
+    folder = tmp_path / "aside" / "here"
+    for _ in range(2):
+        quarantine = Quarantine(str(folder), "broker/a")
+        for number in range(300):
+            quarantine.add("/log/0", _bad(number))
+        quarantine.close()
+        quarantine.close()
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [
+        "bad-broker%2Fa-00000000000000000000.parquet",
+        "bad-broker%2Fa-00000000000000000256.parquet",
+    ]
+    offsets = pq.read_table(folder).column("physicalOffset").to_pylist()
+    assert sorted(offsets) == list(range(300))
+
+
+def test_nothing_is_written_for_nothing(tmp_path: Path) -> None:
+    Quarantine((tmp_path / "aside").as_uri(), "a").close()
+    assert not (tmp_path / "aside").exists()
+
+
+def test_a_folder_by_its_uri(tmp_path: Path) -> None:
+    quarantine = Quarantine((tmp_path / "aside").as_uri(), "a")
+    quarantine.add("f", _bad(1))
+    quarantine.close()
+    assert pq.read_table(tmp_path / "aside").num_rows == 1

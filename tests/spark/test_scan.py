@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.spark.stores import Draft, Stored, StoreWriter, drafts
+from txrocketmq.remoting.message.flags import transaction_type
+from txrocketmq.spark.errors import BadRecordError, DataLossError
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.plan import extents_of, splits
+from txrocketmq.spark.scan import Scan, pieces
+from txrocketmq.spark.split import QueuePicks
+from txrocketmq.spark.store import Store
+
+
+def _read(writer: StoreWriter, **given_options: str) -> list[dict[str, Any]]:
+    options = SourceOptions.of(
+        {"storePath": str(writer.root), "columns": "physicalOffset", **given_options}
+    )
+    store = Store.open(str(writer.root), broker_name="a")
+    (extent,) = extents_of([store], options)
+    output = Output.of(options)
+    scan = pickle.loads(pickle.dumps(Scan.of(options, output)))  # noqa: S301 - as it travels
+    rows: list[dict[str, Any]] = []
+    for split in splits(extent, options):
+        for batch in scan.read(split, extent.wanted):
+            assert batch.schema == output.schema
+            assert len(batch)
+            rows += batch.to_pylist()
+    return rows
+
+
+def _places(rows: list[dict[str, Any]]) -> list[int]:
+    return [row["physicalOffset"] for row in rows]
+
+
+def _visible(stored: Stored) -> bool:
+    return transaction_type(stored.draft.sys_flag) in (0, 8)
+
+
+def _messages(stored: list[Stored]) -> list[int]:
+    """Of each message the offset of its record; an inner batch has several messages."""
+    return [s.physical_offset for s in stored for _ in range(len(s.draft.inner) or 1)]
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_every_message_once_however_it_is_chosen(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    writer = StoreWriter(tmp_path_factory.mktemp("s") / "a", segment_bytes=32_768)
+    writer.put_all(data.draw(st.lists(drafts(), min_size=1, max_size=25)))
+    count = str(data.draw(st.integers(1, 9)))
+    visible = [each for each in writer.stored if _visible(each)]
+    assert _places(_read(writer, minPartitions=count)) == _messages(visible)
+    everything = _read(writer, minPartitions=count, view="physical")
+    assert _places(everything) == _messages(writer.stored)
+    topic = data.draw(st.sampled_from([each.draft.topic for each in writer.stored]))
+    chosen = [each for each in visible if each.draft.topic == topic]
+    assert sorted(_places(_read(writer, topic=topic))) == _messages(chosen)
+
+
+def test_tags_are_compared_as_texts(tmp_path: Path) -> None:
+    """Aa and BB have the same hash."""
+    writer = StoreWriter(tmp_path / "a")
+    tags = ("Aa", "BB", None, "Aa", "C", "Aa ")
+    writer.put_all(Draft("Rare", properties={} if tag is None else {"TAGS": tag}) for tag in tags)
+    writer.put_all(Draft("Other", body=b"x" * 500) for _ in range(20))
+    rows = _read(writer, subExpression="Aa || D", columns="tags,physicalOffset")
+    assert [row["tags"] for row in rows] == ["Aa", "Aa"]
+    log = _read(writer, subExpression="Aa || D", columns="tags", view="physical")
+    assert [row["tags"] for row in log] == ["Aa", "Aa"], "from the log, too"
+    assert len(_read(writer, subExpression="BB")) == 1, "the column is not needed for it"
+
+
+def test_offsets_reach_into_inner_batches(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "a")
+    inner = tuple((b"%d" % number, {}) for number in range(5))
+    writer.put(Draft("Batches", inner=inner))
+    writer.put(Draft("Batches", inner=inner))
+    rows = _read(
+        writer,
+        topic="Batches",
+        columns="queueOffset,body",
+        startingOffsets='{"Batches": {"a": {"0": 3}}}',
+        endingOffsets='{"Batches": {"a": {"0": 7}}}',
+    )
+    assert [(row["queueOffset"], row["body"]) for row in rows] == [
+        (3, b"3"), (4, b"4"), (5, b"0"), (6, b"1"),
+    ]  # fmt: skip
+
+
+def _damaged(tmp_path: Path) -> tuple[StoreWriter, Stored]:
+    writer = StoreWriter(tmp_path / "a")
+    stored = writer.put_all(Draft(body=b"body %d" % number) for number in range(5))
+    data = bytearray(writer.segment(0).read_bytes())
+    data[stored[2].physical_offset + 88] ^= 1
+    writer.segment(0).write_bytes(data)
+    return writer, stored[2]
+
+
+def test_damage_fails_or_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer, bad = _damaged(tmp_path)
+    assert len(_read(writer)) == 5, "a body is not compared with its CRC unless asked to"
+    with pytest.raises(BadRecordError, match=f"commitlog/0+ at physical offset {bad[1]} .*crc"):
+        _read(writer, verify="crc")
+    with caplog.at_level(logging.WARNING, "txrocketmq.spark"):
+        rows = _read(writer, verify="crc", badRecords="skip")
+    assert bad.physical_offset not in _places(rows)
+    assert len(rows) == 4
+    assert "left out: 1 crc" in caplog.text
+
+
+def test_damage_is_put_aside(tmp_path: Path) -> None:
+    writer, bad = _damaged(tmp_path)
+    aside = tmp_path / "aside"
+    assert len(_read(writer, verify="crc", badRecords=f"quarantine={aside}")) == 4
+    (row,) = pq.read_table(aside).to_pylist()
+    assert row["physicalOffset"] == bad.physical_offset
+    assert row["reason"] == "crc"
+    assert row["file"] == str(writer.segment(0))
+    assert row["data"][:4] == bad.data[:4]
+
+
+def test_a_file_that_goes_after_planning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writer = StoreWriter(tmp_path / "a", segment_bytes=4096)
+    writer.put_all(Draft(body=b"x" * 100) for _ in range(60))
+    for fail in ("true", "false"):
+        options = SourceOptions.of({"storePath": str(writer.root), "failOnDataLoss": fail})
+        (extent,) = extents_of([Store.open(str(writer.root))], options)
+        planned = splits(extent, options)
+        writer.delete_segment()
+        scan = Scan.of(options, Output.of(options))
+        if fail == "true":
+            with pytest.raises(DataLossError, match="failOnDataLoss=false"):
+                list(scan.read(planned[0], extent.wanted))
+        else:
+            with caplog.at_level(logging.WARNING, "txrocketmq.spark"):
+                assert list(scan.read(planned[0], extent.wanted)) == []
+            assert "no bytes from 4096 to 8192" in caplog.text
+
+
+def test_batches_are_about_as_large_as_asked(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "a", segment_bytes=1 << 20)
+    writer.put_all(Draft(body=b"x" * 900) for _ in range(300))
+    options = SourceOptions.of({"storePath": str(writer.root), "batchBytes": "10000"})
+    (extent,) = extents_of([Store.open(str(writer.root))], options)
+    (split,) = splits(extent, options)
+    scan = Scan.of(options, Output.of(options))
+    sizes = [len(batch) for batch in scan.read(split, extent.wanted)]
+    assert sum(sizes) == 300
+    assert max(sizes) * writer.stored[0].size <= 10_000
+    assert max(sizes) >= 8
+
+
+def test_verified_stores_agree(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "a")
+    writer.put_all(Draft(properties={"KEYS": f"k{number}"}) for number in range(9))
+    writer.put(Draft(), dispatch=False)
+    assert len(_read(writer, verify="store", topic="Topic")) == 10
+    path = writer.root / "consumequeue" / "Topic" / "0" / f"{0:020d}"
+    data = bytearray(path.read_bytes())
+    data[3 * 20 + 7] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(BadRecordError, match="queue: queue 0 of Topic does not name"):
+        _read(writer, verify="store")
+
+
+@given(st.lists(st.integers(1, 100)), st.integers(1, 200))
+def test_pieces_are_whole_and_not_too_large(sizes: list[int], most: int) -> None:
+    cuts = pieces(np.array(sizes, np.int32), most)
+    assert [row for start, end in cuts for row in range(start, end)] == list(range(len(sizes)))
+    for start, end in cuts:
+        assert sum(sizes[start:end]) <= most or end - start == 1
+
+
+def test_a_small_topic_is_read_by_its_queue(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "a")
+    writer.put_all(Draft("Few" if number % 10 == 0 else "Many") for number in range(100))
+    options = SourceOptions.of({"storePath": str(writer.root), "topic": "Few"})
+    (extent,) = extents_of([Store.open(str(writer.root))], options)
+    assert isinstance(splits(extent, options)[0], QueuePicks)
+    assert len(_read(writer, topic="Few")) == 10

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All rows of a table, as Spark would get them, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.tables.reader import TABLES, TableReader
+
+_TYPES: dict[str, DataType] = {
+    "string": StringType(),
+    "binary": BinaryType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "timestamp": TimestampType(),
+    "map<string,string>": MapType(StringType(), StringType()),
+}
+
+
+def schema_of(table: str) -> StructType:
+    """Of all columns of the table."""
+    return StructType([StructField(c.name, _TYPES[c.type]) for c in TABLES[table].columns])
+
+
+def rows_of(root: Path | str, table: str, **options: str) -> list[dict[str, Any]]:
+    """The rows; each batch has the schema that Spark demands."""
+    parsed = SourceOptions.of({"storePath": str(root), "table": table, **options})
+    parsed.check(parsed.use(stream=False))
+    schema = schema_of(table)
+    reader = TableReader(parsed, schema)
+    data = pickle.dumps(reader)
+    rows: list[dict[str, Any]] = []
+    for partition in reader.partitions():
+        for batch in pickle.loads(data).read(partition):  # noqa: S301 - as Spark does
+            assert batch.schema == to_arrow_schema(schema, timezone="UTC")
+            rows += batch.to_pylist()
+    return rows

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from tests.spark.stores import StoreWriter
+from tests.spark.tables.rows import rows_of, schema_of
+from txrocketmq.spark import options as declared
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.tables.reader import TABLES, TableReader, table_schema
+
+
+def _options(path: Path, **options: str) -> SourceOptions:
+    return SourceOptions.of({"storePath": str(path), **options})
+
+
+def test_the_option_names_the_tables_that_there_are() -> None:
+    assert set(declared.TABLES) == {"messages", *TABLES}
+
+
+def test_columns_have_names_of_their_own() -> None:
+    for table in TABLES.values():
+        names = [column.name.lower() for column in table.columns]
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_empty_store_has_every_table(tmp_path: Path, table: str) -> None:
+    StoreWriter(tmp_path / "a")
+    StoreWriter(tmp_path / "b")
+    rows = rows_of(f"{tmp_path}/*", table)
+    assert {row["brokerName"] for row in rows} == ({"a", "b"} if table == "checkpoint" else set())
+
+
+def test_some_columns_in_another_order(tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "a")
+    options = _options(tmp_path / "a", table="checkpoint", columns="abort,minOffset")
+    assert table_schema(options) == "`abort` boolean, `minOffset` bigint"
+    schema = StructType([StructField("ABORT", schema_of("checkpoint")["abort"].dataType)])
+    (batch,) = TableReader(options, schema).read(TableReader(options, schema).partitions()[0])
+    assert batch.to_pylist() == [{"ABORT": True}]
+
+
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [
+        (StructField("level", LongType()), "the schema says level bigint, but it is int"),
+        (StructField("lvl", StringType()), "option schema='lvl'"),
+    ],
+)
+def test_a_schema_that_the_table_does_not_have(
+    tmp_path: Path, field: StructField, why: str
+) -> None:
+    StoreWriter(tmp_path / "a")
+    with pytest.raises(OptionError, match=why):
+        TableReader(_options(tmp_path / "a", table="delayoffsets"), StructType([field]))
+
+
+def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "a")
+    reader = TableReader(_options(tmp_path / "a", table="queues"), schema_of("queues"))
+    assert reader.partitions() == []
+    assert list(reader.read(InputPartition(None))) == []

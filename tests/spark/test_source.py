@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from tests.spark.stores import StoreWriter
+from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
+from txrocketmq.spark.errors import NotAStore, OptionError
+from txrocketmq.spark.source import OldNameSource, PushdownSource, RocketMQSource
+from txrocketmq.spark.tables.reader import TableReader
+
+SCHEMA = StructType([StructField("topic", StringType(), nullable=False)])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(StoreWriter(tmp_path / "s").root)
+
+
+def test_importing_the_package_brings_no_pyspark_along() -> None:
+    program = "import sys, txrocketmq.spark; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_reading_a_store_brings_no_server_along() -> None:
+    program = "import sys, txrocketmq.spark.batch; sys.exit('twisted' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_names() -> None:
+    assert RocketMQSource.name() == PushdownSource.name() == "rocketmq"
+    assert OldNameSource.name() == "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
+
+
+def test_which_reader(path: str) -> None:
+    def reader(source: type[RocketMQSource], **options: str) -> object:
+        return type(source({"path": path, **options}).reader(SCHEMA))
+
+    assert reader(RocketMQSource) is StoreReader
+    assert reader(RocketMQSource, pushFilters="true") is PushdownStoreReader
+    assert reader(PushdownSource) is PushdownStoreReader
+    assert reader(PushdownSource, pushFilters="false") is StoreReader
+    assert reader(PushdownSource, table="topics") is TableReader
+
+
+def test_schemas(path: str) -> None:
+    assert RocketMQSource({"path": path}).schema().startswith("`topic` string, `queueId` int")
+    assert RocketMQSource({"path": path, "columns": "body"}).schema() == "`body` binary"
+    schema = RocketMQSource({"path": path, "table": "delayoffsets"}).schema()
+    assert schema.startswith("`brokerName` string, `level` int")
+    schema = RocketMQSource({"path": path, "table": "delayoffsets", "columns": "level"}).schema()
+    assert schema == "`level` int"
+
+
+def test_errors_come_when_a_source_is_made(path: str) -> None:
+    with pytest.raises(OptionError, match="unknown option Topics"):
+        RocketMQSource({"path": path, "Topics": "t"})
+    with pytest.raises(NotAStore, match="no such directory"):
+        RocketMQSource({"path": f"{path}/none"}).schema()
+    with pytest.raises(OptionError, match="storePath .* or nameServer"):
+        RocketMQSource({}).schema()
+
+
+def test_errors_come_when_a_reader_is_made(path: str) -> None:
+    wrong = StructType([StructField("topic", IntegerType())])
+    with pytest.raises(OptionError, match="maxBytesPerTrigger has no meaning here"):
+        RocketMQSource({"path": path, "maxBytesPerTrigger": "1m"}).reader(SCHEMA)
+    with pytest.raises(OptionError, match="schema says topic int, but topic is string"):
+        RocketMQSource({"path": path}).reader(wrong)
+    with pytest.raises(OptionError, match="schema says topic int, but it is string"):
+        RocketMQSource({"path": path, "table": "topics"}).reader(wrong)
+    with pytest.raises(OptionError, match="endingOffsets has no meaning here"):
+        RocketMQSource({"path": path, "endingOffsets": "latest"}).streamReader(SCHEMA)
+    with pytest.raises(OptionError, match="storePath has no meaning here .writing."):
+        RocketMQSource({"path": path}).writer(SCHEMA, overwrite=False)
+    with pytest.raises(OptionError, match="nameServer is needed to write"):
+        RocketMQSource({"topic": "t"}).streamWriter(SCHEMA, overwrite=False)

@@ -14,11 +14,13 @@ records is made once and laid end to end, with fresh offsets, times, keys and un
 """
 
 import argparse
+import itertools
 import json
 import math
 import random
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,9 +74,8 @@ class Block(NamedTuple):
     tags_codes: NDArray[numpy.int64]
 
 
-def uniform_message(draw: random.Random, number: int) -> tuple[MessageExt, int]:
-    """A message of the load test, and the number of its queue."""
-    queue_id = number % UNIFORM_QUEUES
+def uniform_messages() -> Iterator[tuple[MessageExt, int]]:
+    """Messages of the load test, each with the number of its queue."""
     properties = {
         "UNIQ_KEY": f"7F00000100A118B4AAC21A2B{_COUNTER}",
         "WAIT": "true",
@@ -82,11 +83,18 @@ def uniform_message(draw: random.Random, number: int) -> tuple[MessageExt, int]:
         "TAGS": "bench",
     }
     body = b"message " * (UNIFORM_BODY_BYTES // 8)
-    return _message("bench", body, properties, queue_id=queue_id), queue_id
+    for queue_id in itertools.cycle(range(UNIFORM_QUEUES)):
+        yield _message("bench", body, properties, queue_id=queue_id), queue_id
 
 
-def mixed_message(draw: random.Random, number: int) -> tuple[MessageExt, int]:
-    """A message of the business, and the number of its queue."""
+def mixed_messages() -> Iterator[tuple[MessageExt, int]]:
+    """Messages of the business, each with the number of its queue; always the same."""
+    draw = random.Random(1)
+    while True:
+        yield _mixed_message(draw)
+
+
+def _mixed_message(draw: random.Random) -> tuple[MessageExt, int]:
     shares = [1 / rank for rank in range(1, len(MIXED_TOPICS) + 1)]
     (topic_number,) = draw.choices(range(len(MIXED_TOPICS)), shares)
     queue_id = draw.randrange(MIXED_QUEUES)
@@ -116,9 +124,7 @@ def mixed_message(draw: random.Random, number: int) -> tuple[MessageExt, int]:
     return message, topic_number * MIXED_QUEUES + queue_id
 
 
-def _message(
-    topic: str, body: bytes, properties: dict[str, str], *, queue_id: int
-) -> MessageExt:
+def _message(topic: str, body: bytes, properties: dict[str, str], *, queue_id: int) -> MessageExt:
     message = MessageExt(topic, body, 0, properties, queue_id=queue_id, born_timestamp=FIRST_MS)
     message.born_host = Host("127.0.0.1", 40123)
     message.store_host = Host("127.0.0.1", 10911)
@@ -137,15 +143,14 @@ def _json_body(draw: random.Random, size_bytes: int) -> bytes:
 
 def make_block(kind: str) -> Block:
     """Records of about BLOCK_BYTES, always the same."""
-    draw = random.Random(kind)
-    make = uniform_message if kind == "uniform" else mixed_message
+    messages = uniform_messages() if kind == "uniform" else mixed_messages()
     parts: list[bytes] = []
     rows: list[tuple[int, int, int, int, int, int]] = []
     counters: list[tuple[int, int]] = []
     seen: dict[int, int] = {}
     at = 0
     while at < BLOCK_BYTES:
-        message, queue = make(draw, len(parts))
+        message, queue = next(messages)
         data = encode_message(message)
         rank = seen.get(queue, 0)
         seen[queue] = rank + 1
@@ -323,6 +328,7 @@ def write_store(root: Path, kind: str, files: int) -> int:
 
 
 def main() -> None:
+    """Write a store into a new directory."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--gib", type=int, default=4)

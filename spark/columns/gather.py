@@ -21,7 +21,11 @@ Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
 _INLINE_BYTES: Final = 12
+_LENGTH_BYTES: Final = 4
+_VIEW_BYTES: Final = _LENGTH_BYTES + _INLINE_BYTES
 _VIEW_INTS: Final = 4
+_FEW: Final = 16
+"""One in so many is few."""
 
 
 def gather(
@@ -37,35 +41,57 @@ def gather(
     `which` says for each in which of the buffers it lies; without it all lie in the first. Where
     `valid` is false the element is null. Positions and lengths are trusted to lie in the buffers.
     """
-    count = len(at)
-    views = np.empty((count, _VIEW_INTS), np.int32)
-    views[:, 0] = length
-    views[:, 1] = 0
-    views[:, 2] = 0 if which is None else which
-    views[:, 3] = at
-    _put_inline(views, buffers, at, length, which)
+    views = _views(buffers, at, length, which)
     kept = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     array = pa.Array.from_buffers(
-        pa.binary_view(), count, [kept, pa.py_buffer(views), *map(pa.py_buffer, buffers)]
+        pa.binary_view(), len(at), [kept, pa.py_buffer(views), *map(pa.py_buffer, buffers)]
     )
     return array.cast(pa.binary())
 
 
-def _put_inline(
-    views: NDArray[np.int32],
+def _views(
     buffers: Sequence[Bytes],
     at: Positions,
     length: Positions,
     which: NDArray[np.int64] | None,
-) -> None:
-    """Into the views of the short ones, themselves; what follows them there nobody reads."""
-    short = np.flatnonzero(length <= _INLINE_BYTES)
-    if not len(short):
-        return
-    for number, buffer in enumerate(buffers):
-        rows = short if which is None else short[which[short] == number]
-        if len(rows):
-            views[rows, 1:] = words(buffer, at[rows], _INLINE_BYTES).view(np.int32).reshape(-1, 3)
+) -> NDArray[np.int32]:
+    """Arrow's descriptions of the byte strings."""
+    is_short = length <= _INLINE_BYTES
+    short = np.count_nonzero(is_short)
+    if short > len(at) // _FEW and which is None and len(buffers[0]) >= _VIEW_BYTES:
+        return _mostly_short(buffers[0], at, length, is_short)
+    views = np.empty((len(at), _VIEW_INTS), np.int32)
+    views[:, 0] = length
+    views[:, 1] = 0
+    views[:, 2] = 0 if which is None else which
+    views[:, 3] = at
+    if short:
+        rows = np.flatnonzero(is_short)
+        for number, buffer in enumerate(buffers):
+            mine = rows if which is None else rows[which[rows] == number]
+            _put_inline(views, buffer, at, mine)
+    return views
+
+
+def _mostly_short(
+    buffer: Bytes, at: Positions, length: Positions, is_short: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """One gather takes each string to its place behind its length; the long ones are set right."""
+    before = np.clip(at - _LENGTH_BYTES, 0, len(buffer) - _VIEW_BYTES)
+    views = _each_byte(buffer, _VIEW_BYTES)[before].view(np.int32).reshape(-1, _VIEW_INTS)
+    views[:, 0] = length
+    long = np.flatnonzero(~is_short)
+    views[long, 2] = 0
+    views[long, 3] = at[long]
+    # At the ends of the buffer there was no room to read as much.
+    _put_inline(views, buffer, at, np.flatnonzero(is_short & (at - _LENGTH_BYTES != before)))
+    return views
+
+
+def _put_inline(views: NDArray[np.int32], buffer: Bytes, at: Positions, rows: Positions) -> None:
+    """Into the views of these rows, themselves; what follows them there nobody reads."""
+    if len(rows):
+        views[rows, 1:] = words(buffer, at[rows], _INLINE_BYTES).view(np.int32).reshape(-1, 3)
 
 
 def words(buffer: Bytes, at: Positions, size: int) -> NDArray[np.void]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.packing import dtype, fixed
 from txrocketmq.spark.columns.gather import encode
 from txrocketmq.spark.columns.numbers import chosen_texts, texts_of_size
 from txrocketmq.spark.records import Records
@@ -27,6 +27,7 @@ STORE: Final = "store_host"
 _IPV6_BIT: Final = {BORN: record.BORN_HOST_IPV6, STORE: record.STORE_HOST_IPV6}
 _ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
 _PORT_BYTES: Final = 4
+_IPV6_HOST: Final = dtype(record.IPV6_HOST)
 _HOST_AT: Final = {
     which: fixed(record.RECORD_FIXED).offset_of(f"{which}_ip") for which in _IPV6_BIT
 }
@@ -83,11 +84,10 @@ def _ipv6_hosts(records: Records, which: str) -> dict[int, bytes]:
     for flag in (_IPV6_BIT[which], _ANY_IPV6):
         rows = np.flatnonzero(flags == flag)
         heads = records.ipv6_heads(rows, flag)
-        packed = np.concatenate(
-            [heads[f"{which}_ip"], heads[f"{which}_port"].copy().view(np.uint8).reshape(-1, 4)],
-            axis=1,
-        )
-        found.update(zip(rows.tolist(), map(bytes, packed), strict=True))
+        packed = np.empty(len(rows), _IPV6_HOST)
+        for name in packed.dtype.names:
+            packed[name] = heads[f"{which}_{name}"]
+        found.update(zip(rows.tolist(), packed.view(f"V{packed.itemsize}").tolist(), strict=True))
     return found
 
 

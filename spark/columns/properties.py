@@ -48,10 +48,8 @@ class _Pairs(NamedTuple):
     words: NDArray[np.uint64]
     """The first eight bytes of each name."""
 
-    @property
-    def rows(self) -> Positions:
-        """The row of each pair."""
-        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+    rows: NDArray[np.int32]
+    """The row of each pair."""
 
 
 class Properties:
@@ -63,7 +61,6 @@ class Properties:
     def __init__(self, spans: Spans) -> None:
         self._spans = spans
         self._kept: _Pairs | None = None
-        self._rows: Positions | None = None
 
     def __len__(self) -> int:
         return len(self._spans.at)
@@ -80,9 +77,7 @@ class Properties:
         encoded = name.encode()
         word = np.uint64(int.from_bytes(encoded, "little"))
         found = np.flatnonzero((pairs.words == word) & (pairs.name_length == len(encoded)))
-        if self._rows is None:
-            self._rows = pairs.rows
-        rows = self._rows[found]
+        rows = pairs.rows[found]
         if len(rows) == len(self):
             return utf8(gather([pairs.data], pairs.value_at[found], pairs.value_length[found]))
         at, length = np.zeros((2, len(self)), np.int64)
@@ -158,7 +153,8 @@ def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None
     words = np.ndarray((size + 1,), np.uint64, data, strides=(1,))[name_at]
     words &= _WORD_MASKS[np.minimum(name_length, _WORD_BYTES)]
     first = np.searchsorted(separators, offsets) // 2
-    pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words)
+    rows = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
+    pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words, rows)
     odd = _rows_with_odd_pairs(pairs, rewritten)
     return (None, odd) if len(odd) else (pairs, odd)
 
@@ -232,19 +228,19 @@ def _rows_with_odd_pairs(pairs: _Pairs, rewritten: NDArray[np.bool_]) -> Positio
         odd[pairs.rows[is_empty]] = True
     most = int(counts[~odd].max(initial=0))
     for distance in range(1, min(most, _MAX_PAIRS)):
-        same = np.flatnonzero(pairs.words[distance:] == pairs.words[:-distance])
-        if len(same):
+        is_same = pairs.words[distance:] == pairs.words[:-distance]
+        is_same &= pairs.rows[distance:] == pairs.rows[:-distance]
+        if is_same.any():
+            same = np.flatnonzero(is_same)
             same = same[_are_twice(pairs, same, same + distance)]
             odd[pairs.rows[same]] = True
     return np.flatnonzero(odd & ~rewritten)
 
 
 def _are_twice(pairs: _Pairs, one: Positions, other: Positions) -> NDArray[np.bool_]:
-    """Whether two pairs of one row have one name, as far as its first and last bytes tell."""
+    """Whether pairs with the same first bytes have one name, as far as its last bytes tell."""
     length = pairs.name_length[one]
-    row_end = pairs.first[np.searchsorted(pairs.first, one, "right")]
-    # The last bytes of two names are compared only in those that have so many.
-    same: NDArray[np.bool_] = (length == pairs.name_length[other]) & (other < row_end)
+    same: NDArray[np.bool_] = length == pairs.name_length[other]
     long = np.flatnonzero(same & (length > _WORD_BYTES))
     at_byte = np.ndarray((len(pairs.data) - _WORD_BYTES + 1,), np.uint64, pairs.data, strides=(1,))
     last = length[long] - _WORD_BYTES

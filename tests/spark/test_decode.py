@@ -338,7 +338,7 @@ def test_whatever_is_damaged_nothing_is_raised_and_nothing_lost(
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     records = Records(buffer_of(bytes(damaged)), np.array(log.starts, np.int64), log.first_offset)
     parts = list(decoder(check_crc=True).decode(records))
-    seen = {row["physicalOffset"] for row in rows_of(parts)}
+    seen = {place for part in parts for place in part.batch.column("physicalOffset").to_pylist()}
     seen |= {bad.physical_offset for bad in bad_of(parts)}
     unread = [
         place for place in records.physical_offset.tolist() if place not in seen

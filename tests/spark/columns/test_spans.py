@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from txrocketmq.spark.columns.spans import Spans
+
+FIRST = np.frombuffer(b"zero one two", np.uint8)
+
+
+def spans() -> Spans:
+    return Spans((FIRST,), np.array([0, 5, 9]), np.array([4, 3, 3]))
+
+
+def test_byte_strings_by_row_and_all() -> None:
+    assert [spans().bytes_of(row) for row in range(3)] == [b"zero", b"one", b"two"]
+    assert spans().gather().to_pylist() == [b"zero", b"one", b"two"]
+
+
+def test_others_are_put_into_one_more_buffer() -> None:
+    before = spans()
+    after = before.with_buffer(np.frombuffer(b"more and more", np.uint8))
+    after.put(1, 5, 3)
+    assert after.gather().to_pylist() == [b"zero", b"and", b"two"]
+    assert after.bytes_of(1) == b"and"
+    assert before.gather().to_pylist() == [b"zero", b"one", b"two"]
+    with pytest.raises(AssertionError):
+        before.put(0, 0, 0)
+
+
+def test_some_are_replaced() -> None:
+    once = spans().replaced(np.array([0, 2]), [b"null", b""])
+    assert once.gather().to_pylist() == [b"null", b"one", b""]
+    twice = once.replaced(np.array([1, 2]), [b"eins", b"zwei"])
+    assert [twice.bytes_of(row) for row in range(3)] == [b"null", b"eins", b"zwei"]
+    assert twice.gather().to_pylist() == [b"null", b"eins", b"zwei"]
+
+
+def test_a_byte_lies_before_each_that_was_replaced() -> None:
+    replaced = spans().replaced(np.array([0]), [b"new"])
+    assert replaced.at[0] > 0

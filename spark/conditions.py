@@ -67,7 +67,7 @@ class Conditions:
         texts: dict[str, frozenset[str]] = {}
         numbers: dict[str, Bounds] = {}
         for each in filters:
-            path = getattr(each, "attribute", ())
+            path: tuple[str, ...] = getattr(each, "attribute", ())
             if len(path) != 1:
                 continue
             column = _COLUMN_OF_KAFKA.get(path[0], path[0])

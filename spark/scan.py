@@ -15,11 +15,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.decode import BadRecord, Decoder
@@ -199,7 +200,7 @@ class Rows:
             log.warning("damaged records of %s left out: %s", self._origin.uri, reasons)
 
 
-def pieces(sizes: np.ndarray[tuple[int], np.dtype[np.int64]], most: int) -> list[tuple[int, int]]:
+def pieces(sizes: NDArray[Any], most: int) -> list[tuple[int, int]]:
     """Cuts rows of these sizes in bytes into runs of about `most` bytes, at least one row each."""
     if not len(sizes):
         return []

@@ -203,7 +203,8 @@ def _within(records: Records, bounded: Mapping[int, Bounds]) -> NDArray[np.bool_
     for queue_id, bounds in bounded.items():
         lows[queue_id] = max(0, min(bounds.low, most))
         highs[queue_id] = max(0, min(bounds.high, most))
-    queue_id = np.where(records.queue_id < 0, unnamed, np.minimum(records.queue_id, unnamed))
+    place = np.where(records.queue_id < 0, unnamed, np.minimum(records.queue_id, unnamed))
     inner = (records.sys_flag & MessageSysFlag.INNER_BATCH) != 0
-    from_low: NDArray[np.bool_] = (records.queue_offset >= lows[queue_id]) | inner
-    return from_low & (records.queue_offset < highs[queue_id])
+    from_low: NDArray[np.bool_] = (records.queue_offset >= lows[place]) | inner
+    to_high: NDArray[np.bool_] = records.queue_offset < highs[place]
+    return from_low & to_high

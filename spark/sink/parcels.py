@@ -33,8 +33,8 @@ class Packed(NamedTuple):
 
     lane: Lane
     parcel: Parcel
-    count: int
-    """Messages in it."""
+    messages: int
+    """How many are in it."""
 
 
 class Parcels:

@@ -134,7 +134,7 @@ class Sender:
                 return
         lane = sending.packed.lane
         raise ClusterError(
-            f"{sending.packed.count} messages of topic {lane.topic} could not be sent in"
+            f"{sending.packed.messages} messages of topic {lane.topic} could not be sent in"
             f" {len(troubles)} attempts: {'; '.join(troubles)}"
         )
 

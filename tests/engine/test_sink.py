@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.sink.replay import rocketmq_batch
 from txrocketmq.testing.server import Server
 
-WAIT_S = 60.0
+WAIT_S = 60
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.stream import StoreStreamReader
@@ -69,7 +67,7 @@ class Query:
 
     def plan(self, stream: StoreStreamReader) -> bool:
         """Plans a batch, as if the query was killed before it is run; false: nothing to read."""
-        limit = stream.getDefaultReadLimit() or ReadAllAvailable()
+        limit = stream.getDefaultReadLimit()
         end = through_json(stream.latestOffset(self.offsets[-1], limit))
         if end == self.offsets[-1]:
             return False

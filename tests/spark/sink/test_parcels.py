@@ -55,8 +55,8 @@ def test_each_lane_keeps_its_messages_in_order_within_the_limits(
         assert arrived == [message for its, message in sent if its == lane]
     for packed in found:
         assert len(packed.parcel.body) <= 4096
-        assert packed.count == len(contents(packed))
-        assert packed.parcel.is_batch == (packed.count > 1)
+        assert packed.messages == len(contents(packed))
+        assert packed.parcel.is_batch == (packed.messages > 1)
         if packed.parcel.is_batch:
             assert not packed.lane.topic.startswith("%RETRY%")
             assert not any(
@@ -70,15 +70,15 @@ def test_each_lane_keeps_its_messages_in_order_within_the_limits(
 
 def test_a_batch_is_full_at_half_a_mebibyte_or_at_a_number_of_messages() -> None:
     large = [(LANE, Message("T", bytes(100_000)))] * 12
-    assert [packed.count for packed in gathered(Parcels(1 << 22), *large)] == [5, 5, 2]
+    assert [packed.messages for packed in gathered(Parcels(1 << 22), *large)] == [5, 5, 2]
     assert 5 * 100_000 < PARCEL_BYTES < 6 * 100_000
     small = [(LANE, Message("T", b"x"))] * (MAX_PARCEL_MESSAGES + 1)
-    assert [p.count for p in gathered(Parcels(1 << 22), *small)] == [MAX_PARCEL_MESSAGES, 1]
+    assert [p.messages for p in gathered(Parcels(1 << 22), *small)] == [MAX_PARCEL_MESSAGES, 1]
 
 
 def test_a_message_larger_than_a_batch_travels_alone() -> None:
     sent = [(LANE, Message("T", bytes(size))) for size in (10, PARCEL_BYTES, 10)]
-    assert [packed.count for packed in gathered(Parcels(1 << 22), *sent)] == [1, 1, 1]
+    assert [packed.messages for packed in gathered(Parcels(1 << 22), *sent)] == [1, 1, 1]
 
 
 def test_a_message_larger_than_brokers_take_is_an_error() -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.spark.live.fakes import NAME_SERVER, lost_connection
@@ -75,7 +77,7 @@ def test_a_broker_that_does_not_answer_is_asked_again(world: StoringWorld) -> No
 
 
 def test_a_broker_that_refuses_to_tell_is_an_error(world: StoringWorld) -> None:
-    refusal = Reply(code=ResponseCode.NO_PERMISSION, remark="no")
+    refusal: Reply[Any] = Reply(code=ResponseCode.NO_PERMISSION, remark="no")
     world.fail = lambda at, *_: None if at == NAME_SERVER else refusal
     with pytest.raises(Refused, match="NO_PERMISSION"):
         sent_before(world, []).left([row(0)])

@@ -10,6 +10,7 @@ from docs.generate_config import field_texts
 from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_options
 from txrocketmq.spark.output import KAFKA_COLUMNS
 from txrocketmq.spark.schema import MESSAGES, Column
+from txrocketmq.spark.sink.rows import SINK_COLUMNS
 from txrocketmq.spark.tables.reader import TABLES
 
 PAGE = Path(__file__).with_name("spark_options.md")
@@ -39,6 +40,13 @@ KAFKA = """\
 ### With kafkaNames=true
 
 The columns of Spark's Kafka source; all the others on demand.
+"""
+
+SINK = """\
+## Columns that are written
+
+`df.write.format("rocketmq").mode("append")` and `writeStream.format("rocketmq")` send a message for
+each row, at least once. Other columns are refused: `select` some of these.
 """
 
 TABLES_TEXT = """\
@@ -79,7 +87,9 @@ def _columns(columns: Iterable[Column]) -> list[str]:
 def pages() -> dict[Path, str]:
     """Each page's path and what it has to be."""
     lines = [INTRODUCTION, *_options(), "", AFTER_OPTIONS, *_columns(MESSAGES), ""]
-    lines += [KAFKA, *_columns(KAFKA_COLUMNS), "", TABLES_TEXT]
+    lines += [KAFKA, *_columns(KAFKA_COLUMNS), "", SINK]
+    written = [Column(name, " or ".join(types), doc) for name, types, doc in SINK_COLUMNS]
+    lines += [*_columns(written), "", TABLES_TEXT]
     for table in TABLES.values():
         lines += [f"### {table.name}", "", table.doc, "", *_columns(table.columns), ""]
     return {PAGE: "\n".join(lines).rstrip() + "\n"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.stream import StoreStreamReader

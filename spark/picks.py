@@ -7,7 +7,7 @@ what it holds and not what the log holds. The records still have to pass the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +22,8 @@ from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import QueuePicks
 from txrocketmq.spark.store import Store
 
-_STEP_BYTES: Final = 256 << 20
-"""Of log, whose units are in memory at once: even of the smallest records some 90 MB."""
+_MOST_UNITS: Final = 1 << 20
+"""In memory at once: some 70 MB while they are put in order."""
 
 
 def units_of(
@@ -41,24 +41,35 @@ def units_of(
             lose(text, fail=fail_on_data_loss)
         else:
             queues.append(queue)
-    for start in range(split.start, split.end, _STEP_BYTES):
-        end = min(start + _STEP_BYTES, split.end)
-        found = [units_between(queue, start, end, wanted) for queue in queues]
-        units = np.concatenate([each for each in found if len(each)] or [np.empty(0, UNITS)])
-        if len(units):
-            yield units[np.argsort(units["physical_offset"], kind="stable")]
+    yield from _between(queues, split.start, split.end, wanted)
 
 
-def units_between(queue: Queue, start: int, end: int, wanted: RecordFilter) -> NDArray[Any]:
-    """The queue's units of records that start in [start, end) of the log and may be wanted."""
+def _between(
+    queues: Sequence[Queue], start: int, end: int, wanted: RecordFilter
+) -> Iterator[NDArray[Any]]:
+    """Units of records that start in [start, end), in pieces of bounded size."""
+    ranges = [(queue, *indexes(queue, start, end, wanted)) for queue in queues]
+    middle = (start + end) // 2
+    if sum(last - first for _, first, last in ranges) > _MOST_UNITS and start < middle:
+        yield from _between(queues, start, middle, wanted)
+        yield from _between(queues, middle, end, wanted)
+        return
+    found = []
+    for queue, first, last in ranges:
+        if first < last:
+            units = queue.units(first, last)
+            at = units["physical_offset"]
+            found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
+    units = np.concatenate(found or [np.empty(0, UNITS)])
+    if len(units):
+        yield units[np.argsort(units["physical_offset"], kind="stable")]
+
+
+def indexes(queue: Queue, start: int, end: int, wanted: RecordFilter) -> tuple[int, int]:
+    """Queue offsets from and to before which units may be wanted and lie in [start, end)."""
     bounds = wanted.offsets(queue.topic, queue.queue_id)
     first = max(queue.min_index(start), bounds.low)
-    last = min(queue.min_index(end), bounds.high)
-    if first >= last:
-        return np.empty(0, UNITS)
-    units = queue.units(first, last)
-    at = units["physical_offset"]
-    return units[(at >= start) & (at < end) & tagged(queue, units, wanted)]
+    return first, max(first, min(queue.min_index(end), bounds.high))
 
 
 def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:

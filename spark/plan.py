@@ -22,7 +22,7 @@ from txrocketmq.spark.log_times import mean_record_bytes, offset_after, offset_b
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.picks import dispatched, tagged
+from txrocketmq.spark.picks import dispatched, indexes, tagged
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import LogRange, QueuePicks, Split
@@ -271,17 +271,15 @@ def _picks(
 
 
 def _count(queue: Queue, extent: Extent) -> int:
-    bounds = extent.wanted.offsets(queue.topic, queue.queue_id)
-    first = max(queue.min_index(extent.start), bounds.low)
-    return max(0, min(queue.min_index(extent.end), bounds.high) - first)
+    first, last = indexes(queue, extent.start, extent.end, extent.wanted)
+    return last - first
 
 
 def _guess_bytes(queue: Queue, extent: Extent) -> int:
     """About how many bytes of log the queue's wanted messages are, by a sample of the last."""
-    count = _count(queue, extent)
-    end = min(queue.max_index(), extent.wanted.offsets(queue.topic, queue.queue_id).high)
-    sample = queue.units(max(0, end - _SAMPLE_UNITS), end)
-    if not count or not len(sample):
+    first, last = indexes(queue, extent.start, extent.end, extent.wanted)
+    sample = queue.units(max(first, last - _SAMPLE_UNITS), last)
+    if not len(sample):
         return 0
     sizes = np.where(tagged(queue, sample, extent.wanted), sample["size"], 0)
-    return int(count * float(sizes.mean())) + 1
+    return int((last - first) * float(sizes.mean())) + 1

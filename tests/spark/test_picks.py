@@ -50,7 +50,7 @@ def test_units_of_queues_in_the_order_of_the_log(tmp_path: Path, ext: bool) -> N
 def test_every_record_is_in_the_split_in_which_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picks, "_STEP_BYTES", 1000)
+    monkeypatch.setattr(picks, "_MOST_UNITS", 7)
     writer = StoreWriter(tmp_path / "s", segment_bytes=4096)
     writer.put_all(Draft() for _ in range(50))
     store = Store.open(str(writer.root))

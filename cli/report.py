@@ -141,8 +141,8 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
 
         values = parameters(options.now, options.top, options.reserved_hours)
         try:
-            with frames(spark, source, reports) as made:
-                return [run(spark, report, made, values) for report in reports]
+            with frames(spark, source, reports):
+                return [run(spark, report, values) for report in reports]
         except PySparkException as error:
             raise SparkSourceError(cause(error)) from error
 

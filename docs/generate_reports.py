@@ -46,9 +46,23 @@ txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-1
 
 ## As queries
 
-Each report is one query in Spark SQL, here to be copied and changed. They read these DataFrames,
-and keep to what [is in the tables](spark_options.md):
+Each report is one query in Spark SQL, here to be copied and changed. They read these views, whose
+columns [are described here](spark_options.md):
 
+"""
+
+LOADING = """\
+```python
+from datetime import UTC, datetime
+
+
+def view(name, **options):
+    spark.read.format("rocketmq").options(**options).load(path).createOrReplaceTempView(name)
+    spark.catalog.cacheTable(name)  # several queries, one read
+
+
+now = datetime.now(UTC)
+columns = (
 """
 
 INDEX = """
@@ -59,20 +73,21 @@ INDEX = """
 """
 
 
-def _frames() -> Iterator[str]:
-    yield "```python\n"
-    yield "from datetime import UTC, datetime\n\n"
-    yield "now = datetime.now(UTC)\n\n"
+def _loading() -> Iterator[str]:
+    yield LOADING + _column_lines() + ")\n"
     used = set[str]().union(*(report.frames for report in REPORTS))
     for name, options in FRAMES.items():
-        if name not in used:
-            continue
-        text = "".join(f', {key}="{value}"' for key, value in options.items()).removeprefix(", ")
-        if name in {"messages", "records"}:
-            text = f"columns=columns{', ' if text else ''}{text}"
-            if name == "messages":
-                yield f"columns = (\n{_column_lines()})\n"
-        yield f'{name} = spark.read.format("rocketmq").options({text}).load(path)\n'
+        if name in used:
+            given = {key: f'"{value}"' for key, value in options.items()}
+            if name in {"messages", "records"}:
+                given["columns"] = "columns"
+            text = ", ".join([f'"{name}"', *(f"{key}={value}" for key, value in given.items())])
+            line = f"view({text})\n"
+            yield (
+                line
+                if len(line) <= 100
+                else "view(\n    " + text.replace(", ", ",\n    ") + "\n)\n"
+            )
     yield "```\n"
 
 
@@ -93,12 +108,10 @@ def _parameters() -> str:
 
 def _section(report: Report) -> str:
     arguments = ", ".join(f'"{name}": {VALUES[name]}' for name in sorted(report.parameters))
-    given = [f"args={{{arguments}}}"] if arguments else []
-    given += [f"{name}={name}" for name in sorted(report.frames)]
-    call = "".join(f"    {each},\n" for each in given)
+    call = f"    args={{{arguments}}},\n" if arguments else ""
     return (
         f"\n### {report.title}\n\n{report.doc}\n\n"
-        f'```python\nresult = spark.sql(\n    """\n{report.sql}    """,\n{call})\n```\n'
+        f'```python\nresult = spark.sql(\n    """\n{report.query()}    """,\n{call})\n```\n'
     )
 
 
@@ -108,7 +121,7 @@ def pages() -> dict[Path, str]:
         f"| `{r.name}` | [{r.title}](#{r.title.lower().replace(' ', '-')}) |\n" for r in REPORTS
     )
     sections = "".join(map(_section, REPORTS))
-    text = INTRODUCTION + "".join(_frames()) + _parameters() + INDEX + index + sections
+    text = INTRODUCTION + "".join(_loading()) + _parameters() + INDEX + index + sections
     return {PAGE: text}
 
 

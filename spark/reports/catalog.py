@@ -36,12 +36,13 @@ LAG: Final = Report(
 What each group has yet to consume of each topic, by the offsets that brokers keep. `gone` counts
 messages that were deleted before the group read them. `age` is the time since the oldest unread
 message in the log was stored. Groups that consume by broadcast keep their offsets themselves and
-are not here. Reads no log.""",
+and the system's own are not here. Reads no log.""",
     """\
 SELECT group, topic, count(*) AS queues, sum(lag) AS lag,
        sum(greatest(minOffset - offset, 0)) AS gone, min(oldestUnread) AS oldest,
        timestampdiff(SECOND, min(oldestUnread), :now) AS age
 FROM {offsets}
+WHERE NOT startswith(group, 'CID_RMQ_SYS_')
 GROUP BY group, topic
 ORDER BY lag DESC, group, topic
 """,
@@ -393,6 +394,7 @@ they lose messages unless they read them before.""",
 WITH behind AS (
   SELECT brokerName, group, min(oldestUnread) AS oldest
   FROM {offsets}
+  WHERE NOT startswith(group, 'CID_RMQ_SYS_')
   GROUP BY brokerName, group)
 SELECT s.brokerName, s.firstOffset, s.usedBytes AS bytes, s.firstTimestamp AS first,
        s.lastTimestamp AS last, timestampadd(HOUR, :reservedHours, s.lastTimestamp) AS goes,

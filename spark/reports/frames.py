@@ -3,7 +3,8 @@
 
 Each is read once and kept by Spark in memory as far as it fits, else on its local disk. `records`
 has the columns that the chosen reports need and no others; `messages` is the part of it that
-consumers see. Bodies are not read.
+consumers see. Bodies are not read. Queries find them as temporary views: a DataFrame that is given
+to `spark.sql` by name would be let go after the first query.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """By the name that queries have for it: the options that make it, beside those of the store."""
 
+VIEW_PREFIX: Final = "txrocketmq_"
 _CHOOSE_TOPICS: Final = frozenset({"topic", "topicpattern", "assign"})
 _OWN: Final = frozenset({"table", "view", "columns", "kafkanames", "namesrvaddr", "nameserver"})
 """Options that reports set themselves, or that have no meaning for them, in lower case."""
@@ -64,33 +66,41 @@ def check(options: Mapping[str, str]) -> SourceOptions:
 def frames(
     spark: SparkSession, options: Mapping[str, str], reports: Sequence[Report]
 ) -> Iterator[dict[str, DataFrame]]:
-    """The DataFrames that these reports read, over the store of the options.
+    """The DataFrames that these reports read, over the store of the options; `run` finds them.
 
-    The options are those of `format("rocketmq")`; storePath is needed. What was kept of the
-    records is let go at the end.
+    The options are those of `format("rocketmq")`; storePath is needed. What was kept is let go at
+    the end.
     """
-    for name in options:
-        if name.lower() in _OWN:
-            raise OptionError(
-                f"option {name} has no meaning for reports: they choose it themselves"
-            )
+    check(options)
     columns = ",".join(columns_of(reports))
     needed = set[str]().union(*(report.frames for report in reports))
-    read = {"records" if name == "messages" else name for name in needed}
     kept = {
         name: _load(
             spark, {**options, "columns": columns} if name == "records" else options, name
         ).persist()
-        for name in sorted(read)
+        for name in sorted({"records" if name == "messages" else name for name in needed})
     }
     made = dict(kept)
     if "records" in kept:
         made["messages"] = _logical(kept["records"], options)
     try:
-        yield made
+        with views(spark, made):
+            yield made
     finally:
         for frame in kept.values():
             frame.unpersist()
+
+
+@contextmanager
+def views(spark: SparkSession, made: Mapping[str, DataFrame]) -> Iterator[None]:
+    """Lets `run` find these DataFrames, by temporary views of the session."""
+    for name, frame in made.items():
+        frame.createOrReplaceTempView(VIEW_PREFIX + name)
+    try:
+        yield
+    finally:
+        for name in made:
+            spark.catalog.dropTempView(VIEW_PREFIX + name)
 
 
 def _logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:
@@ -121,35 +131,25 @@ def _load(spark: SparkSession, options: Mapping[str, str], name: str) -> DataFra
     return spark.read.format("rocketmq").options(**given, **own).load()
 
 
-def run(
-    spark: SparkSession,
-    report: Report,
-    made: Mapping[str, DataFrame],
-    parameters: Mapping[str, Any],
-) -> Result:
-    """The rows of a report; times are aware, in UTC.
+def run(spark: SparkSession, report: Report, parameters: Mapping[str, Any]) -> Result:
+    """The rows of a report, inside `frames`; times are aware, in UTC.
 
     A store of a kind that has not what the report reads gives a problem instead of rows; any other
     error is PySparkException.
     """
     try:
-        table = query_of(spark, report, made, parameters).toArrow()
+        table = query_of(spark, report, parameters).toArrow()
     except PySparkException as error:
-        if UnsupportedLayout.__name__ not in str(error):
+        if f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name__}: " not in str(error):
             raise
         return Result(report, [], [], cause(error))
     return Result(report, table.column_names, table.to_pylist())
 
 
-def query_of(
-    spark: SparkSession,
-    report: Report,
-    made: Mapping[str, DataFrame],
-    parameters: Mapping[str, Any],
-) -> DataFrame:
-    """The report as a DataFrame."""
+def query_of(spark: SparkSession, report: Report, parameters: Mapping[str, Any]) -> DataFrame:
+    """The report as a DataFrame, inside `frames`."""
     used = {name: parameters[name] for name in sorted(report.parameters)}
-    return spark.sql(report.sql, args=used, **{name: made[name] for name in sorted(report.frames)})
+    return spark.sql(report.query(VIEW_PREFIX), args=used)
 
 
 def parameters(now: datetime, top: int, reserved_hours: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a report is: a query in Spark SQL, the text that explains it, and how its rows are drawn.
 
-The query names the DataFrames that it reads in braces, as `SparkSession.sql` takes them, and its
-parameters with a colon. Imports neither pyspark nor matplotlib.
+The query names the tables that it reads in braces, and its parameters with a colon. Imports neither
+pyspark nor matplotlib.
 """
 
 from __future__ import annotations
@@ -77,8 +77,12 @@ class Report(NamedTuple):
 
     @property
     def frames(self) -> set[str]:
-        """The names of the DataFrames that the query reads."""
+        """The names of the tables that the query reads."""
         return {name for _, name, _, _ in string.Formatter().parse(self.sql) if name}
+
+    def query(self, prefix: str = "") -> str:
+        """The query over views that have the names of the tables, with a prefix."""
+        return self.sql.format(**{name: prefix + name for name in self.frames})
 
     @property
     def parameters(self) -> set[str]:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.reports import catalog
-from txrocketmq.spark.reports.frames import FRAMES, columns_of, frames, run
+from txrocketmq.spark.reports.frames import FRAMES, VIEW_PREFIX, columns_of, frames, run
 from txrocketmq.spark.reports.report import Report
 
 
@@ -21,6 +21,7 @@ class Reader:
     def __init__(self) -> None:
         self.loaded: list[dict[str, str]] = []
         self.kept = 0
+        self.seen: set[str] = set()
 
     @property
     def read(self) -> Reader:
@@ -44,9 +45,19 @@ class Reader:
     def unpersist(self) -> None:
         self.kept -= 1
 
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's
+        self.seen.add(name)
+
+    @property
+    def catalog(self) -> Reader:
+        return self
+
+    def dropTempView(self, name: str) -> None:  # noqa: N802 - Spark's
+        self.seen.remove(name)
+
     def __getattr__(self, name: str) -> Any:
         """Any column, and any function of it."""
-        return lambda *_: Column() if name == "where" else Column
+        return lambda *_: self if name == "where" else Column
 
     topic = sysFlag = property(lambda self: Column())  # noqa: N815 - a column
 
@@ -74,7 +85,9 @@ def _loaded(reports: list[Report], **options: str) -> list[dict[str, str]]:
     with frames(reader, {"storePath": "/s", **options}, reports) as made:  # type: ignore[arg-type]
         assert set(made) >= set[str]().union(*(report.frames for report in reports))
         assert reader.kept == len(reader.loaded)
+        assert reader.seen == {VIEW_PREFIX + name for name in made}
     assert reader.kept == 0
+    assert not reader.seen
     return sorted(reader.loaded, key=str)
 
 
@@ -139,8 +152,7 @@ class Refuses:
 
 def test_what_a_store_has_not_is_a_problem_of_one_report() -> None:
     text = "[X] Failed\ntxrocketmq.spark.errors.UnsupportedLayout: queues are in RocksDB\n at y"
-    made = {"offsets": None}
-    found = run(Refuses(text), catalog.LAG, made, {"now": 0})  # type: ignore[arg-type]
+    found = run(Refuses(text), catalog.LAG, {"now": 0})  # type: ignore[arg-type]
     assert (list(found.rows), found.problem) == ([], "queues are in RocksDB")
     with pytest.raises(PySparkException):
-        run(Refuses("[OOM] no memory"), catalog.LAG, made, {"now": 0})  # type: ignore[arg-type]
+        run(Refuses("[OOM] no memory"), catalog.LAG, {"now": 0})  # type: ignore[arg-type]

@@ -36,6 +36,7 @@ DRAIN: Final = loads.Load("consumer", "drain", "official push consumer")
 UNIFORM_TOPIC: Final = "bench"
 SMALL_TOPIC: Final = "orders-9"
 """Of the mixed store: less than 5 % of its messages."""
+DECODE_ROUNDS: Final = 5
 TERABYTE_GIB: Final = 1e12 / (1 << 30)
 MICRO_BATCH_GOAL_MS: Final = 300.0
 WORKER_GOAL_BYTES: Final = 200 << 20
@@ -93,12 +94,13 @@ class Stores:
         return cls(paths, messages, gib)
 
 
-def decoding(stores: Stores, rounds: int) -> dict[str, Cost]:
+def decoding(stores: Stores) -> dict[str, Cost]:
     """`KIND bare read`, and `KIND decode SET` for each set of columns."""
     costs: dict[str, Cost] = {}
     for kind, path in stores.paths.items():
         command = [sys.executable, "-m", "benchmarks.spark_decode", str(path), "--json"]
-        for line in _output([*command, "--rounds", str(rounds)]):
+        command += ["--only", "header+body", "all", "--rounds", str(DECODE_ROUNDS)]
+        for line in _output(command):
             told = json.loads(line)
             name = f"{kind} {told['job']}"
             costs[name] = Cost(name, told["wall_s"], told["cpu_s"], told["messages"], told["gib"])
@@ -122,7 +124,7 @@ def ingest(kind: str, stores: Stores) -> Cost:
     shutil.rmtree(table, ignore_errors=True)
     script = str(Path(sys.executable).parent / "txrocketmq")
     store = str(stores.paths[kind])
-    used = proc.run([script, "ingest", "--store", store, "--out", str(table), "--no-progress"])
+    used = proc.run([script, "ingest", "--store", store, "--out", str(table), "--quiet"])
     name = f"{kind} ingest to Parquet"
     return Cost(name, used.wall_s, used.cpu_s, stores.messages[kind], stores.gib)
 
@@ -228,7 +230,7 @@ def main(argv: list[str]) -> int:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     stores = Stores.made(options.gib)
     try:
-        costs = decoding(stores, options.rounds)
+        costs = decoding(stores)
         java = java_consumer(stores)
         costs[java.job] = java
         for kind in stores.paths:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding a commit log to Arrow: CPU a message, beside a bare read of the same bytes.
 
-    .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 3] [--only NAME...]
+    .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 7] [--only NAME...]
 
 Reads the files of the log in windows of 32 MiB into one buffer, and makes batches of about 4 MiB,
-as a Spark worker does, in one thread. CPU is that of this process, the least of some rounds: other
-processes only ever add. `benchmarks.spark_store` writes stores to measure with.
+as a Spark worker does, in one thread. CPU is that of this process, for each window the least of
+some rounds: other processes only ever add. `benchmarks.spark_store` writes stores to measure with.
 """
 
 import argparse
 import itertools
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,28 +28,34 @@ from txrocketmq.spark.walk import Stop, walk
 
 WINDOW_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 4 << 20
+BARE_READ: Final = "bare read"
 _ALL: Final = tuple(column.name for column in schema.default_columns(schema.MESSAGES))
 _FROM_PROPERTIES: Final = ("properties", "tags", "keys", "uniqKey")
 _HEADER: Final = tuple(
     name for name in _ALL if name not in (*_FROM_PROPERTIES, "body", "brokerName")
 )
-SETS: Final[dict[str, tuple[str, ...]]] = {
+COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
     "one number": ("queueId",),
     "header": _HEADER,
     "body": ("body",),
     "header+body": (*_HEADER, "body"),
     "header+body+tags,keys": (*_HEADER, "body", "tags", "keys"),
     "header+body+properties": (*_HEADER, "body", "properties"),
-    "all default columns": _ALL,
-    "all, bodies checked": (*_ALL, "crcOk"),
+    "all": _ALL,
+    "all, CRC checked": (*_ALL, "crcOk"),
 }
 
 
-class Measured(NamedTuple):
-    """Of a run over all files."""
+class Window(NamedTuple):
+    """A piece of a file that was worked on."""
 
-    cpu_s: float
+    end: int
+    """Where the next one starts; 0 after the last of a file."""
     messages: int
+
+
+Work = Callable[[int, int, int], Window]
+"""Of a file, the physical offset of its start, and the position in it."""
 
 
 def log_files(store: Path) -> list[Path]:
@@ -56,77 +63,108 @@ def log_files(store: Path) -> list[Path]:
     return sorted((store / "commitlog").iterdir())
 
 
-def read_bare(files: Sequence[Path], buffer: NDArray[np.uint8]) -> int:
-    """Only reads; no messages."""
-    for path in files:
-        file = os.open(path, os.O_RDONLY)
-        at = 0
-        while got := os.preadv(file, [buffer.data], at):
-            at += got
-        os.close(file)
-    return 0
+def bare_read(buffer: NDArray[np.uint8]) -> Work:
+    """Only reads."""
+
+    def work(file: int, _: int, at: int) -> Window:
+        got = os.preadv(file, [buffer.data], at)
+        return Window(at + got if got == len(buffer) else 0, 0)
+
+    return work
 
 
-def windows(files: Sequence[Path], buffer: NDArray[np.uint8]) -> Iterator[Records]:
-    """The records of all files, a window at a time."""
-    for path in files:
-        first_offset = int(path.name)
-        file = os.open(path, os.O_RDONLY)
-        at = 0
-        while got := os.preadv(file, [buffer.data], at):
-            found = walk(buffer[:got], first_offset + at)
-            yield Records(buffer[:got], found.starts, first_offset + at)
-            if found.reason not in (Stop.PARTIAL, Stop.END) or not len(found.starts):
-                break
-            at += found.stop
-        os.close(file)
-
-
-def decode(files: Sequence[Path], buffer: NDArray[np.uint8], columns: Sequence[str]) -> int:
-    """Makes batches of all messages; how many there are."""
+def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
+    """Reads, and makes batches of these columns."""
     decoder = Decoder(columns, broker_name="broker-a")
-    messages = 0
-    for records in windows(files, buffer):
+
+    def work(file: int, first_offset: int, at: int) -> Window:
+        there = buffer[: os.preadv(file, [buffer.data], at)]
+        found = walk(there, first_offset + at)
+        records = Records(there, found.starts, first_offset + at)
         ends = records.starts // BATCH_BYTES
         cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(records)]
+        messages = 0
         for start, end in itertools.pairwise(cuts):
             for decoded in decoder.decode(records.slice(start, end)):
                 messages += decoded.batch.num_rows
                 assert not decoded.bad
-    return messages
+        more = found.reason in (Stop.PARTIAL, Stop.END) and len(found.starts)
+        return Window(at + found.stop if more else 0, messages)
+
+    return work
 
 
-def least_cpu(work: Callable[[], int], rounds: int) -> Measured:
-    """The round that took the least CPU."""
-    best = Measured(float("inf"), 0)
+class Cost(NamedTuple):
+    """Seconds over all windows, of each the least of some rounds, and the messages in them."""
+
+    cpu_s: float
+    wall_s: float
+    messages: int
+
+
+def measured(files: Sequence[Path], work: Work, rounds: int) -> Cost:
+    """The cost of some work on all files.
+
+    A round goes over all files, so that no window is still in the caches of the processor.
+    """
+    times = []
     for _ in range(rounds):
-        started = time.process_time()
-        messages = work()
-        best = min(best, Measured(time.process_time() - started, messages))
-    return best
+        windows = list(_timed_windows(files, work))
+        times.append([(cpu_s, wall_s) for cpu_s, wall_s, _ in windows])
+    cpu_s, wall_s = np.min(times, axis=0).sum(axis=0).tolist()
+    return Cost(cpu_s, wall_s, sum(window.messages for *_, window in windows))
+
+
+def _timed_windows(files: Sequence[Path], work: Work) -> Iterator[tuple[float, float, Window]]:
+    for path in files:
+        file = os.open(path, os.O_RDONLY)
+        at = 0
+        while True:
+            cpu_s, wall_s = time.process_time(), time.perf_counter()
+            window = work(file, int(path.name), at)
+            yield time.process_time() - cpu_s, time.perf_counter() - wall_s, window
+            if not window.end:
+                break
+            at = window.end
+        os.close(file)
+
+
+def show(costs: dict[str, Cost], gib: float) -> None:
+    """A table; the first is the bare read."""
+    bare, *decodes = costs.items()
+    print(f"{'':24}{'CPU s/GiB':>10}{'us/message':>12}{'GiB/cpu-s':>11}{'x bare read':>13}")
+    print(f"{bare[0]:24}{bare[1].cpu_s / gib:10.3f}{'':12}{gib / bare[1].cpu_s:11.2f}")
+    for name, cost in decodes:
+        print(
+            f"{name:24}{cost.cpu_s / gib:10.3f}{cost.cpu_s / cost.messages * 1e6:12.3f}"
+            f"{gib / cost.cpu_s:11.2f}{cost.cpu_s / bare[1].cpu_s:13.2f}"
+        )
+
+
+def show_json(costs: dict[str, Cost], gib: float) -> None:
+    """One line each, for `benchmarks.spark`."""
+    messages = max(cost.messages for cost in costs.values())
+    for name, cost in costs.items():
+        job = name if name == BARE_READ else f"decode {name}"
+        print(json.dumps({**cost._asdict(), "messages": messages, "job": job, "gib": gib}))
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("store", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", nargs="*", choices=list(COLUMN_SETS), default=list(COLUMN_SETS))
+    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     pa.set_cpu_count(1)
     files = log_files(arguments.store)
-    size_gib = sum(path.stat().st_size for path in files) / (1 << 30)
     buffer = np.zeros(WINDOW_BYTES, np.uint8)
-    bare = least_cpu(lambda: read_bare(files, buffer), arguments.rounds)
-    print(f"{'':24}{'CPU s/GiB':>10}{'us/message':>12}{'GiB/cpu-s':>11}{'x bare read':>13}")
-    print(f"{'bare read':24}{bare.cpu_s / size_gib:10.3f}{'':12}{size_gib / bare.cpu_s:11.2f}")
+    costs = {BARE_READ: measured(files, bare_read(buffer), arguments.rounds)}
     for name in arguments.only:
-        columns = SETS[name]
-        found = least_cpu(lambda columns=columns: decode(files, buffer, columns), arguments.rounds)
-        print(
-            f"{name:24}{found.cpu_s / size_gib:10.3f}{found.cpu_s / found.messages * 1e6:12.3f}"
-            f"{size_gib / found.cpu_s:11.2f}{found.cpu_s / bare.cpu_s:13.2f}"
-        )
+        costs[name] = measured(files, decoding(buffer, COLUMN_SETS[name]), arguments.rounds)
+    gib = sum(path.stat().st_size for path in files) / (1 << 30)
+    (show_json if arguments.json else show)(costs, gib)
 
 
 if __name__ == "__main__":

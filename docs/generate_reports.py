@@ -83,11 +83,7 @@ def _loading() -> Iterator[str]:
                 given["columns"] = "columns"
             text = ", ".join([f'"{name}"', *(f"{key}={value}" for key, value in given.items())])
             line = f"view({text})\n"
-            yield (
-                line
-                if len(line) <= 100
-                else "view(\n    " + text.replace(", ", ",\n    ") + "\n)\n"
-            )
+            yield line if len(line) <= 100 else f"view(\n    {text}\n)\n"
     yield "```\n"
 
 

@@ -170,7 +170,9 @@ class _Part:
         for row, (_, entries) in self._unpacked:
             if entries is not None:
                 counts[row - self._start] = len(entries)
-        chosen = records.take(self._start + np.repeat(np.arange(len(counts)), counts))
+        chosen = records.slice(self._start, end)
+        if (counts != 1).any():
+            chosen = chosen.take(np.repeat(np.arange(len(counts)), counts))
         first = np.cumsum(counts) - counts
         made = plain_messages(chosen)
         body, properties = made.body.with_buffer(self._buffer()), made.properties

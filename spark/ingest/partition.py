@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from txrocketmq.spark.errors import OptionError
 
@@ -63,16 +64,25 @@ def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
     if len(values) == 1:
         yield Slice(values[0], batch)
         return
-    order = np.argsort(codes, kind="stable")
-    cuts = np.searchsorted(codes[order], np.arange(len(values) + 1)).tolist()
+    order = None if _is_sorted(codes) else np.argsort(codes, kind="stable")
+    ordered = codes if order is None else codes[order]
+    cuts = np.searchsorted(ordered, np.arange(len(values) + 1)).tolist()
     for partition, start, end in zip(values, cuts, cuts[1:], strict=False):
-        # Copies: views would keep the whole batch for as long as the smallest of them waits.
-        yield Slice(partition, batch.take(pa.array(order[start:end])))
+        if order is None and (end - start) * 2 >= len(codes):
+            yield Slice(partition, batch.slice(start, end - start))
+        else:
+            # A copy: a view would keep the whole batch for as long as the smallest slice waits.
+            rows = np.arange(start, end) if order is None else order[start:end]
+            yield Slice(partition, batch.take(pa.array(rows)))
+
+
+def _is_sorted(codes: NDArray[np.int64]) -> bool:
+    return bool((codes[:-1] <= codes[1:]).all())
 
 
 def _codes(
     batch: pa.RecordBatch, columns: Sequence[str]
-) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+) -> tuple[NDArray[np.int64], list[tuple[str, ...]]]:
     """For each row the number of its partition, and the partitions."""
     codes = np.zeros(batch.num_rows, np.int64)
     values: list[tuple[str, ...]] = [()]
@@ -84,12 +94,12 @@ def _codes(
     return codes, values
 
 
-def _topics(batch: pa.RecordBatch) -> tuple[np.ndarray, list[str]]:
+def _topics(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
     encoded = pc.dictionary_encode(batch.column("topic"))
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _days(batch: pa.RecordBatch) -> tuple[np.ndarray, list[str]]:
+def _days(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], list[str]]:
     stored_us = batch.column("storeTimestamp").cast(pa.int64()).to_numpy()
     days, codes = np.unique(stored_us // _DAY_US, return_inverse=True)
     return codes.astype(np.int64), [_day_name(day) for day in days.tolist()]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of Python in docs/spark.md and docs/spark_cookbook.md runs, and does what it says."""
+"""Every block of Python in the README, docs/spark.md, docs/spark_cookbook.md and docs/ingest.md runs.
+
+And it does what the page says. Blocks that begin with the name of a test module run elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.testing.server import Server
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-BLOCK = re.compile(r"^## (?P<title>[^\n]*)$|^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^## (?P<title>[^\n]*)$|^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 ORDERS = 40
 
 
@@ -59,6 +64,8 @@ def _run(page: str, store: Path, namesrv_addr: str) -> dict[str, dict[str, Any]]
         if found["title"]:
             title = found["title"]
             continue
+        if found["code"].startswith("# test_"):
+            continue
         try:
             exec(compile(found["code"], f"{page}: {title}", "exec"), names)  # noqa: S102 - ours
         except Exception as error:
@@ -90,3 +97,10 @@ def test_the_guide(spark: SparkSession, store: Path, rocketmq: Server) -> None:
     assert sections["Streams"]["live"].isStreaming
     copies = spark.read.format("rocketmq").option("nameServer", rocketmq.namesrv_addr)
     assert copies.option("topic", "Copies").load().count() == ORDERS
+
+
+def test_the_readme(
+    spark: SparkSession, store: Path, rocketmq: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run("../README.md", store, rocketmq.namesrv_addr)
+    assert re.search(rf"paid\W+{ORDERS // 2}\b", capsys.readouterr().out)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_names_of_kafka_mean_the_same() -> None:
     assert set(found.numbers) == {"queueId"}
 
 
-FILTERS = {
+FILTERS: dict[type[Any], Callable[[Any, Any], bool]] = {
     EqualTo: lambda a, b: a == b,
     GreaterThan: lambda a, b: a > b,
     GreaterThanOrEqual: lambda a, b: a >= b,

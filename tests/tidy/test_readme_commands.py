@@ -4,7 +4,8 @@
 Fenced blocks say by their language what is to be done with them:
 
 - `console`: lines that begin with "$ " are run here, in order, against a server of their own; the
-  lines after each are what it prints, where "..." is anything.
+  lines after each are what it prints, where "..." is anything. Those of `WITH_SPARK` are run by
+  tests/engine.
 - `sh`: shown only, since it takes long or needs more than this machine has; programs of ours and
   their options, and targets of the Makefile, must exist.
 - `python`: one that begins with the name of a test module is run by pytest.
@@ -12,7 +13,6 @@ Fenced blocks say by their language what is to be done with them:
 
 from __future__ import annotations
 
-import doctest
 import os
 import re
 import shlex
@@ -21,42 +21,19 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.pages import PAGES, ROOT, blocks, check_printed, steps
+
 pytestmark = pytest.mark.xdist_group("readme")  # one server
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
-NOT_OURS = {"mqadmin"}
+WITH_SPARK = {"docs/ingest.md"}
+NOT_OURS = {"mqadmin", "pip", "spark-submit"}
 """Programs that pages may name and that are not in this repository."""
 LANGUAGES = {"console", "sh", "text", "java", "python"}
-_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    page: str
-    language: str
-    text: str
-
-
-def _blocks() -> Iterator[Block]:
-    for page in PAGES:
-        for _, language, text in _FENCE.findall(page.read_text("utf-8")):
-            yield Block(str(page.relative_to(ROOT)), language, text)
-
-
-def _steps(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console block, each with what it prints."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, output = part.partition("\n")
-        yield command, output
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +80,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 
 def test_python_of_the_pages_runs(tmp_path: Path) -> None:
     names = []
-    for block in _blocks():
+    for block in blocks():
         named = re.match(r"# (test_\w+\.py)\n", block.text)
         if block.language == "python" and named is not None:
             (tmp_path / named.group(1)).write_text(block.text, "utf-8")
@@ -124,26 +101,22 @@ def test_python_of_the_pages_runs(tmp_path: Path) -> None:
 def test_pages_use_known_languages() -> None:
     unknown = [
         f"{block.page}: {block.language or 'a block without language'}"
-        for block in _blocks()
+        for block in blocks()
         if block.language not in LANGUAGES
     ]
     assert not unknown, unknown
 
 
 def test_the_readme_has_commands_to_run() -> None:
-    assert any(b.page == "README.md" and b.language == "console" for b in _blocks())
+    assert any(b.page == "README.md" and b.language == "console" for b in blocks())
 
 
-@pytest.mark.parametrize("page", sorted({b.page for b in _blocks() if b.language == "console"}))
+@pytest.mark.parametrize(
+    "page", sorted({b.page for b in blocks() if b.language == "console"} - WITH_SPARK)
+)
 def test_commands_of_a_page(page: str, shell: Callable[[str], str]) -> None:
-    for block in _blocks():
-        if block.page != page or block.language != "console":
-            continue
-        for command, wanted in _steps(block.text):
-            got = shell(command)
-            assert doctest.OutputChecker().check_output(wanted, got, _LIKE), (
-                f"{command}\nprints\n{got}\nand not\n{wanted}"
-            )
+    for command, wanted in steps(page):
+        check_printed(command, wanted, shell(command))
 
 
 @cache
@@ -178,7 +151,7 @@ def _fault(line: str) -> str:
 def test_shown_commands_exist() -> None:
     faults = [
         f"{block.page}: {line.strip()}: {fault}"
-        for block in _blocks()
+        for block in blocks()
         if block.language == "sh"
         for line in block.text.splitlines()
         if line.strip() and (fault := _fault(line))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fenced blocks of README and docs, and the commands in them."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
+
+
+def blocks() -> Iterator[Block]:
+    """Of all pages."""
+    for page in PAGES:
+        for _, language, text in _FENCE.findall(page.read_text("utf-8")):
+            yield Block(str(page.relative_to(ROOT)), language, text)
+
+
+def steps(page: str) -> Iterator[tuple[str, str]]:
+    """The commands in the console blocks of a page, each with what it prints."""
+    for block in blocks():
+        if block.page == page and block.language == "console":
+            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                yield command, output
+
+
+def check_printed(command: str, wanted: str, got: str) -> None:
+    """AssertionError unless the command printed what the page shows; "..." is anything."""
+    like = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.OutputChecker().check_output(wanted, got, like), (
+        f"{command}\nprints\n{got}\nand not\n{wanted}"
+    )

@@ -62,7 +62,8 @@ def worker_peak_bytes() -> int:
     """The most memory that one of Spark's Python processes below this one has had."""
     peak = 0
     for pid in proc.descendants(os.getpid()):
-        if b"pyspark" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        program, *arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"python" in program and any(b"pyspark" in argument for argument in arguments):
             peak = max(peak, proc.peak_resident_bytes(pid))
     return peak
 

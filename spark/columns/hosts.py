@@ -85,7 +85,7 @@ def _ipv6_hosts(records: Records, which: str) -> dict[int, bytes]:
         rows = np.flatnonzero(flags == flag)
         heads = records.ipv6_heads(rows, flag)
         packed = np.empty(len(rows), _IPV6_HOST)
-        for name in packed.dtype.names:
+        for name in packed.dtype.names or ():
             packed[name] = heads[f"{which}_{name}"]
         found.update(zip(rows.tolist(), packed.view(f"V{packed.itemsize}").tolist(), strict=True))
     return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -112,7 +112,7 @@ class Job:
             there.check_equal(self.settings, self.folder.name)
         return there
 
-    def _plan(self, run: int, positions: dict[str, Position]) -> Plan | None:
+    def _plan(self, run: int, positions: Mapping[str, Position]) -> Plan | None:
         for store in self.stores:
             check_unchanged(store, positions.get(store.broker_name))
         bounds = [bounds_of(store) for store in self.stores]

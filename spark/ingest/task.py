@@ -25,9 +25,10 @@ from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.stages import Stage, reached
 from txrocketmq.spark.log_reader import Lost as LostOfLog
 from txrocketmq.spark.log_reader import read_log
+from txrocketmq.spark.losses import loss_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.scan import loss_text, pieces
+from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 

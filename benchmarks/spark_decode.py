@@ -4,8 +4,9 @@
     .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 7] [--only NAME...]
 
 Reads the files of the log in windows of 32 MiB into one buffer, and makes batches of about 4 MiB,
-as a Spark worker does, in one thread. CPU is that of this process, for each window the least of
-some rounds: other processes only ever add. `benchmarks.spark_store` writes stores to measure with.
+as a Spark worker does, in one thread. Each round does everything once, the bare read first; CPU is
+that of this process, the median of the rounds; the multiple of the bare read is taken in each round
+and is again the median. `benchmarks.spark_store` writes stores to measure with.
 """
 
 import argparse
@@ -13,8 +14,9 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -95,49 +97,58 @@ def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
 
 
 class Cost(NamedTuple):
-    """Seconds over all windows, of each the least of some rounds, and the messages in them."""
+    """Of one kind of work over all files: seconds, and the messages made."""
 
     cpu_s: float
     wall_s: float
     messages: int
+    times_bare: float = 1.0
+    """Its CPU in that of a bare read."""
 
 
-def measured(files: Sequence[Path], work: Work, rounds: int) -> Cost:
-    """The cost of some work on all files.
+def measured(files: Sequence[Path], works: Mapping[str, Work], rounds: int) -> dict[str, Cost]:
+    """What each work costs, of which the first is the bare read.
 
-    A round goes over all files, so that no window is still in the caches of the processor.
+    A round does each of them once, over all files, so that no window is still in the caches of the
+    processor, and what disturbs the machine for a while disturbs them alike.
     """
-    times = []
+    costs: dict[str, list[Cost]] = {name: [] for name in works}
     for _ in range(rounds):
-        windows = list(_timed_windows(files, work))
-        times.append([(cpu_s, wall_s) for cpu_s, wall_s, _ in windows])
-    cpu_s, wall_s = np.min(times, axis=0).sum(axis=0).tolist()
-    return Cost(cpu_s, wall_s, sum(window.messages for *_, window in windows))
+        of_round = {name: _cost(files, work) for name, work in works.items()}
+        bare_s = of_round[BARE_READ].cpu_s
+        for name, cost in of_round.items():
+            costs[name].append(cost._replace(times_bare=cost.cpu_s / bare_s))
+    return {name: _median(of_rounds) for name, of_rounds in costs.items()}
 
 
-def _timed_windows(files: Sequence[Path], work: Work) -> Iterator[tuple[float, float, Window]]:
+def _median(costs: Sequence[Cost]) -> Cost:
+    """Field by field."""
+    cpu_s, wall_s, messages, times_bare = map(median, zip(*costs, strict=True))
+    return Cost(cpu_s, wall_s, int(messages), times_bare)
+
+
+def _cost(files: Sequence[Path], work: Work) -> Cost:
+    messages = 0
+    cpu_s, wall_s = time.process_time(), time.perf_counter()
     for path in files:
-        file = os.open(path, os.O_RDONLY)
-        at = 0
-        while True:
-            cpu_s, wall_s = time.process_time(), time.perf_counter()
-            window = work(file, int(path.name), at)
-            yield time.process_time() - cpu_s, time.perf_counter() - wall_s, window
-            if not window.end:
-                break
-            at = window.end
-        os.close(file)
+        with path.open("rb", buffering=0) as file:
+            window = Window(0, 0)
+            while True:
+                window = work(file.fileno(), int(path.name), window.end)
+                messages += window.messages
+                if not window.end:
+                    break
+    return Cost(time.process_time() - cpu_s, time.perf_counter() - wall_s, messages)
 
 
 def show(costs: dict[str, Cost], gib: float) -> None:
-    """A table; the first is the bare read."""
-    bare, *decodes = costs.items()
+    """A table."""
     print(f"{'':24}{'CPU s/GiB':>10}{'us/message':>12}{'GiB/cpu-s':>11}{'x bare read':>13}")
-    print(f"{bare[0]:24}{bare[1].cpu_s / gib:10.3f}{'':12}{gib / bare[1].cpu_s:11.2f}")
-    for name, cost in decodes:
+    for name, cost in costs.items():
+        us = f"{cost.cpu_s / cost.messages * 1e6:.3f}" if cost.messages else ""
         print(
-            f"{name:24}{cost.cpu_s / gib:10.3f}{cost.cpu_s / cost.messages * 1e6:12.3f}"
-            f"{gib / cost.cpu_s:11.2f}{cost.cpu_s / bare[1].cpu_s:13.2f}"
+            f"{name:24}{cost.cpu_s / gib:10.3f}{us:>12}"
+            f"{gib / cost.cpu_s:11.2f}{cost.times_bare:13.2f}"
         )
 
 
@@ -160,9 +171,9 @@ def main() -> None:
     pa.set_cpu_count(1)
     files = log_files(arguments.store)
     buffer = np.zeros(WINDOW_BYTES, np.uint8)
-    costs = {BARE_READ: measured(files, bare_read(buffer), arguments.rounds)}
-    for name in arguments.only:
-        costs[name] = measured(files, decoding(buffer, COLUMN_SETS[name]), arguments.rounds)
+    works = {BARE_READ: bare_read(buffer)}
+    works |= {name: decoding(buffer, COLUMN_SETS[name]) for name in arguments.only}
+    costs = measured(files, works, arguments.rounds)
     gib = sum(path.stat().st_size for path in files) / (1 << 30)
     (show_json if arguments.json else show)(costs, gib)
 

@@ -160,16 +160,16 @@ def verdicts(costs: dict[str, Cost], peak_bytes: int, batches_ms: list[float]) -
     for kind, some, everything in (("uniform", 4, 7), ("mixed", 6, 11)):
         for columns, limit in (("header+body", some), ("all", everything)):
             what = f"{kind}: decode {columns} / bare read"
-            value = times(f"{kind} decode {columns}", f"{kind} bare read")
-            rows.append(Row(what, value, "x", Goal(max_ratio=limit)))
-    for job, limit in (
+            ratio = times(f"{kind} decode {columns}", f"{kind} bare read")
+            rows.append(Row(what, ratio, "x", Goal(max_ratio=limit)))
+    for job, least in (
         ("decode header+body", 3.5),
         ("Spark header+body", 2.5),
         ("Spark all", 1.5),
         ("ingest to Parquet", 2.0),
     ):
-        value = times(java, f"uniform {job}")
-        rows.append(Row(f"Java consumer + broker / {job}", value, "x", Goal(min_ratio=limit)))
+        ratio = times(java, f"uniform {job}")
+        rows.append(Row(f"Java consumer + broker / {job}", ratio, "x", Goal(min_ratio=least)))
     scan = times("mixed Spark all", "mixed Spark parquet scan")
     rows.append(Row("mixed: Spark all / Spark's scan of Parquet", scan, "x", Goal(max_ratio=1.5)))
     selected = times("mixed Spark header+body", "mixed Spark one topic")

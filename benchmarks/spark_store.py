@@ -164,10 +164,10 @@ def make_block(kind: str) -> Block:
         parts.append(data)
         at += len(data)
     columns = numpy.array(rows, "i8").T.copy()
-    places = numpy.array(counters, "i8").T.copy()
+    counters_at, counters_of = numpy.array(counters, "i8").T.copy()
     starts, sizes, stored, queues, ranks, codes = columns
     data_array = numpy.frombuffer(bytearray(b"".join(parts)), "u1")
-    return Block(data_array, starts, sizes, stored, *places, queues, ranks, codes)
+    return Block(data_array, starts, sizes, stored, counters_at, counters_of, queues, ranks, codes)
 
 
 def _properties(message: MessageExt) -> str:
@@ -181,7 +181,8 @@ def big_endian(values: NDArray[numpy.int64]) -> NDArray[numpy.uint8]:
 
 def hexadecimal(values: NDArray[numpy.int64]) -> NDArray[numpy.uint8]:
     """The eight digits of each value."""
-    return _HEX[(values[:, None] >> numpy.arange(28, -4, -4)) & 15]
+    digits: NDArray[numpy.uint8] = _HEX[(values[:, None] >> numpy.arange(28, -4, -4)) & 15]
+    return digits
 
 
 class StoreDirectory:

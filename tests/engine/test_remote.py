@@ -18,7 +18,7 @@ from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import NotAStore, StoreError
 from txrocketmq.spark.files import files_of
 from txrocketmq.spark.index_files import key_hash
-from txrocketmq.spark.log_reader import Lost, read_log, read_picks
+from txrocketmq.spark.log_reader import WINDOW_BYTES, Lost, read_log, read_picks
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store, resolve
 
@@ -46,10 +46,13 @@ def _upload(root: Path, uri: str) -> None:
     fs.copy_files(str(root), path, fs.LocalFileSystem(), target)
 
 
-def _records(store: Store, **options: int) -> dict[int, bytes]:
-    found = {}
+def _records(store: Store, window_bytes: int = WINDOW_BYTES) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
     end = store.end_of_log()
-    for each in read_log(store, store.min_offset(), end, first_is_boundary=True, **options):
+    log = read_log(
+        store, store.min_offset(), end, first_is_boundary=True, window_bytes=window_bytes
+    )
+    for each in log:
         assert isinstance(each, Records), each
         found |= _bytes_of(each)
     return found
@@ -83,8 +86,8 @@ def test_a_store_in_a_bucket_is_the_local_one(bucket: Callable[[str], str], tmp_
     assert remote.end_of_log() == local.end_of_log()
     assert _records(remote, window_bytes=10_000) == _records(local)
     assert len(_records(local)) == 150
-    (ours,), (theirs,) = remote.index_files(), local.index_files()
-    assert list(ours.lookup(key_hash("Topic", "k"))) == list(theirs.lookup(key_hash("Topic", "k")))
+    (index,), (same,) = remote.index_files(), local.index_files()
+    assert list(index.lookup(key_hash("Topic", "k"))) == list(same.lookup(key_hash("Topic", "k")))
     for ours, theirs in zip(remote.queues(), local.queues(), strict=True):
         assert ours.max_index() == theirs.max_index()
         units = ours.units(0, ours.max_index())

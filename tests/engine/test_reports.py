@@ -260,7 +260,7 @@ def test_scheduled_messages_that_are_due_and_not_yet(spark: SparkSession, ask: A
 
 
 def test_files_that_go_and_who_still_reads_them(spark: SparkSession, ask: Ask) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"firstOffset": 100, "usedBytes": 80, "firstTimestamp": after(60),
          "lastTimestamp": after(90)},
         {"firstOffset": 0, "usedBytes": 100, "firstTimestamp": START, "lastTimestamp": after(59)},

@@ -63,6 +63,7 @@ class Client:
         command = RemotingCommand(call.code, header.encode(), body, opaque=self._opaque)
         self.wire.clear()
         self.protocol.dataReceived(b"".join(encode_frame(command)))
+        answer: RemotingCommand
         (answer,) = FrameDecoder().receive(self.wire.value())
         assert answer.opaque == self._opaque
         return answer

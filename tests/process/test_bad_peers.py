@@ -44,7 +44,7 @@ class Peer:
         while True:
             got = self.socket.recv(MIB)
             assert got, "the broker has closed the connection"
-            answers = self._decoder.receive(got)
+            answers: list[RemotingCommand] = self._decoder.receive(got)
             if answers:
                 return answers[0]
 

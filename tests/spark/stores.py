@@ -453,7 +453,7 @@ _BODIES: Final = st.binary(max_size=300) | st.builds(
 @st.composite
 def drafts(draw: st.DrawFn, *, plain: bool = False) -> Draft:
     """A message of any kind; `plain` ones have no odd properties and no fake records."""
-    inner = ()
+    inner: tuple[tuple[bytes, dict[str, str]], ...] = ()
     if draw(st.integers(0, 15)) == 0:
         inner = tuple(draw(st.lists(st.tuples(_BODIES, _PROPERTIES), min_size=1, max_size=4)))
     topic = "Batches" if inner else draw(st.sampled_from(_TOPICS))

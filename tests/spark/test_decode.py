@@ -260,7 +260,11 @@ def test_a_batch_holds_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> N
 
 # --- inner batches ---
 
-INNER = ((b"one", {"TAGS": "a"}), (b"", {}), (b"three" * 9, {"TAGS": "c", "KEYS": "k"}))
+INNER: tuple[tuple[bytes, dict[str, str]], ...] = (
+    (b"one", {"TAGS": "a"}),
+    (b"", {}),
+    (b"three" * 9, {"TAGS": "c", "KEYS": "k"}),
+)
 
 
 @pytest.mark.parametrize("kind", [None, CompressionType.LZ4])

@@ -14,11 +14,12 @@ from txrocketmq.spark.files import ArrowFiles, Entry, Files, LocalFiles, files_o
 @pytest.fixture(params=["local", "sparing", "arrow"])
 def files(request: pytest.FixtureRequest) -> Files:
     # pyarrow's own local files stand for remote ones here; see tests/engine/test_remote.py.
-    return {
+    made: dict[str, Files] = {
         "local": LocalFiles(),
         "sparing": LocalFiles(spares_cache=True),
         "arrow": ArrowFiles("file:///"),
-    }[str(request.param)]
+    }
+    return made[str(request.param)]
 
 
 def test_list_by_name_with_sizes(files: Files, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -52,7 +53,7 @@ def test_a_session_on_this_machine(builder: Builder, monkeypatch: pytest.MonkeyP
     with session("name") as spark:
         assert spark is builder
         assert builder.settings == {**LOCAL, "spark.sql.session.timeZone": "UTC"}
-        assert module.os.environ["PYSPARK_PYTHON"] == sys.executable
+        assert os.environ["PYSPARK_PYTHON"] == sys.executable
         assert not builder.stopped
     assert builder.stopped
 

@@ -11,7 +11,7 @@ from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.spark.columns.messages import plain_messages, unpacked_messages
 from txrocketmq.spark.records import Records
 
-INNER = ((b"first", {"a": "b"}), (b"second", {}))
+INNER: tuple[tuple[bytes, dict[str, str]], ...] = ((b"first", {"a": "b"}), (b"second", {}))
 
 
 def records_of(log: Log) -> Records:

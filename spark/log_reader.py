@@ -26,6 +26,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.boundaries import Boundaries, next_record
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import MAX_RECORD_BYTES, Segment, Store
 from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
@@ -65,13 +66,15 @@ def read_log(
     window_bytes: int = WINDOW_BYTES,
     first_is_boundary: bool,
     keep: Keep | None = None,
+    pace: Pace | None = None,
 ) -> Iterator[Found]:
     """The records that start in [start, end), in order, and what stands in their places.
 
     `end` is at most the store's `end_of_log()`. With `first_is_boundary` a record is known to begin
-    at `start`, else the first one is looked for. What `keep` leaves of the records is given.
+    at `start`, else the first one is looked for. What `keep` leaves of the records is given. `pace`
+    says how fast the log may be read.
     """
-    windows = Windows(store.files, window_bytes)
+    windows = Windows(store.files, window_bytes, pace)
     try:
         yield from _Range(store, windows, keep).read(start, end, first_is_boundary)
     finally:
@@ -228,14 +231,18 @@ def _why(rest: Buffer, at: int) -> tuple[str, str]:
 
 
 def read_picks(
-    store: Store, units: NDArray[Any], *, window_bytes: int = WINDOW_BYTES
+    store: Store,
+    units: NDArray[Any],
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    pace: Pace | None = None,
 ) -> Iterator[Found]:
     """The records that units of consume queues name, sorted by `physical_offset`.
 
     `units` has the fields `physical_offset` and `size`, as `queue_files.UNITS` has. A unit of a
     record that is no longer there gives a Lost, one that does not fit what lies there a BadRecord.
     """
-    windows = Windows(store.files, window_bytes)
+    windows = Windows(store.files, window_bytes, pace)
     try:
         yield from _Picks(store, windows).read(units)
     finally:

@@ -186,6 +186,11 @@ class SourceOptions:
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
                                shown="4m")  # fmt: skip
     """Bytes of log in one Arrow batch."""
+    max_bytes_per_second: int | None = _option(
+        "maxBytesPerSecond", None, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 50)
+    )
+    """At most about so many bytes of log are read in a second by each task, for the sake of a
+    broker that uses the same disk."""
     max_bytes_per_trigger: int | None = _option(
         "maxBytesPerTrigger", None, Use.STORE_STREAM, values.size(1, 1 << 60)
     )
@@ -229,6 +234,11 @@ class SourceOptions:
     max_message_bytes: int = _option("maxMessageBytes", 4 << 20, Use.SINK,
                                      values.size(1 << 10, 1 << 28), shown="4m")  # fmt: skip
     """Largest message, and largest batch of messages, that the brokers take."""
+    transactional: bool = _option(
+        "transactional", default=False, uses=Use.SINK, parse=values.boolean
+    )
+    """Whether rows are sent as half messages, which consumers get when all tasks are done: each is
+    committed by itself then, or rolled back when the write fails."""
     batch_key: str | None = _option("batchKey", None, Use.SINK)
     """Name of this write among all: written again under it, only what is not there yet is sent.
     `rocketmq_batch` gives it to each micro-batch."""

@@ -30,6 +30,7 @@ from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.option_values import BadRecordPolicy
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.picks import units_of
 from txrocketmq.spark.quarantine import Quarantine
 from txrocketmq.spark.records import Records
@@ -53,6 +54,8 @@ class Scan:
     """Whether queues and index are compared with the log."""
     bad_records: BadRecordPolicy
     fail_on_data_loss: bool
+    max_bytes_per_second: int | None = None
+    """Of log that a task reads."""
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> Scan:
@@ -66,6 +69,7 @@ class Scan:
             check_store=options.verify == "store",
             bad_records=options.bad_records,
             fail_on_data_loss=options.fail_on_data_loss,
+            max_bytes_per_second=options.max_bytes_per_second,
         )
 
     def read(self, split: Split, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
@@ -85,9 +89,11 @@ class Scan:
 
 
 def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
+    pace = Pace.of(scan.max_bytes_per_second)
     if isinstance(split, QueuePicks):
         for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
-            for found in read_picks(split.store, units, window_bytes=scan.window_bytes):
+            picks = read_picks(split.store, units, window_bytes=scan.window_bytes, pace=pace)
+            for found in picks:
                 yield wanted.apply(found) if isinstance(found, Records) else found
         return
     check = StoreCheck(split) if scan.check_store else None
@@ -98,6 +104,7 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
         window_bytes=scan.window_bytes,
         first_is_boundary=split.first_is_boundary,
         keep=None if check else wanted.apply,
+        pace=pace,
     )
     for found in reading:
         if check is not None and isinstance(found, Records):

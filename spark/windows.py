@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from txrocketmq.spark.files import Files, Piece
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.walk import Buffer
 
 _HEAD_BYTES: Final = 1 << 20
@@ -36,8 +37,9 @@ class _Ahead(NamedTuple):
 class Windows:
     """Reads files of one store, each place once and on the whole from the front. `close` it."""
 
-    def __init__(self, files: Files, window_bytes: int) -> None:
-        self.window_bytes = window_bytes
+    def __init__(self, files: Files, window_bytes: int, pace: Pace | None = None) -> None:
+        self.window_bytes = window_bytes if pace is None else pace.window(window_bytes)
+        self._pace = pace
         self._files = files
         self._mine: list[Buffer] = []
         self._pool = ThreadPoolExecutor(1, "read-ahead") if files.is_remote else None
@@ -58,7 +60,7 @@ class Windows:
                 buffer = np.empty(length, np.uint8)  # one long record
             else:
                 buffer = self._buffer[_HEAD_BYTES : _HEAD_BYTES + length]
-            view = buffer[: self._files.read_into(path, at, buffer.data)]
+            view = buffer[: self._read_into(path, at, buffer.data)]
         self._current = view
         if self._pool is not None:
             self._fetch(path, at + len(view), min(self.window_bytes, until - at - len(view)))
@@ -69,6 +71,7 @@ class Windows:
         self._drop_ahead()
         length = sum(length for _, length in pieces)
         buffer = np.empty(length, np.uint8) if length > self.window_bytes else self._buffer[:length]
+        self._wait(length)
         return buffer[: self._files.read_pieces(path, pieces, buffer.data)]
 
     def close(self) -> None:
@@ -80,6 +83,14 @@ class Windows:
         while self._mine and len(_free) < _KEPT_BUFFERS:
             _free.append(self._mine.pop())
         self._mine.clear()
+
+    def _read_into(self, path: str, at: int, view: memoryview) -> int:
+        self._wait(len(view))
+        return self._files.read_into(path, at, view)
+
+    def _wait(self, byte_count: int) -> None:
+        if self._pace is not None:
+            self._pace.wait(byte_count)
 
     def _another(self) -> Buffer:
         size = _HEAD_BYTES + self.window_bytes
@@ -98,7 +109,7 @@ class Windows:
         if buffer is None:
             buffer = self._another()
         view = buffer[_HEAD_BYTES : _HEAD_BYTES + length].data
-        got = self._pool.submit(self._files.read_into, path, at, view)
+        got = self._pool.submit(self._read_into, path, at, view)
         self._ahead = _Ahead(path, at, length, buffer, got)
 
     def _from_ahead(self, path: str, at: int, length: int) -> Buffer | None:

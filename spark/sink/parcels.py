@@ -2,8 +2,8 @@
 """Messages gathered into parcels: a message alone, or a batch for one queue.
 
 Messages of a lane keep their order. A batch takes neither delayed messages nor those of retry
-topics; they travel alone, as does one that is as large as a batch. What waits in all lanes together
-is bounded.
+topics nor half messages; they travel alone, as does one that is as large as a batch. What waits in
+all lanes together is bounded.
 
 Java: MessageBatch.generateFromList, SendMessageProcessor.
 """
@@ -17,6 +17,7 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import Message, encode_batch
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from txrocketmq.spark.live.send import Parcel, batch_parcel, message_parcel
+from txrocketmq.spark.live.transaction import half_parcel
 from txrocketmq.spark.sink.targets import Lane
 
 PARCEL_BYTES: Final = 512 << 10
@@ -38,10 +39,14 @@ class Packed(NamedTuple):
 
 
 class Parcels:
-    """Gathers the messages of a task; `max_message_bytes` is the most that the brokers take."""
+    """Gathers the messages of a task; `max_message_bytes` is the most that the brokers take.
 
-    def __init__(self, max_message_bytes: int) -> None:
+    With `half_of`, a producer group, all become half messages of that group.
+    """
+
+    def __init__(self, max_message_bytes: int, *, half_of: str | None = None) -> None:
         self._max_message_bytes = max_message_bytes
+        self._half_of = half_of
         self._batch_bytes = min(max_message_bytes, PARCEL_BYTES)
         self._lanes: dict[Lane, _Gathered] = {}
         self._waiting_bytes = 0
@@ -56,6 +61,9 @@ class Parcels:
                 f"its body has {len(message.body)} bytes, more than maxMessageBytes,"
                 f" {self._max_message_bytes}"
             )
+        if self._half_of is not None:
+            yield Packed(lane, half_parcel(message, self._half_of), 1)
+            return
         entry = encode_batch((message,))
         if _travels_alone(message) or len(entry) > self._batch_bytes:
             yield from self._take(lane)

@@ -52,6 +52,13 @@ SINK_COLUMNS: Final = (
 )  # fmt: skip
 """All that can be written."""
 
+_NOT_TRANSACTIONAL: Final = {
+    "delaylevel": "half messages are not delayed",
+    "delivertimestamp": "half messages are not delayed",
+    "shardingkey": "half messages are committed in no order",
+}
+"""Columns that a transactional write cannot honour, in lower case."""
+
 
 class Outgoing(NamedTuple):
     """A message, and what its row says of the queue it goes to."""
@@ -149,6 +156,19 @@ class Rows:
             properties[names.DELAY] = str(level)
         if deliver_ms is not None:
             properties[names.TIMER_DELIVER_MS] = str(deliver_ms)
+
+
+def check_transactional(fields: Sequence[tuple[str, str]]) -> None:
+    """OptionError when a column would have no effect on half messages.
+
+    The original's producer clears a delay level without a word.
+    """
+    for name, _ in fields:
+        reason = _NOT_TRANSACTIONAL.get(name.lower())
+        if reason is not None:
+            raise OptionError(
+                f"the column {name} cannot be written with transactional=true: {reason}"
+            )
 
 
 def unwritable(row: int, reason: ValueError) -> SparkSourceError:

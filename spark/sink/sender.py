@@ -15,17 +15,23 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
-from txrocketmq.spark.live.send import STORED, start_send
+from txrocketmq.spark.live.send import STORED, Sent, sent_of, start_send
+from txrocketmq.spark.live.transaction import half_message
+from txrocketmq.spark.sink.half_messages import HalfMessages
 from txrocketmq.spark.sink.parcels import Packed
 from txrocketmq.spark.sink.targets import Lane, Targets
 
 IN_FLIGHT: Final = 4
 """Parcels of a task that are under way."""
+HALF_IN_FLIGHT: Final = 16
+"""Half messages of a task that are under way; each is a parcel."""
 
 RETRIED: Final = frozenset(
     {
@@ -55,7 +61,8 @@ class _Sending:
 
 class Sender:
     """Sends for one task. `retries` is how often a parcel is tried again, `first` is the number of
-    the queue to begin with: tasks begin with different ones.
+    the queue to begin with: tasks begin with different ones. `half_messages` takes what is stored,
+    in the order of the sends, when the parcels are half messages.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Sender:
         timeout_ms: int,
         retries: int,
         first: int = 0,
+        half_messages: HalfMessages | None = None,
     ) -> None:
         self._cluster = cluster
         self._targets = targets
@@ -74,6 +82,8 @@ class Sender:
         self._timeout_ms = timeout_ms
         self._retries = retries
         self._next = first
+        self._half_messages = half_messages
+        self._in_flight = IN_FLIGHT if half_messages is None else HALF_IN_FLIGHT
         self._under_way: list[_Sending] = []
 
     def send(self, packed: Packed) -> None:
@@ -82,7 +92,9 @@ class Sender:
         Raises ClusterError when this one or one before it failed in all attempts.
         """
         lane = packed.lane
-        while len(self._under_way) >= IN_FLIGHT or (lane.is_one_queue and self._is_busy(lane)):
+        while len(self._under_way) >= self._in_flight or (
+            lane.is_one_queue and self._is_busy(lane)
+        ):
             self._finish(self._under_way.pop(0))
         queues = self._targets.queues(lane)
         self._under_way.append(self._start(packed, self._pick(queues, None)))
@@ -123,7 +135,7 @@ class Sender:
             if sending.question is None:
                 continue
             try:
-                sending.question.wait(STORED)
+                reply = sending.question.wait(STORED)
             except Unreachable as error:
                 troubles.append(str(error))
             except Refused as error:
@@ -131,6 +143,8 @@ class Sender:
                     raise
                 troubles.append(str(error))
             else:
+                if self._half_messages is not None:
+                    _keep(self._half_messages, sending, sent_of(reply))
                 return
         lane = sending.packed.lane
         raise ClusterError(
@@ -144,3 +158,17 @@ class Sender:
         self._targets.forget(lane.topic)
         queues = self._targets.queues(lane)
         return self._start(sending.packed, self._pick(queues, sending.queue.broker_name))
+
+
+def _keep(half_messages: HalfMessages, sending: _Sending, sent: Sent) -> None:
+    """Notes a half message to be ended.
+
+    One that a crash of the broker could take is none to go on with, as for the original's producer.
+    """
+    key = decode_properties(sending.packed.parcel.properties)[names.UNIQ_KEY]
+    half_messages.add(half_message(sending.queue, sent, key))
+    if sent.code != ResponseCode.SUCCESS:
+        raise ClusterError(
+            f"a half message was stored by {sending.queue.broker_name}, but not yet flushed or"
+            f" replicated: {ResponseCode(sent.code).name} ({sent.code})"
+        )

@@ -2,13 +2,15 @@
 """What Spark calls to write: `df.write.format("rocketmq")` and `writeStream.format("rocketmq")`.
 
 The driver checks options and columns before a job starts; each task sends its rows as they come. A
-task or a micro-batch that is run again sends its rows again: at least once. Nothing can be taken
-back, so there is nothing to do in commit and abort.
+task or a micro-batch that is run again sends its rows again: at least once. What is sent cannot be
+taken back, unless it is sent as half messages: then the driver commits them when all tasks are
+done, or rolls them back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,13 +24,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.transaction import Decision
 from txrocketmq.spark.options import SourceOptions, Use
+from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
 from txrocketmq.spark.sink.keys import Keys, NewKeys, ReplayKeys
 from txrocketmq.spark.sink.parcels import Parcels
 from txrocketmq.spark.sink.replay import SentBefore
-from txrocketmq.spark.sink.rows import Outgoing, Rows, unwritable
+from txrocketmq.spark.sink.rows import Outgoing, Rows, check_transactional, unwritable
 from txrocketmq.spark.sink.sender import Sender
 from txrocketmq.spark.sink.targets import Targets
 
@@ -44,6 +48,8 @@ class Written(WriterCommitMessage):
     """Messages."""
     sent_before: int
     """Messages that a replay found in the cluster."""
+    half_messages: HalfMessages | None = None
+    """Those of a transactional write."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Sink:
         OptionError when either is wrong.
         """
         options.check(Use.SINK)
+        if options.transactional:
+            check_transactional(fields)
         topics = options.topics or (None,)
         if len(topics) > 1:
             raise OptionError("option topic names several topics; rows are written to one")
@@ -74,7 +82,30 @@ class Sink:
 
     def write(self, batches: Iterator[pa.RecordBatch], partition: int) -> Written:
         """Sends the rows of a task; returns when all are stored. Raises SparkSourceError."""
-        return _Task(self, partition).run(batches)
+        task = _Task(self, partition)
+        try:
+            return task.run(batches)
+        except Exception:
+            if task.half_messages is not None:
+                with suppress(ClusterError):  # brokers drop what nobody decides, after a while
+                    self._end_all([task.half_messages], Decision.ROLLBACK, attempts=1)
+            raise
+
+    def end(self, written: Sequence[WriterCommitMessage | None], decision: Decision) -> None:
+        """Commits or rolls back what tasks have sent as half messages; None stands for a task that
+        failed. ClusterError when not all could be, with their number.
+        """
+        halves = [
+            each.half_messages
+            for each in written
+            if isinstance(each, Written) and each.half_messages is not None
+        ]
+        if halves:
+            self._end_all(halves, decision, attempts=self.options.send_retries + 1)
+
+    def _end_all(self, halves: list[HalfMessages], decision: Decision, *, attempts: int) -> None:
+        group = self.options.group or DEFAULT_GROUP
+        end_all(self.cluster, halves, decision, producer_group=group, attempts=attempts)
 
 
 class _Task:
@@ -82,16 +113,21 @@ class _Task:
 
     def __init__(self, sink: Sink, partition: int) -> None:
         options = sink.options
+        group = options.group or DEFAULT_GROUP
+        self.half_messages = HalfMessages() if options.transactional else None
         self._rows = sink.rows
         self._targets = Targets(sink.cluster)
-        self._parcels = Parcels(options.max_message_bytes)
+        self._parcels = Parcels(
+            options.max_message_bytes, half_of=group if options.transactional else None
+        )
         self._sender = Sender(
             sink.cluster,
             self._targets,
-            group=options.group or DEFAULT_GROUP,
+            group=group,
             timeout_ms=options.send_timeout_ms,
             retries=options.send_retries,
             first=partition,
+            half_messages=self.half_messages,
         )
         self._keys: Keys = NewKeys()
         self._sent_before: SentBefore | None = None
@@ -112,7 +148,7 @@ class _Task:
                 self._send(each)
             rows += len(batch)
         self._finish()
-        return Written(self._sent, rows - self._sent)
+        return Written(self._sent, rows - self._sent, self.half_messages)
 
     def _send(self, outgoing: Outgoing) -> None:
         """Sends the message with those gathered before, or gathers it."""
@@ -154,6 +190,14 @@ class BatchWriter(DataSourceArrowWriter):
         """Sends the rows of a task."""
         return self._sink.write(iterator, _partition())
 
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done: their half messages are committed."""
+        self._sink.end(messages, Decision.COMMIT)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """A task or the commit failed: half messages are rolled back."""
+        self._sink.end(messages, Decision.ROLLBACK)
+
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """One `writeStream`. OptionError when options, columns or the output mode make no sense."""
@@ -170,3 +214,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Sends the rows of a task."""
         return self._sink.write(iterator, _partition())
+
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 - Spark's
+    ) -> None:
+        """All tasks of a micro-batch are done: their half messages are committed."""
+        self._sink.end(messages, Decision.COMMIT)
+
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 - Spark's
+    ) -> None:
+        """A task or the commit failed: half messages are rolled back."""
+        self._sink.end(messages, Decision.ROLLBACK)

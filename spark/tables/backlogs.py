@@ -60,7 +60,7 @@ def messages_of(
 
 def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterator[pa.RecordBatch]:
     store, options = request.store, request.options
-    for found in read_picks(store, units):
+    for found in read_picks(store, units, pace=request.pace):
         if isinstance(found, Records):
             for decoded in decoder.decode(found):
                 for bad in decoded.bad:

@@ -99,6 +99,7 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
         split.end,
         window_bytes=options.window_bytes,
         first_is_boundary=split.first_is_boundary,
+        pace=request.pace,
     )
     for found in reading:
         if isinstance(found, BadRecord):

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.schema import Column, arrow_schema
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
@@ -34,6 +36,11 @@ class Request:
         """Which topics and queues are wanted; system topics are as good as others here."""
         chosen = replace(Selection.of(self.options), logical=False)
         return chosen.on(self.store.broker_name)
+
+    @cached_property
+    def pace(self) -> Pace | None:
+        """How fast this task may read the log."""
+        return Pace.of(self.options.max_bytes_per_second)
 
     def check_queue_files(self) -> None:
         """UnsupportedLayout where the consume queues are not in files."""

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.spark.clock import Clock
 from tests.spark.stores import Draft, Stored, StoreWriter, drafts
 from txrocketmq.remoting.message.flags import transaction_type
 from txrocketmq.spark.errors import BadRecordError, DataLossError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.plan import extents_of, splits
 from txrocketmq.spark.scan import Scan, pieces
 from txrocketmq.spark.split import QueuePicks
@@ -196,3 +198,23 @@ def test_a_small_topic_is_read_by_its_queue(tmp_path: Path) -> None:
     (extent,) = extents_of([Store.open(str(writer.root))], options)
     assert isinstance(splits(extent, options)[0], QueuePicks)
     assert len(_read(writer, topic="Few")) == 10
+
+
+@pytest.mark.parametrize("topic", [{}, {"topic": "Rare"}])
+def test_a_log_is_read_no_faster_than_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: dict[str, str]
+) -> None:
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=1 << 20)
+    drafts = [Draft(topic="Often", body=bytes(9000)) for _ in range(100)]
+    for at in range(5, 100, 10):  # farther from each other than is worth reading over
+        drafts[at] = Draft(topic="Rare", body=bytes(9000))
+    writer.put_all(drafts)
+    clock = Clock()
+    monkeypatch.setattr(Pace, "of", lambda rate: Pace(rate, now=clock.now, sleep=clock.sleep))
+    rows = _read(writer, maxBytesPerSecond="64k", **topic)
+    assert len(rows) == (10 if topic else 100)
+    seconds = len(rows) * 9000 / 65536
+    assert 0.9 * (seconds - 1) < clock.now() < 1.5 * seconds, "of the rare topic its messages alone"
+    clock.slept.clear()
+    assert len(_read(writer, maxBytesPerSecond="1g", **topic)) == len(rows)
+    assert clock.now() < 0.01

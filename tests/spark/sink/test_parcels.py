@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import Message, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.spark.sink import parcels as module
@@ -102,3 +103,16 @@ def test_what_waits_in_all_lanes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     assert found == [1], "the fullest"
     assert [packed.lane.queue_id for packed in parcels.rest()] == [0, 2, 3]
+
+
+def test_half_messages_travel_alone() -> None:
+    sent = [(LANE, Message("T", b"%d" % number, 0, {"UNIQ_KEY": "K"})) for number in range(3)]
+    parcels = Parcels(4096, half_of="g")
+    assert [one.parcel.body for one in gathered(parcels, *sent[:2])] == [b"0", b"1"]
+    (packed,) = parcels.add(*sent[2])
+    assert packed.parcel.sys_flag == MessageSysFlag.TRANSACTION_PREPARED_TYPE
+    assert packed.messages == 1
+    properties = decode_properties(packed.parcel.properties)
+    assert (properties["TRAN_MSG"], properties["PGROUP"]) == ("true", "g")
+    with pytest.raises(ValueError, match="more than maxMessageBytes"):
+        next(parcels.add(LANE, Message("T", bytes(4097))))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.spark.stores import StoreWriter
+from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.schema import Column, arrow_schema
@@ -59,3 +60,14 @@ def test_tables_of_queues_need_their_files(tmp_path: Path) -> None:
     rocksdb = Request(Store.open(str(tmp_path / "broker-a")), request.options)
     with pytest.raises(UnsupportedLayout, match="table=queues .* RocksDB"):
         rocksdb.check_queue_files()
+
+
+def test_a_request_has_one_pace(tmp_path: Path) -> None:
+    StoreWriter(tmp_path / "broker-a").put_all([Draft()])
+    given = {"storePath": str(tmp_path / "broker-a"), "table": "quarantine"}
+    request = Request(
+        Store.open(given["storePath"]), SourceOptions.of({**given, "maxBytesPerSecond": "1m"})
+    )
+    assert request.pace is request.pace is not None
+    assert request.pace.window(32 << 20) == (1 << 20) // 8
+    assert replace(request, options=SourceOptions.of(given)).pace is None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a task reads a log, for the sake of a broker that uses the same disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+STEPS_A_SECOND: Final = 8
+"""What may be read in a second is read in so many portions, not all at once."""
+MIN_WINDOW_BYTES: Final = 64 << 10
+
+
+class Pace:
+    """At most about `bytes_per_second`: in any time so many, and one read.
+
+    Time in which nothing is read is not made up for afterwards.
+    """
+
+    def __init__(
+        self,
+        bytes_per_second: int,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._now = now
+        self._sleep = sleep
+        self._free_at = 0.0
+
+    @classmethod
+    def of(cls, bytes_per_second: int | None) -> Pace | None:
+        """A pace of its own for each task; None when there is no limit."""
+        return None if bytes_per_second is None else cls(bytes_per_second)
+
+    def window(self, window_bytes: int) -> int:
+        """How much to read at once, where `window_bytes` would be read without a limit."""
+        step = max(self._bytes_per_second // STEPS_A_SECOND, MIN_WINDOW_BYTES)
+        return min(window_bytes, step)
+
+    def wait(self, byte_count: int) -> None:
+        """Returns when so many bytes may be read."""
+        now = self._now()
+        if now < self._free_at:
+            self._sleep(self._free_at - now)
+        self._free_at = max(now, self._free_at) + byte_count / self._bytes_per_second

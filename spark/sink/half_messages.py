@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The half messages of a transactional write: kept by the tasks, ended by the driver.
+
+A task hands what it has sent to the driver, 36 bytes a message. When all tasks are done the driver
+commits each message by itself: there is no moment at which all become visible, and a write whose
+commit fails in the middle is there in part, which its error says. The first message of each task
+is committed before all others, so that a replay can tell from that one whether there are any.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Final
+
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
+from txrocketmq.spark.errors import ClusterError, SparkSourceError
+from txrocketmq.spark.live.cluster import QUESTIONS_AT_ONCE, Cluster, is_passing
+from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
+from txrocketmq.spark.live.transaction import Decision, HalfMessage, start_end
+
+MAX_HALF_MESSAGES: Final = 1 << 20
+"""Half messages of one task; all tasks together are bounded by spark.driver.maxResultSize."""
+_KEY_BYTES: Final = 16
+_SHOWN_REASONS: Final = 4
+
+
+class HalfMessages:
+    """Half messages of a task in the order of its rows."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], int] = {}
+        """Topics with names of brokers, numbered."""
+        self._place_of = array("I")
+        self._log_offsets = array("q")
+        self._queue_offsets = array("q")
+        self._keys = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._place_of)
+
+    def __iter__(self) -> Iterator[HalfMessage]:
+        places = list(self._places)
+        for number, place in enumerate(self._place_of):
+            key = self._keys[_KEY_BYTES * number :][:_KEY_BYTES]
+            offsets = self._log_offsets[number], self._queue_offsets[number]
+            yield HalfMessage(*places[place], *offsets, key.hex().upper())
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Topics that they are for."""
+        return frozenset(topic for topic, _ in self._places)
+
+    def add(self, half: HalfMessage) -> None:
+        """One more. SparkSourceError when they are too many."""
+        key = bytes.fromhex(half.unique_key)
+        assert len(key) == _KEY_BYTES, half.unique_key
+        place = half.topic, half.broker_name
+        self._place_of.append(self._places.setdefault(place, len(self._places)))
+        self._log_offsets.append(half.commit_log_offset)
+        self._queue_offsets.append(half.queue_offset)
+        self._keys += key
+        if len(self) > MAX_HALF_MESSAGES:
+            raise SparkSourceError(
+                f"a task has more than {MAX_HALF_MESSAGES} rows, too many for transactional=true:"
+                " the driver keeps each until it is committed; repartition the rows, or write"
+                " them in several parts"
+            )
+
+
+def end_all(
+    cluster: Cluster,
+    tasks: Sequence[HalfMessages],
+    decision: Decision,
+    *,
+    producer_group: str,
+    attempts: int,
+) -> None:
+    """Commits or rolls back all of them, each tried as often as `attempts` says.
+
+    ClusterError says how many were ended before one could not be, and what has become of the rest.
+    """
+    ended = 0
+    troubles: Sequence[ClusterError] = ()
+    try:
+        _look_up(cluster, tasks)
+        for portion in _portions(tasks):
+            troubles = _end_portion(cluster, portion, decision, producer_group, attempts)
+            ended += len(portion) - len(troubles)
+            if troubles:
+                break
+    except ClusterError as error:
+        troubles = (error,)
+    if troubles:
+        raise ClusterError(_unfinished(decision, ended, sum(map(len, tasks)), troubles))
+
+
+def _look_up(cluster: Cluster, tasks: Sequence[HalfMessages]) -> None:
+    """Asks where the brokers are."""
+    for topic in sorted(frozenset[str]().union(*(task.topics for task in tasks))):
+        if cluster.route(topic) is None:  # created by the sends, and not yet told to all
+            cluster.route(DEFAULT_TOPIC)
+
+
+def _portions(tasks: Sequence[HalfMessages]) -> Iterator[list[HalfMessage]]:
+    """So many as are under way at a time; the first of each task in portions of their own."""
+    others = [iter(task) for task in tasks]
+    firsts = [half for each in others for half in islice(each, 1)]
+    for halves in (iter(firsts), chain.from_iterable(others)):
+        while portion := list(islice(halves, QUESTIONS_AT_ONCE)):
+            yield portion
+
+
+def _end_portion(
+    cluster: Cluster,
+    portion: Sequence[HalfMessage],
+    decision: Decision,
+    producer_group: str,
+    attempts: int,
+) -> Sequence[ClusterError]:
+    """Why some of them could not be ended; none when all are."""
+    left = list(portion)
+    for attempt in range(attempts):
+        if attempt:
+            cluster.recover({half.topic for half in left}, attempt)
+        troubles = _end(cluster, left, decision, producer_group)
+        left = list(troubles)
+        if not left or not all(map(_may_pass, troubles.values())):
+            break
+    return tuple(troubles.values())
+
+
+def _end(
+    cluster: Cluster, halves: Sequence[HalfMessage], decision: Decision, producer_group: str
+) -> dict[HalfMessage, ClusterError]:
+    """Tells the brokers, and gives what came instead of a yes."""
+    questions: dict[HalfMessage, Question[NoHeader]] = {}
+    troubles: dict[HalfMessage, ClusterError] = {}
+    for half in halves:
+        try:
+            questions[half] = start_end(cluster, half, decision, producer_group=producer_group)
+        except Unreachable as error:
+            troubles[half] = error
+    for half, question in questions.items():
+        try:
+            question.wait()
+        except (Unreachable, Refused) as error:
+            troubles[half] = error
+    return troubles
+
+
+def _may_pass(error: ClusterError) -> bool:
+    return is_passing(error) or (
+        isinstance(error, Refused) and error.code == ResponseCode.SLAVE_NOT_AVAILABLE
+    )  # another broker is becoming the master
+
+
+def _unfinished(
+    decision: Decision, ended: int, total: int, troubles: Sequence[ClusterError]
+) -> str:
+    unknown = sum(isinstance(error, Unreachable) for error in troubles)
+    reasons = "; ".join(sorted(set(map(str, troubles)))[:_SHOWN_REASONS])
+    if decision is Decision.ROLLBACK:
+        done = f"{ended} of {total} half messages were rolled back, the others stay prepared"
+        return f"{done} (consumers do not get them): {reasons}"
+    perhaps = f", perhaps but for {unknown} that brokers did not answer for" if unknown else ""
+    return (
+        f"{ended} of {total} messages were committed and are delivered, the others are"
+        f" not{perhaps}: {reasons}"
+    )

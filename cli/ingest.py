@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from txrocketmq.cli.session import INTERRUPTED, forget_stdout
+from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.spark.errors import (
     BadRecordError,
     DataLossError,
@@ -245,12 +245,19 @@ def _source(options: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def _runner() -> Iterator[Runner]:
-    """Spark, started when the first task is there."""
-    from txrocketmq.spark.ingest.runner import spark_runner
-    from txrocketmq.spark.session import session
+    """Spark's workers in a program of spark-submit, else processes on this machine."""
+    from txrocketmq.spark.session import is_submitted, session
 
-    with session(PROG) as spark:
-        yield spark_runner(spark)
+    if is_submitted():
+        from txrocketmq.spark.ingest.spark_runner import spark_runner
+
+        with session(PROG) as spark:
+            yield spark_runner(spark)
+    else:
+        from txrocketmq.spark.ingest.process_runner import process_runner
+
+        with process_runner() as runner:
+            yield runner
 
 
 @dataclass

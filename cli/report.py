@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from txrocketmq.cli.session import INTERRUPTED, forget_stdout
+from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.report import (

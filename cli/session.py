@@ -9,7 +9,6 @@ error.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TextIO
@@ -17,6 +16,7 @@ from typing import Any, Final, TextIO
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
+from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.client.config import ClientConfig, namesrv_addr_of_environment
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
@@ -26,8 +26,6 @@ from txrocketmq.remoting.transport.console_log import start_logging
 from txrocketmq.remoting.transport.run import run_until_signal, stop_running
 
 DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 Command = Callable[[ClientInstance], Awaitable[int]]
 
@@ -93,10 +91,3 @@ def exit_code(prog: str, failure: Failure, interrupted: int, errors: TextIO | No
         return 1
     print(f"{prog}: a defect of this program:\n{failure.getTraceback()}", file=errors)
     return 1
-
-
-def forget_stdout() -> None:
-    """Sends what is still buffered nowhere, so that leaving does not fail once more."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
-
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Final
 
 from txrocketmq.spark import register
 from txrocketmq.spark.errors import SparkSourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 LOCAL: Final = {
@@ -35,6 +35,11 @@ _OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")
 _RAISED: Final = re.compile(r"[\w.]+(?:Error|Exception): .+")
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit started this program. Needs no pyspark."""
+    return _SUBMITTED in os.environ
+
+
 @contextmanager
 def session(name: str) -> Iterator[SparkSession]:
     """A session with the source `rocketmq`, stopped at the end; times are in UTC.
@@ -51,8 +56,11 @@ def session(name: str) -> Iterator[SparkSession]:
 
 
 def _started(name: str) -> SparkSession:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - see is_submitted
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
+
     builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
-    if _SUBMITTED not in os.environ:
+    if not is_submitted():
         for key, value in LOCAL.items():
             builder = builder.config(key, value)
     try:

@@ -68,12 +68,18 @@ def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
     ordered = codes if order is None else codes[order]
     cuts = np.searchsorted(ordered, np.arange(len(values) + 1)).tolist()
     for partition, start, end in zip(values, cuts, cuts[1:], strict=False):
-        if order is None and (end - start) * 2 >= len(codes):
+        if order is not None:
+            yield Slice(partition, batch.take(pa.array(order[start:end])))
+        elif (end - start) * 2 >= len(codes):
             yield Slice(partition, batch.slice(start, end - start))
         else:
             # A copy: a view would keep the whole batch for as long as the smallest slice waits.
-            rows = np.arange(start, end) if order is None else order[start:end]
-            yield Slice(partition, batch.take(pa.array(rows)))
+            yield Slice(partition, _copied(batch.slice(start, end - start)))
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([column]) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _is_sorted(codes: NDArray[np.int64]) -> bool:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from tests.spark.ingest.tables import SETTINGS, job_of, keys_of, put_some, store_of
 from txrocketmq.spark.errors import DataLossError
 from txrocketmq.spark.ingest.errors import RunFailed
-from txrocketmq.spark.ingest.runner import run_here, spark_runner
+from txrocketmq.spark.ingest.runner import run_here
+from txrocketmq.spark.ingest.spark_runner import spark_runner
 from txrocketmq.spark.ingest.verify import verify
 
 

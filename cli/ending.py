@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands end that were told to, whether or not they use the client."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def forget_stdout() -> None:
+    """Sends what is still buffered nowhere, so that leaving does not fail once more."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

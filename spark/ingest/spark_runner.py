@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs tasks on Spark, each in a Python worker: the data does not pass through the JVM.
+
+A small data source is the task runner: one partition a task, one row with what it gave. Other than
+RDDs this works under Spark Connect, and other than mapInArrow it needs no pandas. An error that is
+not ours (a network, a disk) is left to Spark, which tries the task again where it is configured to.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT: Final = "txrocketmq_tasks"
+_TASKS: Final = "tasks"
+
+
+def spark_runner(spark: SparkSession) -> Runner:
+    """Runs tasks on the workers of a session; RunFailed when Spark gives up."""
+    spark.dataSource.register(TaskSource)
+
+    def run(tasks: Sequence[Task]) -> list[Outcome]:
+        if not tasks:
+            return []
+        reader = spark.read.format(FORMAT).option(_TASKS, _packed(tasks))
+        try:
+            rows = reader.load().collect()
+        except PySparkException as error:
+            raise RunFailed(f"Spark gave the run up: {_cause(error)}") from error
+        outcomes = {row[0]: Outcome(row[1], row[2] and pickle.loads(row[2])) for row in rows}  # noqa: S301 - from our own workers
+        return [outcomes[number] for number in range(len(tasks))]
+
+    return run
+
+
+def _packed(tasks: Sequence[Task]) -> str:
+    return base64.b64encode(pickle.dumps(list(tasks))).decode()
+
+
+def _cause(error: PySparkException) -> str:
+    """The last line of the Python error within, or the first of Spark's own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    python = [line for line in lines if not line.startswith(("at ", "File ", "..."))]
+    named = [line for line in python if line.partition(":")[0].endswith(("Error", "Exception"))]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]
+
+
+class TaskPartition(InputPartition):
+    """The partition of a task."""
+
+    def __init__(self, number: int, task: Task) -> None:
+        super().__init__(number)
+        self.task = task
+
+
+class TaskReader(DataSourceReader):
+    """Runs a task for each partition."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self._tasks = tasks
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each task."""
+        return [TaskPartition(number, task) for number, task in enumerate(self._tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Number of the task, what it gave, or its error pickled."""
+        assert isinstance(partition, TaskPartition)
+        given, error = outcome_of(partition.task)
+        yield partition.value, given, None if error is None else pickle.dumps(error)
+
+
+class TaskSource(DataSource):
+    """The format of this module; of no use to others."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return "number int, given binary, error binary"
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return TaskReader(pickle.loads(base64.b64decode(self.options[_TASKS])))  # noqa: S301 - as above

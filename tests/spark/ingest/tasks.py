@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that do nothing much, for tests of what runs tasks.
+
+Workers do not know the modules of tests: these are of the libraries.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from typing import Any
+
+from txrocketmq.spark.files import files_of
+from txrocketmq.spark.ingest.runner import Task
+
+GOOD: Task = partial(bytes, 3)
+OURS: Any = partial(files_of, "ftp://host/x")
+THEIRS: Task = partial(bytes.fromhex, "?")
+WHERE: Any = os.getpid
+DIE: Any = os.abort
+LONG: Any = partial(time.sleep, 600)

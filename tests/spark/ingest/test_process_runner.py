@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pool, and what needs none; commands and workers are killed in tests/engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.spark.ingest.tasks import DIE, GOOD, LONG, OURS, THEIRS, WHERE
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.ingest.process_runner import _without_interrupts, process_runner
+
+
+def test_a_task_by_itself_is_run_in_this_process() -> None:
+    with process_runner() as run:
+        assert run([WHERE]) == [(os.getpid(), None)]
+        assert run([]) == []
+        with pytest.raises(RunFailed, match="^a task ended with ValueError: .*fromhex"):
+            run([THEIRS])
+
+
+def test_tasks_are_run_in_processes_of_their_own_that_end_together() -> None:
+    with process_runner() as run:
+        outcomes = run([WHERE, OURS, *[GOOD] * 20])
+        assert outcomes[0].given != os.getpid()
+        assert isinstance(outcomes[1].error, OptionError)
+        assert [outcome.given for outcome in outcomes[2:]] == [bytes(3)] * 20
+        with pytest.raises(RunFailed, match="^a task ended with ValueError: .*fromhex"):
+            run([LONG, THEIRS] if len(os.sched_getaffinity(0)) > 1 else [THEIRS, LONG])
+        with pytest.raises(RunFailed):
+            run([GOOD, GOOD])
+
+
+def test_a_worker_that_dies_is_told() -> None:
+    with process_runner() as run, pytest.raises(RunFailed, match="^a worker process was killed"):
+        run([DIE, LONG])
+
+
+def test_interrupts_are_held_back_while_processes_start() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with _without_interrupts():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before

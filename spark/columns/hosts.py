@@ -8,6 +8,7 @@ Java: MessageDecoder.createMessageId.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.packing import dtype, fixed
-from txrocketmq.spark.columns.gather import encode
-from txrocketmq.spark.columns.numbers import chosen_texts, texts_of_size
+from txrocketmq.spark.columns.gather import Positions, encode
+from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
 from txrocketmq.spark.records import Records
 
 BORN: Final = "born_host"
@@ -39,14 +40,16 @@ _ID_CHARS: Final = 32
 
 def hosts(records: Records, which: str) -> pa.StringArray:
     """The host `which`, BORN or STORE, as `address:port`; an IPv6 address in brackets."""
-    codes, distinct = encode(pa.array(_words_at(records, _HOST_AT[which])))
-    texts = [str(_host(each.to_bytes(8, "little"))) for each in distinct.to_pylist()]
-    code_of: dict[bytes, int] = {}
-    for row, packed in _ipv6_hosts(records, which).items():
-        code = code_of.setdefault(packed, len(texts))
-        if code == len(texts):
-            texts.append(str(_host(packed)))
-        codes[row] = code
+    words = _words_at(records, _HOST_AT[which])
+    rows, packed = _ipv6_hosts(records, which)
+    if len(words) and not len(rows) and (words == words[0]).all():
+        return constant(_text(words[0].tobytes()), len(words))
+    codes, distinct = encode(pa.array(words))
+    texts = [_text(each.to_bytes(8, "little")) for each in distinct.to_pylist()]
+    if len(rows):
+        ipv6_codes, distinct = encode(pa.array(packed, pa.binary(_IPV6_HOST.itemsize)))
+        codes[rows] = ipv6_codes + len(texts)
+        texts += map(_text, distinct.to_pylist())
     return chosen_texts(texts, codes)
 
 
@@ -58,11 +61,11 @@ def message_ids(records: Records) -> pa.StringArray:
     packed[:, 1] = _words_at(records, _PLACE_AT)
     data = _HEX[packed.view(np.uint8)]
     ids = texts_of_size(data, _ID_CHARS, count)
-    ipv6 = _ipv6_hosts(records, STORE)
-    if ipv6:
+    rows, hosts_there = _ipv6_hosts(records, STORE)
+    if len(rows):
         texts = ids.to_pylist()
         places = records.physical_offset
-        for row, host in ipv6.items():
+        for row, host in zip(rows.tolist(), hosts_there, strict=True):
             texts[row] = encode_message_id(_host(host), int(places[row]))
         ids = pa.array(texts, pa.string())
     return ids
@@ -75,21 +78,24 @@ def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
     return each_byte[:, at : at + 8].copy().view(np.uint64).ravel()
 
 
-def _ipv6_hosts(records: Records, which: str) -> dict[int, bytes]:
-    """By row, the hosts that are IPv6: address and port in bytes."""
+def _ipv6_hosts(records: Records, which: str) -> tuple[Positions, list[bytes]]:
+    """The rows of the hosts that are IPv6, and for each address and port in bytes."""
     flags = records.sys_flag & _ANY_IPV6
-    if not (flags & _IPV6_BIT[which]).any():
-        return {}
-    found: dict[int, bytes] = {}
-    for flag in (_IPV6_BIT[which], _ANY_IPV6):
-        rows = np.flatnonzero(flags == flag)
-        heads = records.ipv6_heads(rows, flag)
-        packed = np.empty(len(rows), _IPV6_HOST)
+    rows = np.flatnonzero(flags & _IPV6_BIT[which])
+    packed = np.empty(len(rows), _IPV6_HOST)
+    for flag in np.unique(flags[rows]).tolist():
+        mine = flags[rows] == flag
+        heads = records.ipv6_heads(rows[mine], flag)
         for name in packed.dtype.names or ():
-            packed[name] = heads[f"{which}_{name}"]
-        found.update(zip(rows.tolist(), packed.view(f"V{packed.itemsize}").tolist(), strict=True))
-    return found
+            packed[name][mine] = heads[f"{which}_{name}"]
+    return rows, packed.view(f"V{packed.itemsize}").tolist()
 
 
 def _host(packed: bytes) -> Host:
     return host_of(packed[:-_PORT_BYTES], int.from_bytes(packed[-_PORT_BYTES:], "big", signed=True))
+
+
+@lru_cache(maxsize=1 << 16)
+def _text(packed: bytes) -> str:
+    """The host of an address and a port."""
+    return str(_host(packed))

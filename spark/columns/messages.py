@@ -22,7 +22,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionError, decompress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.columns.gather import Bytes, Positions
+from txrocketmq.spark.columns.gather import Positions
 from txrocketmq.spark.columns.spans import Spans
 from txrocketmq.spark.records import Records
 
@@ -80,51 +80,49 @@ def unpacked_messages(
     Comes in parts, so that one holds at most `max_bytes` of bodies made here, if no single body is
     larger; with each part come those of its records that were left out, by their row in `records`.
     """
-    flags = records.sys_flag
-    bodies = Spans((records.buffer,), records.body_at, records.body_length)
+    bodies = _stored_bodies(records, rows)
+    flags = records.sys_flag[rows].tolist()
     part = _Part(0)
-    for row in rows.tolist():
+    for row, flag, stored in zip(rows.tolist(), flags, bodies, strict=True):
         try:
-            unpacked = _unpacked(bodies.bytes_of(row), int(flags[row]), max_body_bytes)
+            is_packed = flag & MessageSysFlag.COMPRESSED and stored
+            body = decompress(stored, flag, max_body_bytes) if is_packed else stored
+            entries = _entries(body) if flag & INNER_BATCH == INNER_BATCH else None
         except CompressionError as error:
             part.left_out.append(Undecodable(row, "decompress", str(error)))
             continue
         except _BatchError as error:
             part.left_out.append(Undecodable(row, "length", str(error)))
             continue
-        if part.size_bytes and part.size_bytes + len(unpacked.body) > max_bytes:
+        if part.size_bytes and part.size_bytes + len(body) > max_bytes:
             yield part.messages(records, row), part.left_out
             part = _Part(row)
-        part.add(row, unpacked)
+        part.size_bytes += len(body)
+        if entries is None:
+            part.bodies[row] = body
+        else:
+            part.batches[row] = entries
     yield part.messages(records, len(records)), part.left_out
 
 
+def _stored_bodies(records: Records, rows: Positions) -> Iterator[bytes]:
+    view = records.buffer.data
+    starts = records.body_at[rows]
+    ends = starts + records.body_length[rows]
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield view[start:end].tobytes()
+
+
 class _Entry(NamedTuple):
-    """A message of a batch; positions are in the body of the batch."""
+    """A message of a batch."""
 
     flag: int
-    body_at: int
-    body_length: int
-    properties_at: int
-    properties_length: int
-
-
-class _Unpacked(NamedTuple):
-    """A body as it was before it was compressed, and its messages if it is a batch."""
-
     body: bytes
-    entries: list[_Entry] | None
+    properties: bytes
 
 
 class _BatchError(ValueError):
     """The body of an inner batch that is none."""
-
-
-def _unpacked(body: bytes, sys_flag: int, max_body_bytes: int) -> _Unpacked:
-    if sys_flag & MessageSysFlag.COMPRESSED and body:
-        body = decompress(body, sys_flag, max_body_bytes)
-    is_batch = sys_flag & INNER_BATCH == INNER_BATCH
-    return _Unpacked(body, _entries(body) if is_batch else None)
 
 
 def _entries(body: bytes) -> list[_Entry]:
@@ -135,16 +133,15 @@ def _entries(body: bytes) -> list[_Entry]:
         try:
             flag, body_length = _ENTRY_HEAD.struct.unpack_from(body, at)[_FLAG:]
             body_at = at + _ENTRY_HEAD.size
-            (properties_length,) = _PROPERTIES_LENGTH.struct.unpack_from(
-                body, body_at + max(0, body_length)
-            )
+            body_end = body_at + max(0, body_length)
+            (properties_length,) = _PROPERTIES_LENGTH.struct.unpack_from(body, body_end)
         except struct.error:
             raise _BatchError(f"message {len(entries)} of the inner batch is cut short") from None
-        properties_at = body_at + body_length + _PROPERTIES_LENGTH.size
+        properties_at = body_end + _PROPERTIES_LENGTH.size
         at = properties_at + properties_length
         if body_length < 0 or properties_length < 0 or at > len(body):
             raise _BatchError(f"message {len(entries)} of the inner batch does not fit in it")
-        entries.append(_Entry(flag, body_at, body_length, properties_at, properties_length))
+        entries.append(_Entry(flag, body[body_at:body_end], body[properties_at:at]))
     return entries
 
 
@@ -153,45 +150,42 @@ class _Part:
 
     def __init__(self, start: int) -> None:
         self.size_bytes = 0
+        """Of the bodies made."""
+        self.bodies: dict[int, bytes] = {}
+        """By the row of a record, its body before it was compressed."""
+        self.batches: dict[int, list[_Entry]] = {}
+        """By the row of a record, the messages it is a batch of."""
         self.left_out: list[Undecodable] = []
         self._start = start
-        self._unpacked: list[tuple[int, _Unpacked]] = []
-
-    def add(self, row: int, unpacked: _Unpacked) -> None:
-        """The record of this row was unpacked."""
-        self._unpacked.append((row, unpacked))
-        self.size_bytes += len(unpacked.body)
 
     def messages(self, records: Records, end: int) -> Messages:
         """All messages up to the row `end`."""
         counts = np.ones(end - self._start, np.int64)
         for undecodable in self.left_out:
             counts[undecodable.row - self._start] = 0
-        for row, (_, entries) in self._unpacked:
-            if entries is not None:
-                counts[row - self._start] = len(entries)
+        for row, entries in self.batches.items():
+            counts[row - self._start] = len(entries)
         chosen = records.slice(self._start, end)
         if (counts != 1).any():
             chosen = chosen.take(np.repeat(np.arange(len(counts)), counts))
         first = np.cumsum(counts) - counts
         made = plain_messages(chosen)
-        body, properties = made.body.with_buffer(self._buffer()), made.properties
-        if any(entries is not None for _, (_, entries) in self._unpacked):
-            properties = properties.with_buffer(body.buffers[-1])
-        at = 0
-        for row, (plain, entries) in self._unpacked:
-            out = int(first[row - self._start])
-            if entries is None:
-                body.put(out, at, len(plain))
-            for number, entry in enumerate(entries or ()):
-                body.put(out + number, at + entry.body_at, entry.body_length)
-                properties.put(out + number, at + entry.properties_at, entry.properties_length)
-                made.body_size[out + number] = entry.body_length
-                made.flag[out + number] = entry.flag
-                made.queue_offset[out + number] += number
-            at += len(plain)
-        made.body, made.properties = body, properties
+        if self.bodies:
+            rows = first[np.fromiter(self.bodies, np.int64) - self._start]
+            made.body = made.body.replaced(rows, list(self.bodies.values()))
+        if self.batches:
+            rows = first[np.fromiter(self.batches, np.int64) - self._start]
+            self._put_batches(made, rows)
         return made
 
-    def _buffer(self) -> Bytes:
-        return np.frombuffer(b"".join(each.body for _, each in self._unpacked), np.uint8)
+    def _put_batches(self, made: Messages, first: Positions) -> None:
+        """The messages of the batches, each into the rows from its `first` on."""
+        entries = [entry for batch in self.batches.values() for entry in batch]
+        sizes = [len(batch) for batch in self.batches.values()]
+        numbers = np.concatenate([np.arange(size) for size in sizes])
+        rows = np.repeat(first, sizes) + numbers
+        made.body = made.body.replaced(rows, [entry.body for entry in entries])
+        made.properties = made.properties.replaced(rows, [entry.properties for entry in entries])
+        made.body_size[rows] = [len(entry.body) for entry in entries]
+        made.flag[rows] = [entry.flag for entry in entries]
+        made.queue_offset[rows] += numbers

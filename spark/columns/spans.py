@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,26 +31,14 @@ class Spans(NamedTuple):
         at = int(self.at[row])
         return buffer[at : at + int(self.length[row])].tobytes()
 
-    def with_buffer(self, buffer: Bytes) -> Spans:
-        """The same with one buffer more, for `put`; nothing lies in it yet."""
-        which = np.zeros(len(self.at), np.int64) if self.which is None else self.which.copy()
-        return Spans((*self.buffers, buffer), self.at.copy(), self.length.copy(), which)
-
-    def put(self, row: int, at: int, length: int) -> None:
-        """From now on the byte string of this row lies in the last buffer."""
-        assert self.which is not None, "only after with_buffer"
-        self.at[row] = at
-        self.length[row] = length
-        self.which[row] = len(self.buffers) - 1
-
-    def replaced(self, rows: Positions, texts: list[bytes]) -> Spans:
+    def replaced(self, rows: Positions, texts: Sequence[bytes]) -> Spans:
         """With these byte strings in these rows."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         # A byte goes before them: `Properties` looks at the one before each.
         more = np.frombuffer(b"\0" + b"\0".join(texts), np.uint8)
-        spans = self.with_buffer(more)
-        spans.at[rows] = np.cumsum(lengths + 1) - lengths
-        spans.length[rows] = lengths
-        if spans.which is not None:
-            spans.which[rows] = len(self.buffers)
-        return spans
+        at, length = self.at.copy(), self.length.copy()
+        which = np.zeros(len(at), np.int64) if self.which is None else self.which.copy()
+        at[rows] = np.cumsum(lengths + 1) - lengths
+        length[rows] = lengths
+        which[rows] = len(self.buffers)
+        return Spans((*self.buffers, more), at, length, which)

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,26 @@ import hypothesis
 import pytest
 
 # A busy machine is no defect of the code: examples have no time limit of their own.
-hypothesis.settings.register_profile("unit", deadline=None)
+hypothesis.settings.register_profile("unit", deadline=None, max_examples=40)
+# pytest --hypothesis-profile thorough: for whoever changes a format or a decoder, and at night.
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("unit")
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No power fails during tests: what is written is there for all who look.
+
+    Servers in processes of their own sync as ever. What must be synced, and when, is told by the
+    disks that lose what is not: see tests/broker/store.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # a descriptor that is closed stays an error
+        patch.setattr(os, "fdatasync", os.fstat)
+        yield
 
 
 @pytest.fixture(scope="session")

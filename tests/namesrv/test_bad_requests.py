@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import NOW_MS, FakePeer
@@ -53,7 +53,6 @@ def damaged(draw: st.DrawFn) -> RemotingCommand:
     )
 
 
-@settings(max_examples=300)
 @given(script=st.lists(damaged(), min_size=1, max_size=6))
 def test_damaged_requests_are_answered(
     script: list[RemotingCommand],

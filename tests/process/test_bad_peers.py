@@ -148,8 +148,8 @@ def store_large(server: Server, peers: list[Peer]) -> None:
 
 def test_clients_that_never_read(server: Server, peers: list[Peer]) -> None:
     store_large(server, peers)
-    pulls = pull_of("Large") * 100  # 25 MiB of answers each
-    for _ in range(30):
+    pulls = pull_of("Large") * 300  # 75 MiB of answers each
+    for _ in range(8):
         connect(server, peers).push(pulls, 0.02)
         assert_serves(server)
 

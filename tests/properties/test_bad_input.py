@@ -241,7 +241,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("make", SERVERS)
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=st.lists(damaged() | st.binary(max_size=200), min_size=1, max_size=4))
 def test_damage_of_any_kind(make: Any, data: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder, no_failures():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spark.stores import Draft, StoreWriter, drafts, write_store
@@ -81,7 +81,6 @@ def _drop_queues(root: Path) -> None:
         shutil.rmtree(root / kind, ignore_errors=True)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(drafts(), min_size=1, max_size=40),
     st.lists(st.floats(0, 1), max_size=6),
@@ -157,7 +156,6 @@ def test_a_damaged_field_costs_its_record_only(
     assert len(bad.data) == min(damaged.size, MAX_BAD_BYTES)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(drafts(), min_size=2, max_size=20),
     st.floats(0, 1, exclude_max=True),
@@ -321,7 +319,6 @@ def _units(store: Store) -> Any:
     return np.sort(np.concatenate(units), order="physical_offset")
 
 
-@settings(max_examples=40)
 @given(st.lists(drafts(), min_size=1, max_size=40), st.sampled_from((200, 4096, 1 << 20)))
 def test_picks_give_what_the_queues_know(messages: list[Draft], window: int) -> None:
     with TemporaryDirectory() as name:

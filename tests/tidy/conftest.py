@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def modules(python_files: list[Path]) -> list[Path]:
     """The modules of the packages, as paths inside the repository."""
     inside = [path.relative_to(ROOT) for path in python_files]
     return [path for path in inside if path.parts[0] in PARTS]
+
+
+@pytest.fixture(scope="session")
+def trees(python_files: list[Path]) -> dict[Path, ast.Module]:
+    """What all Python files say, by their paths inside the repository.
+
+    It takes seconds: tests that look at it are marked with xdist_group("trees").
+    """
+    return {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in python_files}
 
 
 @pytest.fixture(scope="session")

@@ -53,21 +53,23 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield "." * node.level + (node.module or "")
 
 
+@pytest.mark.xdist_group("trees")
 def test_twisted_stays_where_it_belongs(
-    root: Path, modules: list[Path], listed: Callable[[list[str]], str]
+    trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
     found = [
         f"{module} imports {name}"
         for module in modules
         if not str(module).startswith(MAY_USE_TWISTED)
-        for name in _imported(ast.parse((root / module).read_text("utf-8")))
+        for name in _imported(trees[module])
         if name.split(".")[0] == "twisted"
     ]
     assert not found, listed(found)
 
 
+@pytest.mark.xdist_group("trees")
 def test_the_reactor_has_one_holder(
-    root: Path, modules: list[Path], listed: Callable[[list[str]], str]
+    trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
     """Whoever needs the time or a timer asks transport/clock.py for it; tests bring their own."""
     holders = {"remoting/transport/clock.py", "remoting/transport/run.py"}
@@ -75,7 +77,7 @@ def test_the_reactor_has_one_holder(
         f"{module}:{node.lineno}"
         for module in modules
         if str(module) not in holders
-        for node in ast.walk(ast.parse((root / module).read_text("utf-8")))
+        for node in ast.walk(trees[module])
         if isinstance(node, ast.ImportFrom)
         and node.module == "twisted.internet"
         and any(alias.name == "reactor" for alias in node.names)
@@ -83,33 +85,40 @@ def test_the_reactor_has_one_holder(
     assert not found, listed(found)
 
 
+@pytest.mark.xdist_group("trees")
 def test_imports_are_absolute(
-    root: Path, modules: list[Path], listed: Callable[[list[str]], str]
+    trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
     found = [
         f"{module}: {name}"
         for module in modules
-        for name in _imported(ast.parse((root / module).read_text("utf-8")))
+        for name in _imported(trees[module])
         if name.startswith(".") or name.split(".")[0] in PARTS
     ]
     assert not found, listed(found)
 
 
-@pytest.mark.parametrize("name", PURE)
-def test_pure_modules_come_without_twisted(name: str, root: Path) -> None:
-    program = f"import sys, {name}; sys.exit('twisted' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=root.parent, check=False)
-    assert done.returncode == 0, f"{name} does not import, or brings twisted along"
+def test_pure_modules_come_without_twisted(root: Path) -> None:
+    program = (
+        f"import sys, importlib\nfor name in {PURE!r}:\n    importlib.import_module(name)\n"
+        "    assert 'twisted' not in sys.modules, f'{name} brings twisted along'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root.parent, stderr=subprocess.PIPE, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_bare_names_are_refused(root: Path) -> None:
     """`import broker` in the checkout would make a second copy of every class."""
-    for part in sorted(PARTS):
-        done = subprocess.run(
-            [sys.executable, "-c", f"import {part}"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert f"import txrocketmq.{part}, not {part}" in done.stderr
+    program = (
+        f"import importlib\nfor part in {sorted(PARTS)!r}:\n"
+        "    try: importlib.import_module(part)\n    except ImportError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    for part, line in zip(sorted(PARTS), said, strict=True):
+        assert f"import txrocketmq.{part}, not {part}" in line

@@ -7,6 +7,8 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 
@@ -22,14 +24,15 @@ def test_modules_are_short(
     assert not long, listed(long)
 
 
+@pytest.mark.xdist_group("trees")
 def test_functions_are_short(
-    root: Path, python_files: list[Path], listed: Callable[[list[str]], str]
+    trees: dict[Path, ast.Module], listed: Callable[[list[str]], str]
 ) -> None:
     long = []
-    for path in python_files:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES:
-                    long.append(f"{path.relative_to(root)}:{node.lineno} {node.name}: {lines}")
+                    long.append(f"{path}:{node.lineno} {node.name}: {lines}")
     assert not long, listed(long)

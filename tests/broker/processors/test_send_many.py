@@ -218,7 +218,7 @@ MANY = st.builds(
 
 
 @hypothesis.given(st.lists(SINGLES | MANY, min_size=1, max_size=8))
-@hypothesis.settings(max_examples=150, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck))
 def test_both_ways_are_alike(commands: list[RemotingCommand]) -> None:
     with both() as (plain, short):
         serve_alike(plain, short, [[each] for each in commands])
@@ -246,7 +246,7 @@ def told(sending: Sending, read: list[RemotingCommand]) -> dict[int, Any]:
 
 
 @hypothesis.given(st.lists(SINGLES, min_size=2, max_size=8))
-@hypothesis.settings(max_examples=60, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck))
 def test_in_one_read_only_the_order_may_differ(commands: list[RemotingCommand]) -> None:
     for opaque, each in enumerate(commands):
         each.opaque = opaque

@@ -87,7 +87,7 @@ EVEN = st.builds(
 
 
 @hypothesis.given(st.lists(EVEN | EVEN | ODD, min_size=1, max_size=12), st.booleans())
-@hypothesis.settings(max_examples=100, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(suppress_health_check=list(hypothesis.HealthCheck))
 def test_both_ways_are_alike(asked: list[tuple[bytes, dict[str, Any]]], one_by_one: bool) -> None:
     frames = [send(opaque, body, **changes) for opaque, (body, changes) in enumerate(asked)]
     usual = all(changes.keys() <= {"e", "i"} for _, changes in asked)

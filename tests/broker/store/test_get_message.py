@@ -334,7 +334,7 @@ def test_how_much_is_recent_is_a_share_of_the_memory() -> None:
     assert recent_bytes(StoreConfig()) == pytest.approx(all_of_it * 0.4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 3000)), max_size=25),
     st.data(),

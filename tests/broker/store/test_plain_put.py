@@ -71,9 +71,7 @@ def first(message: Callable[..., PutMessage]) -> PutMessage:
     return message("T", 0)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(SENDS, min_size=1, max_size=8), min_size=1, max_size=6))
 def test_both_write_the_same(
     config: Callable[..., Any], first: PutMessage, reads: list[list[Any]]

@@ -431,7 +431,7 @@ def test_killed_at_any_write_it_keeps_what_was_acknowledged(
     assert kill_at > 20
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_recovery_equals_the_model_whatever_happens(
     files: Any, config: Callable[..., StoreConfig], message: Build, data: st.DataObject

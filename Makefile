@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
+# Tests start many processes: what one has compiled, the next need not; `make clean` removes it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run test unit engine compat bench bench-spark check docs dist clean run-environment environment
@@ -19,7 +21,7 @@ test: ## the unit tests, those with Spark, then the compat tests
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/engine $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --ignore tests/engine $(ARGS)
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"

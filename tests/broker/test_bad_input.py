@@ -107,7 +107,7 @@ def serve(registry: Registry, call: Call[Any, Any], ext: dict[str, str], body: b
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 @settings(
-    max_examples=settings.default.max_examples // 4,  # of each of seventy requests
+    max_examples=10,  # of each of seventy requests
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())

@@ -47,7 +47,7 @@ def _or_default(kind: type[Header], field: HeaderField) -> st.SearchStrategy[Any
 
 
 @pytest.mark.parametrize("name", HEADERS)
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_headers_round_trip(name: str, data: st.DataObject) -> None:
     kind = HEADERS[name]

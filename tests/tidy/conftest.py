@@ -53,10 +53,7 @@ def modules(python_files: list[Path]) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def trees(python_files: list[Path]) -> dict[Path, ast.Module]:
-    """What all Python files say, by their paths inside the repository.
-
-    It takes seconds: tests that look at it are marked with xdist_group("trees").
-    """
+    """What all Python files say, by their paths inside the repository; parsing takes a second."""
     return {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in python_files}
 
 

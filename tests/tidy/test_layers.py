@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 PARTS = {"remoting", "namesrv", "broker", "client", "spark", "cli", "testing"}
 
 MAY_USE_TWISTED = (
@@ -53,7 +51,6 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield "." * node.level + (node.module or "")
 
 
-@pytest.mark.xdist_group("trees")
 def test_twisted_stays_where_it_belongs(
     trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
@@ -67,7 +64,6 @@ def test_twisted_stays_where_it_belongs(
     assert not found, listed(found)
 
 
-@pytest.mark.xdist_group("trees")
 def test_the_reactor_has_one_holder(
     trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:
@@ -85,7 +81,6 @@ def test_the_reactor_has_one_holder(
     assert not found, listed(found)
 
 
-@pytest.mark.xdist_group("trees")
 def test_imports_are_absolute(
     trees: dict[Path, ast.Module], modules: list[Path], listed: Callable[[list[str]], str]
 ) -> None:

@@ -26,8 +26,6 @@ import pytest
 
 from tests.pages import PAGES, ROOT, blocks, check_printed, steps
 
-pytestmark = pytest.mark.xdist_group("readme")  # one server
-
 BIN = Path(sys.executable).parent
 OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
 WITH_SPARK = {"docs/ingest.md"}

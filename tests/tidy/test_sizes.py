@@ -7,8 +7,6 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 
@@ -24,7 +22,6 @@ def test_modules_are_short(
     assert not long, listed(long)
 
 
-@pytest.mark.xdist_group("trees")
 def test_functions_are_short(
     trees: dict[Path, ast.Module], listed: Callable[[list[str]], str]
 ) -> None:

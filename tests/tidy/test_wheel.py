@@ -22,8 +22,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-pytestmark = pytest.mark.xdist_group("wheel")  # it is built once
-
 _NOT_IN_A_CHECKOUT = shutil.ignore_patterns(
     ".*", "var", "build", "dist", "*.egg-info", "__pycache__", "golden"
 )

@@ -28,6 +28,17 @@ _FIXED_IPV6: Final = {
     record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6: dtype(record.RECORD_FIXED_BOTH_IPV6),
 }
 _ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
+_KEPT_OF_IPV6: Final = {
+    flag: np.concatenate(
+        [
+            np.arange(_FIXED[name].itemsize) + layout.fields[name][1]
+            for name in _FIXED.names or ()
+            if layout.fields is not None
+        ]
+    )
+    for flag, layout in _FIXED_IPV6.items()
+}
+"""Of a head with IPv6 hosts, the bytes that make one with IPv4 hosts, the addresses cut off."""
 _Rows: TypeAlias = slice | Positions
 
 
@@ -104,18 +115,12 @@ class Records:
         return self._heads
 
     def _gathered_heads(self) -> NDArray[np.void]:
-        heads = words(self.buffer, self.starts, _FIXED.itemsize).view(_FIXED)
-        flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
-        if flags.any():
-            for flag in _FIXED_IPV6:
-                rows = np.flatnonzero(flags == flag)
-                if len(rows):
-                    long = self.ipv6_heads(rows, flag)
-                    for name in _FIXED.fields or ():
-                        column = heads[name]
-                        if column.shape[1:] == long[name].shape[1:]:
-                            column[rows] = long[name]
-        return heads
+        heads = words(self.buffer, self.starts, _FIXED.itemsize)
+        for flag, rows in _ipv6_rows(heads.view(_FIXED)):
+            long = self.ipv6_heads(rows, flag).view(np.uint8).reshape(len(rows), -1)
+            kept = np.take(long, _KEPT_OF_IPV6[flag], axis=1)
+            heads[rows] = kept.view(heads.dtype).ravel()
+        return heads.view(_FIXED)
 
     def ipv6_heads(self, rows: Positions, flag: int) -> NDArray[np.void]:
         """The fields of these records, all of which have these IPv6 bits in `sys_flag`."""
@@ -229,42 +234,58 @@ def _layout_of(records: Records) -> Layout:
     buffer = records.buffer
     heads = records.heads
     starts = records.starts
-    magic = heads["magic"]
-    is_v1 = magic == record.MAGIC_V1
-    sizes = heads["total_size"].astype(np.int64)
+    is_v1 = records.magic == record.MAGIC_V1
+    sizes = records.total_size
     body_length = heads["body_length"].astype(np.int64)
     body_at = starts + _FIXED.itemsize
-    flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
-    if flags.any():
-        for flag, layout in _FIXED_IPV6.items():
-            body_at[flags == flag] += layout.itemsize - _FIXED.itemsize
+    for flag, rows in _ipv6_rows(heads):
+        body_at[rows] += _FIXED_IPV6[flag].itemsize - _FIXED.itemsize
     # Positions are kept in the buffer, so that nonsense can be read; it is found out at the end.
     last = max(0, len(buffer) - 2)
-    topic_length_at = np.clip(body_at + body_length, 0, last)
+    body_end = body_at + body_length
+    topic_length_at = _clipped(body_end, last)
     topic_at = topic_length_at + 1
     topic_length = buffer[topic_length_at].view(np.int8).astype(np.int64)
+    is_known = is_v1
     if not is_v1.all():
         rows = np.flatnonzero(~is_v1)
         topic_at[rows] += 1
         topic_length[rows] = _int16(buffer, topic_length_at[rows])
-    properties_length_at = np.clip(topic_at + topic_length, 0, last)
+        is_known = is_v1 | (records.magic == record.MAGIC_V2)
+    topic_end = topic_at + topic_length
+    properties_length_at = _clipped(topic_end, last)
     properties_at = properties_length_at + 2
     properties_length = _int16(buffer, properties_length_at)
     parts_size = properties_at + properties_length - starts
-    inconsistent = (
-        (parts_size != sizes)
-        | ((body_length | topic_length | properties_length) < 0)
-        | (body_at + body_length != topic_length_at)
-        | (topic_at + topic_length != properties_length_at)
-        | (starts + sizes > len(buffer))
-        | ~(is_v1 | (magic == record.MAGIC_V2))
-    )
+    consistent = is_known & (parts_size == sizes) & (starts + sizes <= len(buffer))
+    consistent &= (body_length | topic_length | properties_length) >= 0
+    consistent &= (body_end == topic_length_at) & (topic_end == properties_length_at)
+    inconsistent = ~consistent
     columns = (body_at, body_length, topic_at, topic_length, properties_at, properties_length)
-    if inconsistent.any():
+    if not consistent.all():
         for column in columns:
             column[inconsistent] = 0
     return Layout(*columns, parts_size, inconsistent)
 
 
+def _clipped(at: Positions, last: int) -> Positions:
+    """Positions in [0, last]; nearly always they are."""
+    if len(at) and (at.min() < 0 or at.max() > last):
+        return np.clip(at, 0, last)
+    return at
+
+
+def _ipv6_rows(heads: NDArray[np.void]) -> list[tuple[int, Positions]]:
+    """The rows with an IPv6 host, by the bits in `sys_flag` that say which."""
+    flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
+    rows = np.flatnonzero(flags)
+    if not len(rows):
+        return []
+    flags = flags[rows]
+    return [(flag, rows[flags == flag]) for flag in np.unique(flags).tolist()]
+
+
 def _int16(buffer: Buffer, at: Positions) -> Positions:
-    return words(buffer, at, 2).view(">i2").astype(np.int64)
+    """The numbers at these positions; each is in the buffer with a byte behind it."""
+    high = buffer[at].view(np.int8).astype(np.int64)
+    return (high << 8) | buffer[at + 1]

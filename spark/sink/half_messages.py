@@ -45,7 +45,7 @@ class HalfMessages:
     def __iter__(self) -> Iterator[HalfMessage]:
         places = list(self._places)
         for number, place in enumerate(self._place_of):
-            key = self._keys[_KEY_BYTES * number :][:_KEY_BYTES]
+            key = self._keys[_KEY_BYTES * number : _KEY_BYTES * (number + 1)]
             offsets = self._log_offsets[number], self._queue_offsets[number]
             yield HalfMessage(*places[place], *offsets, key.hex().upper())
 

@@ -102,6 +102,19 @@ def test_errors_come_before_any_job(spark: SparkSession, rocketmq_server: Server
         rows.select("body").write.format("rocketmq").mode("append").save()
 
 
+def test_a_broker_without_transactions_gets_nothing_of_a_transactional_write(
+    spark: SparkSession, rocketmq_server: Server, topic: str
+) -> None:
+    rows = spark.range(0, 20).selectExpr("'x' AS body", "id % 3 AS delayLevel")
+    options = {"topic": topic, "transactional": "true", "sendRetries": "0"}
+    with pytest.raises(PySparkException, match="delayLevel cannot be written with transactional"):
+        write(rows, rocketmq_server, **options)
+    with pytest.raises(PySparkException, match="sending transaction message is forbidden"):
+        write(rows.select("body"), rocketmq_server, **options)
+    write(rows.select("body").limit(1), rocketmq_server, topic=topic)
+    assert sent(spark, rocketmq_server, topic, 1).count() == 1
+
+
 def test_a_stream_of_messages_goes_to_another_topic(
     spark: SparkSession, rocketmq_server: Server, topic: str, tmp_path: Path
 ) -> None:

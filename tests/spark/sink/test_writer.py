@@ -162,7 +162,7 @@ def test_a_half_message_that_is_not_safe_fails_the_task(world: StoringWorld) -> 
     answer = world.answer
 
     def unsafe(address: str, call: Any, header: Any, body: bytes) -> Any:
-        outcome = answer(address, call, header, body)
+        outcome: Any = answer(address, call, header, body)
         if call in SENDS and len(world.halves) == 3:
             return Reply(outcome.header, code=ResponseCode.FLUSH_DISK_TIMEOUT)
         return outcome

@@ -13,6 +13,7 @@ import pytest
 from tests.spark.ingest.tables import keys, keys_of, put_some, store_of
 from tests.spark.stores import StoreWriter
 from txrocketmq.cli import ingest
+from txrocketmq.cli.ending import INTERRUPTED
 from txrocketmq.spark.errors import (
     BadRecordError,
     ClusterError,
@@ -199,7 +200,7 @@ def test_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ingest, "_main", interrupt)
-    assert run(store) == ingest.INTERRUPTED
+    assert run(store) == INTERRUPTED
     assert "the next run goes on" in capsys.readouterr().err
 
 

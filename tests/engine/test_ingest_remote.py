@@ -13,8 +13,8 @@ from pyarrow import fs
 
 from tests.spark.ingest.tables import SETTINGS, keys, keys_of, put_some, store_of
 from txrocketmq.spark.errors import DataLossError
-from txrocketmq.spark.ingest import job as module
 from txrocketmq.spark.ingest import ledger, parts, task
+from txrocketmq.spark.ingest.documents import SplitResult
 from txrocketmq.spark.ingest.errors import TableBusy
 from txrocketmq.spark.ingest.folder import folder_of
 from txrocketmq.spark.ingest.job import Job
@@ -143,7 +143,7 @@ def test_a_part_that_fails_is_never_seen(bucket: Callable[[str], str], tmp_path:
     assert set(job.ledger.data_files()) == done
 
 
-def _results(job: Job) -> list[module.SplitResult]:
+def _results(job: Job) -> list[SplitResult]:
     plan = job.ledger.pending_plan(None)
     assert plan is not None
     return list(job.ledger.results(plan).values())

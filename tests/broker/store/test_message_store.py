@@ -335,7 +335,12 @@ def test_on_a_real_disk(tmp_path: Path, message: Build) -> None:
 
 
 def test_a_queue_for_each_message_keeps_few_descriptors(tmp_path: Path, message: Build) -> None:
-    store = MessageStore(StoreConfig(store_path_root_dir=str(tmp_path)))
+    small = StoreConfig(
+        store_path_root_dir=str(tmp_path),
+        mapped_file_size_commit_log=1 << 20,
+        mapped_file_size_consume_queue=20_000,
+    )
+    store = MessageStore(small)
     store.load(NOW_MS)
     before = len(os.listdir("/proc/self/fd"))
     store.put([message(queue_id=each) for each in range(100)], NOW_MS)

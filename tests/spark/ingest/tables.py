@@ -99,4 +99,4 @@ def quarantined(table: Path) -> list[dict[str, Any]]:
     """The rows in quarantine."""
     paths = sorted((table / "_quarantine").glob("*.parquet"))
     tables = [pq.ParquetFile(path).read() for path in paths]
-    return pa.concat_tables(tables).to_pylist() if tables else []  # type: ignore[no-any-return]
+    return pa.concat_tables(tables).to_pylist() if tables else []

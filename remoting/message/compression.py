@@ -46,16 +46,20 @@ class CompressionType(enum.IntEnum):
         return self.value << _TYPE_SHIFT
 
 
+_KINDS: Final = {0: CompressionType.ZLIB, **{kind.flag: kind for kind in CompressionType}}
+"""By the bits of `sys_flag`."""
+
+
 def compression_type(sys_flag: int) -> CompressionType:
     """The kind of a compressed body; CompressionError when the number is unknown.
 
     Number 0 is zlib: clients before 4.9.3 set COMPRESSED alone.
     """
-    number = (sys_flag & MessageSysFlag.COMPRESSION_MASK) >> _TYPE_SHIFT
-    try:
-        return CompressionType(number or CompressionType.ZLIB)
-    except ValueError:
-        raise CompressionError(f"unknown kind of compression: {number}") from None
+    kind = _KINDS.get(sys_flag & MessageSysFlag.COMPRESSION_MASK)
+    if kind is None:
+        number = (sys_flag & MessageSysFlag.COMPRESSION_MASK) >> _TYPE_SHIFT
+        raise CompressionError(f"unknown kind of compression: {number}")
+    return kind
 
 
 def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> bytes:

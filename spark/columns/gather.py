@@ -77,14 +77,21 @@ def _mostly_short(
     buffer: Bytes, at: Positions, length: Positions, is_short: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
     """One gather takes each string to its place behind its length; the long ones are set right."""
-    before = np.clip(at - _LENGTH_BYTES, 0, len(buffer) - _VIEW_BYTES)
+    before = at - _LENGTH_BYTES
+    last = len(buffer) - _VIEW_BYTES
+    near_ends = None
+    if before.min() < 0 or before.max() > last:
+        # There is no room to read as much.
+        near_ends = np.flatnonzero(is_short & ((before < 0) | (before > last)))
+        before = np.clip(before, 0, last)
     views = _each_byte(buffer, _VIEW_BYTES)[before].view(np.int32).reshape(-1, _VIEW_INTS)
     views[:, 0] = length
-    long = np.flatnonzero(~is_short)
-    views[long, 2] = 0
-    views[long, 3] = at[long]
-    # At the ends of the buffer there was no room to read as much.
-    _put_inline(views, buffer, at, np.flatnonzero(is_short & (at - _LENGTH_BYTES != before)))
+    if not is_short.all():
+        long = np.flatnonzero(~is_short)
+        views[long, 2] = 0
+        views[long, 3] = at[long]
+    if near_ends is not None:
+        _put_inline(views, buffer, at, near_ends)
     return views
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of Python in the README, docs/spark.md, docs/spark_cookbook.md and docs/ingest.md runs.
+"""Every block of Python in README.md and in the guide, cookbook and ingest pages of docs runs.
 
 And it does what the page says. Blocks that begin with the name of a test module run elsewhere.
 """

@@ -18,7 +18,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,23 +228,16 @@ def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _
 
 def _are_records(buffer: Buffer, first_offset: int, places: Positions) -> NDArray[np.bool_]:
     """Whether heads of records that end in the buffer lie there."""
-    at = np.minimum(places, len(buffer) - _HEAD.size)
-    magics = _at_each(buffer, at, "magic")
+    size = len(buffer)
+    heads = np.ndarray((size - _HEAD.size + 1,), f"V{_HEAD.size}", buffer, strides=(1,))
+    there = heads[np.minimum(places, size - _HEAD.size)].view(_HEAD_TYPE)
+    magics = there["magic"]
     result: NDArray[np.bool_] = magics == record.MAGIC_V1
     if not result.all():
         result |= magics == record.MAGIC_V2
-    result &= _at_each(buffer, at, "physical_offset") == places + first_offset
-    result &= _at_each(buffer, at, "total_size") <= len(buffer) - places
+    result &= there["physical_offset"] == places + first_offset
+    result &= there["total_size"] <= size - places
     return result
-
-
-def _at_each(buffer: Buffer, heads_at: Positions, name: str) -> NDArray[Any]:
-    """A field of the heads at these places; one after the other, that is cheaper than all."""
-    count = len(buffer) - _HEAD.size + 1
-    offset = _HEAD.offset_of(name)
-    everywhere = np.ndarray((count,), _HEAD_TYPE[name], buffer, offset, strides=(1,))
-    values: NDArray[Any] = everywhere[heads_at]
-    return values
 
 
 def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: int) -> Positions:

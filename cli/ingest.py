@@ -165,12 +165,15 @@ def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from txrocketmq.spark.ingest.progress import ProgressBar
+    from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
     with ExitStack() as open_until_end:
         bar = ProgressBar(console)
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
         job = make_job(options, bar, start_runner)
+        if is_submitted():
+            start_runner()  # YARN takes a program that starts no session for one that failed
         if options.dry_run:
             _show_plans(*job.dry_run())
             return DONE

@@ -26,8 +26,8 @@ from txrocketmq.spark.ingest.partition import folder_name, slices
 from txrocketmq.spark.ingest.stages import Stage, reached
 
 COMPRESSION: Final = "zstd"
-ROW_GROUP_BYTES: Final = 24 << 20
-WAITING_BYTES: Final = 40 << 20
+ROW_GROUP_BYTES: Final = 16 << 20
+WAITING_BYTES: Final = 32 << 20
 OPEN_FILES: Final = 64
 _FEW_VALUES: Final = frozenset(
     {

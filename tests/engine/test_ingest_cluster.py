@@ -40,13 +40,28 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     checkout = folder / "checkout"
     shutil.copytree(ROOT, checkout, symlinks=True, ignore=_NOT_IN_A_CHECKOUT)
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
+    build: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        folder,
+    ]
     _run([*build, checkout], folder)
     shutil.rmtree(checkout)
     (wheel,) = folder.glob("*.whl")
     made = folder / "environment"
     venv.create(made, with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", made / "bin" / "python", "install"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        made / "bin" / "python",
+        "install",
+    ]
     _run([*pip, "--quiet", "--no-index", "--no-deps", wheel], folder)
     (packages,) = (made / "lib").glob("python*/site-packages")
     # A folder on the path by a .pth file: the .pth files in it, such as that of the editable
@@ -78,8 +93,8 @@ def test_spark_submit_on_a_local_cluster(
     store = store_of(tmp_path / "broker-a")
     table = tmp_path / "table"
     python = str(environment / "bin" / "python")
-    submit = [
-        spark_home / "bin" / "spark-submit", "--master", "local-cluster[2,1,1024]",
+    submit: list[str | Path] = [
+        spark_home / "bin" / "spark-submit", "--master", "local-cluster[1,2,1024]",
         "--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m",
         "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1",
         program, "--store", str(store.root), "--out", str(table), "--verify",
@@ -91,6 +106,7 @@ def test_spark_submit_on_a_local_cluster(
         PYSPARK_PYTHON=python,
         PYSPARK_DRIVER_PYTHON=python,
         SPARK_LOCAL_IP="127.0.0.1",
+        JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1",  # three machines start, and do little
     )
     assert "equal: 60 messages in 6 queues" in said
     assert keys(table) == keys_of(store)
@@ -99,11 +115,24 @@ def test_spark_submit_on_a_local_cluster(
 
 
 def test_the_command_of_the_wheel_on_this_machine(environment: Path, tmp_path: Path) -> None:
-    store = store_of(tmp_path / "broker-a", 9)
+    """Neither Java nor pyspark is wanted, by the command or by its workers."""
+    store = store_of(tmp_path / "broker-a")
     table = tmp_path / "table"
-    command = [environment / "bin" / "txrocketmq", "ingest", "--store", str(store.root)]
-    _run([*command, "--out", str(table)], tmp_path)
+    without = tmp_path / "without"
+    without.mkdir()
+    (without / "pyspark.py").write_text("raise AssertionError('pyspark is imported')")
+    command: list[str | Path] = [
+        environment / "bin" / "txrocketmq",
+        "ingest",
+        "--store",
+        str(store.root),
+    ]
+
+    def run(*flags: str) -> str:
+        whole = [*command, "--out", str(table), *flags]
+        return _run(whole, tmp_path, PATH="/nowhere", JAVA_HOME="", PYTHONPATH=str(without))
+
+    assert "equal: 60 messages in 6 queues" in run("--verify")
     put_some(store, 3)
-    shown = _run([*command, "--out", str(table), "--dry-run"], tmp_path)
-    assert shown.startswith("run 2, new: ")
-    assert len(keys(table)) == 9
+    assert run("--dry-run").startswith("run 2, new: ")
+    assert len(keys(table)) == 60

@@ -2,7 +2,8 @@
 """The command is killed with SIGKILL, all its processes at once, at every stage of a run.
 
 One table lives through all of it: each kill meets what the one before has left, and between two
-kills the store grows. In the end each message is in the table once.
+kills the store grows. In the end each message is in the table once. Then a run on Spark's workers,
+and a command of which one process ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,13 +22,29 @@ import pytest
 from tests.spark.ingest.tables import job_of, keys, keys_of, put_some, store_of
 from tests.spark.stores import StoreWriter
 from txrocketmq.cli import ingest
+from txrocketmq.cli.ending import INTERRUPTED
 from txrocketmq.spark.ingest.stages import VARIABLE, Stage
 
 pytestmark = pytest.mark.timeout(400)
 
-COMMAND = [sys.executable, "-m", "txrocketmq.cli", "ingest"]
+COMMAND = (sys.executable, "-m", "txrocketmq.cli", "ingest")
+ON_SPARK = """
+import sys
+from txrocketmq.cli import ingest
+from txrocketmq.spark.ingest.job import Silent
+from txrocketmq.spark.ingest.spark_runner import spark_runner
+from txrocketmq.spark.session import session
+
+options = ingest.parse_arguments(sys.argv[1:])
+with session("killed") as spark:
+    list(ingest.make_job(options, Silent(), lambda: spark_runner(spark)).run())
+"""
+QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""For a machine that starts and does little."""
 LONG_S = 300
 """A bound for what takes some seconds on a machine that has nothing else to do."""
+SHORT_S = 30
+"""A bound for what takes none."""
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +58,16 @@ def table(store: StoreWriter) -> Path:
 
 
 @contextmanager
-def running(store: StoreWriter, table: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    store: StoreWriter, table: Path, command: Sequence[str] = COMMAND, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
     """The command in a session of its own; whatever is left of it at the end is killed."""
     process = subprocess.Popen(
-        [*COMMAND, "--store", str(store.root), "--out", str(table)],
-        env={**os.environ, **variables},
+        [*command, "--store", str(store.root), "--out", str(table)],
+        env={**os.environ, **QUICK_JAVA, **variables},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
     )
     try:
@@ -55,6 +75,18 @@ def running(store: StoreWriter, table: Path, **variables: str) -> Iterator[subpr
     finally:
         kill_session(process.pid)
         process.communicate()
+
+
+@contextmanager
+def standing_still(
+    stage: Stage, store: StoreWriter, table: Path, tmp_path: Path, command: Sequence[str] = COMMAND
+) -> Iterator[subprocess.Popen[str]]:
+    """The command, when one of its processes has come to the stage."""
+    here = tmp_path / "here"
+    variables = {VARIABLE: f"{stage.value}:{here}"}
+    with running(store, table, command, **variables) as process:
+        wait_for(here.exists, process, LONG_S)
+        yield process
 
 
 def kill_session(session: int) -> None:
@@ -79,23 +111,41 @@ def _processes(session: int) -> Iterator[int]:
                 yield int(entry.name)
 
 
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until the file is there; the process must not end before."""
-    deadline = time.monotonic() + LONG_S
-    while not path.exists():
-        assert time.monotonic() < deadline, "it does not come to the stage"
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], bound_s: float) -> None:
+    """Until the condition holds; the process must not end before."""
+    deadline = time.monotonic() + bound_s
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come to this"
         with suppress(subprocess.TimeoutExpired):
-            process.wait(0.05)
-            assert path.exists(), process.stderr and process.stderr.read().decode()
+            process.wait(0.02)
+            assert condition(), process.stderr and process.stderr.read()
+
+
+def workers(command: int) -> list[int]:
+    """The processes that run the tasks of a command."""
+    found = []
+    for process in _processes(command):
+        with suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{process}/cmdline").read_bytes():
+                found.append(process)
+    return found
+
+
+def take_up(store: StoreWriter, table: Path) -> None:
+    """Runs the command to its end; then the table has each message once, and nothing else."""
+    with running(store, table) as process:
+        _, said = process.communicate(timeout=LONG_S)
+        assert process.returncode == ingest.DONE, said
+    assert keys(table) == keys_of(store)
+    left = [path.name for path in (table / "_ingest").rglob("*") if path.is_file()]
+    assert sorted(left) == ["lock", "table.json"]
 
 
 @pytest.mark.parametrize("stage", list(Stage), ids=lambda stage: stage.value)
 def test_killed_at_a_stage(stage: Stage, store: StoreWriter, table: Path, tmp_path: Path) -> None:
-    here = tmp_path / "here"
-    with running(store, table, **{VARIABLE: f"{stage.value}:{here}"}) as process:
-        wait_for(here, process)
+    with standing_still(stage, store, table, tmp_path) as process:
         kill_session(process.pid)
-        assert process.wait(30) == -signal.SIGKILL
+        assert process.wait(SHORT_S) == -signal.SIGKILL
     found = keys(table)
     assert len(found) == len(set(found))
     commits = list(job_of([], table).ledger.commits())
@@ -104,11 +154,75 @@ def test_killed_at_a_stage(stage: Stage, store: StoreWriter, table: Path, tmp_pa
 
 
 def test_in_the_end_each_message_is_there_once(store: StoreWriter, table: Path) -> None:
-    with running(store, table) as process:
-        _, said = process.communicate(timeout=LONG_S)
-        assert process.returncode == ingest.DONE, said.decode()
-    assert keys(table) == keys_of(store)
+    take_up(store, table)
     commits = list(job_of([], table).ledger.commits())
     assert sum(commit.rows for commit in commits) == len(store.stored)
-    left = [path.name for path in (table / "_ingest").rglob("*") if path.is_file()]
-    assert sorted(left) == ["lock", "table.json"]
+
+
+def test_killed_on_spark_and_taken_up_without_it(tmp_path: Path) -> None:
+    store, table = store_of(tmp_path / "broker-a"), tmp_path / "table"
+    program = (sys.executable, "-c", ON_SPARK)
+    with standing_still(Stage.ONE_PART_IN_PLACE, store, table, tmp_path, program) as process:
+        kill_session(process.pid)
+    assert keys(table)
+    put_some(store, 20)
+    take_up(store, table)
+
+
+Half = tuple[subprocess.Popen[str], Callable[[], None]]
+
+
+@pytest.fixture
+def half_written(tmp_path: Path) -> Iterator[Half]:
+    """A command of which a worker stands still, and what finds its table good in the end."""
+    store, table = store_of(tmp_path / "broker-a"), tmp_path / "table"
+    with standing_still(Stage.PART_HALF_WRITTEN, store, table, tmp_path) as process:
+        assert workers(process.pid)
+        yield process, lambda: take_up(store, table)
+
+
+def test_workers_end_with_a_command_that_is_killed(half_written: Half) -> None:
+    process, take_up_the_rest = half_written
+    process.kill()
+    assert process.wait(SHORT_S) == -signal.SIGKILL
+    deadline = time.monotonic() + SHORT_S
+    while left := list(_processes(process.pid)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)
+    take_up_the_rest()
+
+
+def test_a_worker_that_is_killed_ends_the_run(half_written: Half) -> None:
+    process, take_up_the_rest = half_written
+    os.kill(workers(process.pid)[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=SHORT_S)
+    assert process.returncode == ingest.FAILED
+    first, last = said.splitlines()
+    assert first.startswith("run 1: ")
+    assert last.startswith("txrocketmq ingest: a worker process was killed, ")
+    take_up_the_rest()
+
+
+def check_interrupted(process: subprocess.Popen[str]) -> None:
+    """Ctrl-C, which a terminal sends to all processes, ends them all and is told once."""
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=SHORT_S)
+    assert process.returncode == INTERRUPTED, said
+    first, last = said.splitlines()
+    assert first.startswith("run 1: ")
+    assert last == "txrocketmq ingest: interrupted; the next run goes on where this one was"
+    assert not workers(process.pid)
+
+
+def test_ctrl_c_while_tasks_run(half_written: Half) -> None:
+    process, take_up_the_rest = half_written
+    check_interrupted(process)
+    take_up_the_rest()
+
+
+def test_ctrl_c_while_workers_start(tmp_path: Path) -> None:
+    store, table = store_of(tmp_path / "broker-a"), tmp_path / "table"
+    with running(store, table) as process:
+        wait_for(lambda: bool(workers(process.pid)), process, SHORT_S)
+        check_interrupted(process)
+    take_up(store, table)

@@ -141,8 +141,14 @@ class Decoder:
 
     def _batch(self, messages: Messages) -> pa.RecordBatch:
         columns = _Columns(messages, self._constants, self._properties_format)
-        arrays = [_MAKERS[name](columns) for name in self._names]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        # Bodies last: they leave little else in the caches of the processor.
+        arrays = {
+            name: _MAKERS[name](columns)
+            for name in sorted(self._names, key=lambda name: name == "body")
+        }
+        return pa.RecordBatch.from_arrays(
+            [arrays[name] for name in self._names], schema=self.schema
+        )
 
 
 class _Columns:

@@ -152,25 +152,11 @@ def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None
         value_length = value_at
     words = np.ndarray((size + 1,), np.uint64, data, strides=(1,))[name_at]
     words &= _WORD_MASKS[np.minimum(name_length, _WORD_BYTES)]
-    first = _first_pairs(offsets, name_at)
+    first = np.searchsorted(name_at, offsets, "right")
     rows = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
     pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words, rows)
     odd = _rows_with_odd_pairs(pairs, rewritten)
     return (None, odd) if len(odd) else (pairs, odd)
-
-
-def _first_pairs(offsets: Positions, name_at: Positions) -> Positions:
-    """The number of each row's first pair, and of one beyond the last row.
-
-    A row that has any begins with the separator before its first name.
-    """
-    starts_here = np.zeros(int(offsets[-1]) + 1, np.bool_)
-    starts_here[offsets] = True
-    firsts = np.append(np.flatnonzero(starts_here[name_at - 1]), len(name_at))
-    # Rows without a pair begin where the next with one does.
-    has_any = np.diff(offsets) > 0
-    ordinals = np.cumsum(has_any) - has_any
-    return firsts[np.append(ordinals, len(firsts) - 1)]
 
 
 def _joined(spans: Spans) -> tuple[Bytes, Positions]:

@@ -119,7 +119,7 @@ def java_consumer(stores: Stores) -> Cost:
 
 
 def ingest(kind: str, stores: Stores) -> Cost:
-    """The ingest job as a user runs it, JVM and its start included, into an empty table."""
+    """The ingest job as a user runs it, its start included, into an empty table."""
     table = OUTPUT / f"{kind}-table"
     shutil.rmtree(table, ignore_errors=True)
     script = str(Path(sys.executable).parent / "txrocketmq")

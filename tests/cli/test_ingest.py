@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, with tasks in this process; through Spark in tests/engine/test_ingest.py."""
+"""The command line, with tasks in this process; the whole command in tests/engine/test_ingest_*.py."""
 
 from __future__ import annotations
 
@@ -131,6 +131,15 @@ def test_a_file_of_metrics_that_cannot_be_is_told_first(
     assert run(store, "--metrics", "/nowhere/ingest.prom") == ingest.WRONG_USAGE
     assert "there is no folder /nowhere for --metrics" in capsys.readouterr().err
     assert started == []
+
+
+def test_a_program_of_spark_submit_starts_its_session_in_any_case(
+    store: StoreWriter, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    for _ in range(2):
+        assert run(store) == ingest.DONE
+    assert started == ["started", "started"]
 
 
 def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:

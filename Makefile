@@ -21,7 +21,7 @@ test: ## the unit tests, those with Spark, then the compat tests
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --ignore tests/engine $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore tests/engine $(ARGS)
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"

@@ -25,6 +25,14 @@ GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 
+_LONG = ("test_wheel", "test_readme_commands", "test_bad_peers", "test_commands", "test_standalone")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Few tests that take long come first, lest one worker be left with them in the end."""
+    items.sort(key=lambda item: item.path.stem not in _LONG)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
     """No power fails during tests: what is written is there for all who look.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, with tasks in this process; the whole of it in tests/engine/test_ingest_*.py."""
+"""The command line, with tasks in this process; all of it in tests/engine/test_ingest_*.py."""
 
 from __future__ import annotations
 

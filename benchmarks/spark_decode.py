@@ -83,8 +83,8 @@ def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
         there = buffer[: os.preadv(file, [buffer.data], at)]
         found = walk(there, first_offset + at)
         records = Records(there, found.starts, first_offset + at)
-        ends = records.starts // BATCH_BYTES
-        cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(records)]
+        ends = np.arange(BATCH_BYTES, found.stop, BATCH_BYTES)
+        cuts = [0, *np.searchsorted(records.starts, ends).tolist(), len(records)]
         messages = 0
         for start, end in itertools.pairwise(cuts):
             for decoded in decoder.decode(records.slice(start, end)):

@@ -24,7 +24,7 @@ from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import schema
 from txrocketmq.spark.columns import numbers
-from txrocketmq.spark.columns.gather import Positions, gather, utf8
+from txrocketmq.spark.columns.gather import Positions, utf8
 from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
 from txrocketmq.spark.columns.messages import (
     INNER_BATCH,
@@ -184,13 +184,8 @@ def _keep_freed_memory() -> None:
     np.empty(30 << 20, np.uint8)
 
 
-def _topic(columns: _Columns) -> pa.StringArray:
-    records = columns.records
-    return utf8(gather([records.buffer], records.topic_at, records.topic_length))
-
-
 _MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
-    "topic": _topic,
+    "topic": lambda columns: utf8(columns.records.topic_texts()),
     "queueId": lambda columns: pa.array(columns.records.queue_id),
     "queueOffset": lambda columns: pa.array(columns.messages.queue_offset),
     "body": lambda columns: columns.messages.body.gather(),

@@ -14,11 +14,20 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import dtype
-from txrocketmq.spark.columns.gather import encode, gather, utf8, words
+from txrocketmq.spark.columns.gather import (
+    AROUND_BYTES,
+    BEFORE_BYTES,
+    around,
+    encode,
+    gather,
+    utf8,
+    words,
+)
 from txrocketmq.spark.walk import Buffer, Positions
 
 _FIXED: Final = dtype(record.RECORD_FIXED)
@@ -57,6 +66,8 @@ class Layout(NamedTuple):
     properties_length: Positions
     parts_size: Positions
     inconsistent: NDArray[np.bool_]
+    topic_around: NDArray[np.void]
+    """For `gather`: topics lie beside their lengths, and were read with them."""
 
 
 class Records:
@@ -225,9 +236,14 @@ class Records:
     def topics(self) -> tuple[NDArray[np.int64], list[str]]:
         """The code of each record's topic, and the topics by their code."""
         if self._topics is None:
-            codes, distinct = encode(gather([self.buffer], self.topic_at, self.topic_length))
+            codes, distinct = encode(self.topic_texts())
             self._topics = (codes, utf8(distinct).to_pylist())
         return self._topics
+
+    def topic_texts(self) -> pa.BinaryArray:
+        """The bytes of each record's topic."""
+        layout = self.layout
+        return gather([self.buffer], layout.topic_at, layout.topic_length, near=layout.topic_around)
 
 
 def _layout_of(records: Records) -> Layout:
@@ -245,11 +261,13 @@ def _layout_of(records: Records) -> Layout:
     body_end = body_at + body_length
     topic_length_at = _clipped(body_end, last)
     topic_at = topic_length_at + 1
-    topic_length = buffer[topic_length_at].view(np.int8).astype(np.int64)
+    topic_around = around(buffer, topic_at)
+    topic_length = topic_around.view(np.int8)[BEFORE_BYTES - 1 :: AROUND_BYTES].astype(np.int64)
     is_known = is_v1
     if not is_v1.all():
         rows = np.flatnonzero(~is_v1)
         topic_at[rows] += 1
+        topic_around[rows] = around(buffer, topic_at[rows])
         topic_length[rows] = _int16(buffer, topic_length_at[rows])
         is_known = is_v1 | (records.magic == record.MAGIC_V2)
     topic_end = topic_at + topic_length
@@ -265,7 +283,7 @@ def _layout_of(records: Records) -> Layout:
     if not consistent.all():
         for column in columns:
             column[inconsistent] = 0
-    return Layout(*columns, parts_size, inconsistent)
+    return Layout(*columns, parts_size, inconsistent, topic_around)
 
 
 def _clipped(at: Positions, last: int) -> Positions:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
+BEFORE_BYTES: Final = 4
+"""As many as a description has for the length."""
 _INLINE_BYTES: Final = 12
-_LENGTH_BYTES: Final = 4
-_VIEW_BYTES: Final = _LENGTH_BYTES + _INLINE_BYTES
+AROUND_BYTES: Final = BEFORE_BYTES + _INLINE_BYTES
 _VIEW_INTS: Final = 4
 _FEW: Final = 16
 """One in so many is few."""
@@ -35,13 +36,15 @@ def gather(
     *,
     which: NDArray[np.int64] | None = None,
     valid: NDArray[np.bool_] | None = None,
+    near: NDArray[np.void] | None = None,
 ) -> pa.BinaryArray:
     """The byte strings that start `at` these positions, of these lengths, as a binary array.
 
     `which` says for each in which of the buffers it lies; without it all lie in the first. Where
-    `valid` is false the element is null. Positions and lengths are trusted to lie in the buffers.
+    `valid` is false the element is null. `near` is what `around` gave for the only
+    buffer, if that was called before. Positions and lengths are trusted to lie in the buffers.
     """
-    views = _views(buffers, at, length, which)
+    views = _views(buffers, at, length, which, near)
     kept = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     array = pa.Array.from_buffers(
         pa.binary_view(), len(at), [kept, pa.py_buffer(views), *map(pa.py_buffer, buffers)]
@@ -54,12 +57,14 @@ def _views(
     at: Positions,
     length: Positions,
     which: NDArray[np.int64] | None,
+    near: NDArray[np.void] | None,
 ) -> NDArray[np.int32]:
     """Arrow's descriptions of the byte strings."""
     is_short = length <= _INLINE_BYTES
     short = np.count_nonzero(is_short)
-    if short > len(at) // _FEW and which is None and len(buffers[0]) >= _VIEW_BYTES:
-        return _mostly_short(buffers[0], at, length, is_short)
+    if short > len(at) // _FEW and which is None:
+        near = around(buffers[0], at) if near is None else near.copy()
+        return _mostly_short(near, at, length, is_short)
     views = np.empty((len(at), _VIEW_INTS), np.int32)
     views[:, 0] = length
     views[:, 1] = 0
@@ -74,25 +79,31 @@ def _views(
 
 
 def _mostly_short(
-    buffer: Bytes, at: Positions, length: Positions, is_short: NDArray[np.bool_]
+    near: NDArray[np.void], at: Positions, length: Positions, is_short: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """One gather takes each string to its place behind its length; the long ones are set right."""
-    before = at - _LENGTH_BYTES
-    last = len(buffer) - _VIEW_BYTES
-    near_ends = None
-    if before.min() < 0 or before.max() > last:
-        # There is no room to read as much.
-        near_ends = np.flatnonzero(is_short & ((before < 0) | (before > last)))
-        before = np.clip(before, 0, last)
-    views = _each_byte(buffer, _VIEW_BYTES)[before].view(np.int32).reshape(-1, _VIEW_INTS)
+    """Each string lies already in its place behind its length; the long ones are set right."""
+    views = near.view(np.int32).reshape(-1, _VIEW_INTS)
     views[:, 0] = length
     if not is_short.all():
         long = np.flatnonzero(~is_short)
         views[long, 2] = 0
         views[long, 3] = at[long]
-    if near_ends is not None:
-        _put_inline(views, buffer, at, near_ends)
     return views
+
+
+def around(buffer: Bytes, at: Positions) -> NDArray[np.void]:
+    """BEFORE_BYTES before each position and the next from it on, AROUND_BYTES together.
+
+    Beyond the ends of the buffer they are zero.
+    """
+    before = at - BEFORE_BYTES
+    if not len(at) or before.min() >= 0:
+        return words(buffer, before, AROUND_BYTES)
+    padded = np.concatenate([np.zeros(BEFORE_BYTES, np.uint8), buffer[: 2 * AROUND_BYTES]])
+    result: NDArray[np.void] = words(buffer, np.maximum(before, 0), AROUND_BYTES)
+    at_start = before < 0
+    result[at_start] = words(padded, np.maximum(at[at_start], 0), AROUND_BYTES)
+    return result
 
 
 def _put_inline(views: NDArray[np.int32], buffer: Bytes, at: Positions, rows: Positions) -> None:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
-from txrocketmq.remoting.packing import dtype, fixed
-from txrocketmq.spark.columns.gather import Positions, encode
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.columns.gather import Positions, encode, words
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
 from txrocketmq.spark.records import Records
 
@@ -26,12 +26,13 @@ BORN: Final = "born_host"
 STORE: Final = "store_host"
 
 _IPV6_BIT: Final = {BORN: record.BORN_HOST_IPV6, STORE: record.STORE_HOST_IPV6}
-_ANY_IPV6: Final = record.BORN_HOST_IPV6 | record.STORE_HOST_IPV6
 _PORT_BYTES: Final = 4
-_IPV6_HOST: Final = dtype(record.IPV6_HOST)
+_IPV6_HOST_BYTES: Final = fixed(record.IPV6_HOST).size
 _HOST_AT: Final = {
     which: fixed(record.RECORD_FIXED).offset_of(f"{which}_ip") for which in _IPV6_BIT
 }
+_STORE_AFTER_IPV6: Final = fixed(record.RECORD_FIXED_BORN_IPV6).offset_of(f"{STORE}_ip")
+"""Where the store host begins behind a born host that is IPv6."""
 _PLACE_AT: Final = fixed(record.RECORD_FIXED).offset_of("physical_offset")
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint16)
 _ID_CHARS: Final = 32
@@ -40,14 +41,14 @@ _ID_CHARS: Final = 32
 
 def hosts(records: Records, which: str) -> pa.StringArray:
     """The host `which`, BORN or STORE, as `address:port`; an IPv6 address in brackets."""
-    words = _words_at(records, _HOST_AT[which])
+    each = _words_at(records, _HOST_AT[which])
     rows, packed = _ipv6_hosts(records, which)
-    if len(words) and not len(rows) and (words == words[0]).all():
-        return constant(_text(words[0].tobytes()), len(words))
-    codes, distinct = encode(pa.array(words))
-    texts = [_text(each.to_bytes(8, "little")) for each in distinct.to_pylist()]
+    if len(each) and not len(rows) and (each == each[0]).all():
+        return constant(_text(each[0].tobytes()), len(each))
+    codes, distinct = encode(pa.array(each))
+    texts = [_text(word.tobytes()) for word in distinct.to_numpy()]
     if len(rows):
-        ipv6_codes, distinct = encode(pa.array(packed, pa.binary(_IPV6_HOST.itemsize)))
+        ipv6_codes, distinct = encode(pa.array(packed, pa.binary(_IPV6_HOST_BYTES)))
         codes[rows] = ipv6_codes + len(texts)
         texts += map(_text, distinct.to_pylist())
     return chosen_texts(texts, codes)
@@ -80,15 +81,12 @@ def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
 
 def _ipv6_hosts(records: Records, which: str) -> tuple[Positions, list[bytes]]:
     """The rows of the hosts that are IPv6, and for each address and port in bytes."""
-    flags = records.sys_flag & _ANY_IPV6
+    flags = records.sys_flag
     rows = np.flatnonzero(flags & _IPV6_BIT[which])
-    packed = np.empty(len(rows), _IPV6_HOST)
-    for flag in np.unique(flags[rows]).tolist():
-        mine = flags[rows] == flag
-        heads = records.ipv6_heads(rows[mine], flag)
-        for name in packed.dtype.names or ():
-            packed[name][mine] = heads[f"{which}_{name}"]
-    return rows, packed.view(f"V{packed.itemsize}").tolist()
+    at = records.starts[rows] + _HOST_AT[which]
+    if which == STORE:
+        at += np.where(flags[rows] & record.BORN_HOST_IPV6, _STORE_AFTER_IPV6 - _HOST_AT[which], 0)
+    return rows, words(records.buffer, at, _IPV6_HOST_BYTES).tolist()
 
 
 def _host(packed: bytes) -> Host:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.columns.gather import encode, gather, utf8, words
+from txrocketmq.spark.columns.gather import around, encode, gather, utf8, words
 
 
 def array_of(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -38,6 +38,9 @@ def test_byte_strings_are_those_that_lie_there(
         which = [0] * len(which)
     else:
         numbers = np.array(which, np.int64)
+    near = None
+    if numbers is None and data.draw(st.booleans()):
+        near = around(array_of(buffers[0]), np.array(at, np.int64))
     valid = data.draw(
         st.none() | st.lists(st.booleans(), min_size=len(at), max_size=len(at)).map(np.array)
     )
@@ -47,6 +50,7 @@ def test_byte_strings_are_those_that_lie_there(
         np.array(length, np.int64),
         which=numbers,
         valid=None if valid is None else valid.astype(np.bool_),
+        near=near,
     )
     expected = [
         buffers[number][start : start + size] if valid is None or valid[row] else None
@@ -55,6 +59,14 @@ def test_byte_strings_are_those_that_lie_there(
     assert result.type == pa.binary()
     result.validate(full=True)
     assert result.to_pylist() == expected
+
+
+@given(data=st.binary(max_size=60), places=st.lists(st.integers(0, 60)))
+def test_what_lies_around_is_zero_beyond_the_ends(data: bytes, places: list[int]) -> None:
+    at = [min(place, len(data)) for place in places]
+    padded = b"\0" * 4 + data + b"\0" * 12
+    found = around(array_of(data), np.array(at, np.int64))
+    assert found.tolist() == [padded[place : place + 16] for place in at]
 
 
 @given(data=st.binary(max_size=40), size=st.integers(1, 20), places=st.lists(st.integers(0, 40)))

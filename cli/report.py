@@ -140,6 +140,8 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
         from pyspark.errors import PySparkException
 
         values = parameters(options.now, options.top, options.reserved_hours)
+        if parsed.min_partitions is None:
+            source["minPartitions"] = str(spark.sparkContext.defaultParallelism)
         try:
             with frames(spark, source, reports):
                 return [run(spark, report, values) for report in reports]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tasks in processes on this machine: one for each core that we may use, none without a task.
 
-Workers end with the command, whatever ends it: each watches a pipe of which only the command holds
-the other end. They never see Ctrl-C, which a terminal sends to all processes at once: the command
-ends them. No more tasks are pickled at a time than there are workers, and one.
+Each worker has a pipe of its own, by which it gets one task at a time: when it dies its pipe ends,
+and that is noticed whatever the others do. (concurrent.futures misses the death of a process that
+it started while it was waiting for another one.) Workers end with the command, whatever ends it.
+They never see Ctrl-C, which a terminal sends to all processes at once: the command ends them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -33,35 +33,78 @@ def process_runner() -> Iterator[Runner]:
     """Workers, started when there are tasks, ended at the end.
 
     RunFailed when a worker is killed, or when a task ends with an error that is not ours: then all
-    workers are ended, and nothing more can be run.
+    workers are ended.
     """
     if _ALLOCATOR in pa.supported_memory_backends():
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", _ALLOCATOR)
-    context = get_context("spawn")  # a process with threads is not to be forked
-    watched, held = context.Pipe(duplex=False)
-    cores = len(os.sched_getaffinity(0))
-    with watched, held, ProcessPoolExecutor(cores, context, _begin, (watched,)) as pool:
-
-        def run(tasks: Sequence[Task]) -> list[Outcome]:
-            try:
-                with _failures():
-                    return _run_in(pool, tasks)
-            except BaseException:
-                held.close()
-                pool.shutdown(cancel_futures=True)
-                raise
-
-        yield run
+    workers = _Workers(len(os.sched_getaffinity(0)))
+    try:
+        yield workers.run
+    finally:
+        workers.end()
 
 
-def _run_in(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> list[Outcome]:
-    with _without_interrupts():
-        futures = [pool.submit(outcome_of, task) for task in tasks]
-    wait(futures, return_when=FIRST_EXCEPTION)
-    for future in futures:
-        if future.done():
-            future.result()  # raises what is to be raised before the others are done
-    return [future.result() for future in futures]
+class _Workers:
+    """At most so many processes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._context = get_context("spawn")  # a process with threads is not to be forked
+        self._processes: dict[Connection, Any] = {}
+        """By our end of the pipe to each."""
+
+    def run(self, tasks: Sequence[Task]) -> list[Outcome]:
+        try:
+            return self._run(tasks)
+        except (EOFError, OSError) as error:
+            self.end()
+            raise RunFailed(
+                "a worker process was killed, as happens when memory runs out; the next run goes on"
+                " where this one was"
+            ) from error
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Ends all of them, whatever they do."""
+        for process in self._processes.values():
+            process.kill()
+        for pipe, process in self._processes.items():
+            process.join()
+            pipe.close()
+        self._processes = {}
+
+    def _run(self, tasks: Sequence[Task]) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        waiting = deque(range(len(tasks)))
+        busy: dict[Connection, int] = {}
+        while len(outcomes) < len(tasks):
+            while waiting and (pipe := self._idle(busy)) is not None:
+                pipe.send(tasks[waiting[0]])
+                busy[pipe] = waiting.popleft()
+            for ready in connection.wait(busy):
+                assert isinstance(ready, Connection)
+                given = ready.recv()
+                if not isinstance(given, Outcome):
+                    raise RunFailed(f"a task ended with {given}")
+                outcomes[busy.pop(ready)] = given
+        return [outcomes[number] for number in range(len(tasks))]
+
+    def _idle(self, busy: dict[Connection, int]) -> Connection | None:
+        """The pipe of a worker that has nothing to do, of a new one while there may be more."""
+        for pipe in self._processes:
+            if pipe not in busy:
+                return pipe
+        if len(self._processes) == self._most:
+            return None
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs,), daemon=True)
+        with _without_interrupts():
+            process.start()
+            self._processes[ours] = process
+        theirs.close()
+        return ours
 
 
 @contextmanager
@@ -74,25 +117,23 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def _failures() -> Iterator[None]:
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise RunFailed(
-            "a worker process was killed, as happens when memory runs out; the next run goes on"
-            " where this one was"
-        ) from error
-    except Exception as error:
-        raise RunFailed(f"a task ended with {type(error).__name__}: {error}") from error
-
-
-def _begin(watched: Connection) -> None:
-    """What a worker does first."""
+def _work(pipe: Connection) -> None:
+    """What a worker does: a task at a time, until there is nobody to tell."""
     pa.set_cpu_count(1)  # the workers are as many as the cores
-    threading.Thread(target=_end_after, args=(watched,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        pipe.send(_tried(pipe.recv()))
 
 
-def _end_after(watched: Connection) -> None:
-    watched.poll(None)
+def _tried(task: Task) -> Outcome | str:
+    try:
+        return outcome_of(task)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the command tells it
+        return f"{type(error).__name__}: {error}"
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)

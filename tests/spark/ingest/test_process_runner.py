@@ -23,8 +23,8 @@ def test_tasks_are_run_in_processes_of_their_own_that_end_together() -> None:
         assert [outcome.given for outcome in outcomes[2:]] == [bytes(3)] * 20
         with pytest.raises(RunFailed, match="^a task ended with ValueError: .*fromhex"):
             run([THEIRS, LONG])
-        with pytest.raises(RunFailed):
-            run([GOOD])
+        assert not active_children()
+        assert run([GOOD])[0].given == bytes(3), "with new processes"
 
 
 def test_nothing_starts_without_a_task() -> None:
@@ -36,6 +36,9 @@ def test_nothing_starts_without_a_task() -> None:
 def test_a_worker_that_dies_is_told() -> None:
     with process_runner() as run, pytest.raises(RunFailed, match="^a worker process was killed"):
         run([DIE, LONG])
+    with process_runner() as run, pytest.raises(RunFailed, match="^a worker process was killed"):
+        run([LONG, DIE])
+    assert not active_children()
 
 
 def test_interrupts_are_held_back_while_processes_start() -> None:

@@ -4,11 +4,12 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
+PROCESS_TESTS := tests/process tests/crash tests/tidy/test_wheel.py
 # Tests start many processes: what one has compiled, the next need not; `make clean` removes it.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit engine compat bench bench-spark check docs dist clean run-environment environment
+.PHONY: help run test unit process engine compat bench bench-spark check docs dist clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,12 +17,17 @@ help: ## this list
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
 
-test: ## the unit tests, those with Spark, then the compat tests
-	@$(MAKE) --no-print-directory --keep-going unit engine compat
+test: ## the unit tests, those with processes and with Spark, then the compat tests
+	@$(MAKE) --no-print-directory --keep-going unit process engine compat
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore tests/engine $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+		--ignore tests/engine $(addprefix --ignore ,$(PROCESS_TESTS)) $(ARGS)
+
+process: environment ## commands and servers as processes, those of the pages, killed; ARGS="-k tail"
+	@echo "process: our commands and servers, those of README and docs too"
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(PROCESS_TESTS) $(ARGS)
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"

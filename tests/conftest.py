@@ -14,18 +14,17 @@ import hypothesis
 import pytest
 
 # A busy machine is no defect of the code: examples have no time limit of their own.
-# Each run draws others: few at a time while somebody waits, more where CI is set.
-hypothesis.settings.register_profile("unit", deadline=None, max_examples=25)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=100)
+# Each run draws others, few at a time: somebody waits for them.
+hypothesis.settings.register_profile("unit", deadline=None, max_examples=20)
 # pytest --hypothesis-profile thorough: for whoever changes a format or a decoder, and at night.
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1000)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "unit")
+hypothesis.settings.load_profile("unit")
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 
-_LONG = ("test_wheel", "test_readme_commands", "test_bad_peers", "test_commands", "test_standalone")
+_LONG = ("test_wheel", "test_pages", "test_commands", "test_bad_peers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -100,6 +100,7 @@ class _Workers:
             return None
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)
+        resource_tracker.ensure_running()  # its start, part of the first one's, lets them through
         with _without_interrupts():
             process.start()
             self._processes[ours] = process
@@ -109,12 +110,24 @@ class _Workers:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Holds SIGINT back for this thread, and for good for the processes that it starts."""
+    """Holds SIGINT back until the end, and for good for the processes that it starts.
+
+    Those inherit the mask of this thread; another thread of ours may still take the signal, and
+    then its handler runs in the main thread.
+    """
+    held_back: list[int] = []
+    handler = None
+    if threading.current_thread() is threading.main_thread():
+        handler = signal.signal(signal.SIGINT, lambda number, _: held_back.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+        if held_back:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _work(pipe: Connection) -> None:

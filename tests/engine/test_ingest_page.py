@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/ingest.md print what the pages show."""
+"""What docs/ingest.md shows works: its commands print that, and Spark reads what they made."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.pages import check_printed, steps
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pages import blocks, check_printed, steps
 from tests.spark.stores import Draft, StoreWriter
 
 
-def test_the_commands_of_the_page(tmp_path: Path) -> None:
+def test_the_page(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = StoreWriter(tmp_path / "store")
     store.put_all(Draft("Orders", body=b"%d" % number) for number in range(3))
     store.close()
@@ -24,3 +27,6 @@ def test_the_commands_of_the_page(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, f"{command}: {done.stderr}"
         check_printed(command, wanted, done.stdout)
+    (code,) = (b.text for b in blocks() if b.page == "docs/ingest.md" and b.language == "python")
+    exec(code.replace('"table"', repr(f"{tmp_path}/table")), {"spark": spark})  # noqa: S102 - ours
+    assert "|2025-11-13|    3|" in capsys.readouterr().out

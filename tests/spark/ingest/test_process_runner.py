@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from multiprocessing import active_children
 
 import pytest
@@ -43,6 +44,28 @@ def test_a_worker_that_dies_is_told() -> None:
 
 def test_interrupts_are_held_back_while_processes_start() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    handler = signal.getsignal(signal.SIGINT)
     with _without_interrupts():
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())
     assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_interrupt_comes_afterwards_whichever_thread_takes_it() -> None:
+    done = []
+
+    def start() -> None:
+        with _without_interrupts():
+            other = threading.Thread(
+                target=lambda: (
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT}),
+                    signal.pthread_kill(threading.get_ident(), signal.SIGINT),
+                )
+            )
+            other.start()
+            other.join()
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done == ["started"]

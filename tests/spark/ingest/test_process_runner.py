@@ -54,14 +54,13 @@ def test_interrupts_are_held_back_while_processes_start() -> None:
 def test_an_interrupt_comes_afterwards_whichever_thread_takes_it() -> None:
     done = []
 
+    def take_it() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
     def start() -> None:
         with _without_interrupts():
-            other = threading.Thread(
-                target=lambda: (
-                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT}),
-                    signal.pthread_kill(threading.get_ident(), signal.SIGINT),
-                )
-            )
+            other = threading.Thread(target=take_it)
             other.start()
             other.join()
             done.append("started")

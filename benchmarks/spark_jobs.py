@@ -38,6 +38,8 @@ def session(cores: int) -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.buffer.size", "1048576")
         .getOrCreate()
     )
     made.sparkContext.setLogLevel("ERROR")

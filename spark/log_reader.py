@@ -32,7 +32,7 @@ from txrocketmq.spark.store import MAX_RECORD_BYTES, Segment, Store
 from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
 from txrocketmq.spark.windows import Windows
 
-WINDOW_BYTES: Final = 32 << 20
+WINDOW_BYTES: Final = 16 << 20
 MAX_BAD_BYTES: Final = 64 << 10
 """As much of a damaged record is kept for people to look at."""
 

@@ -180,7 +180,7 @@ class SourceOptions:
     )
     """About so many records in a partition at most."""
     window_bytes: int = _option(
-        "windowBytes", 32 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="32m"
+        "windowBytes", 16 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="16m"
     )
     """Bytes of the log that are read at once: the memory of a task is about five times that."""
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),

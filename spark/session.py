@@ -25,10 +25,14 @@ LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.buffer.size": "1048576",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
 }
-"""Settings of a session on this machine: no ports open to others, few and small shuffles."""
+"""Settings of a session on this machine: no ports open to others, few and small shuffles, and a
+quick way from the Python workers into the JVM.
+"""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set in programs that spark-submit starts: master and settings are its business."""
 _OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")

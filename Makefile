@@ -4,12 +4,12 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
-PROCESS_TESTS := tests/process tests/crash tests/tidy/test_wheel.py
+PROCESS_TESTS := tests/process tests/crash
 # Tests start many processes: what one has compiled, the next need not; `make clean` removes it.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit process engine compat bench bench-spark check docs dist clean run-environment environment
+.PHONY: help run test unit tidy process engine compat bench bench-spark check docs dist clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,13 +17,17 @@ help: ## this list
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
 
-test: ## the unit tests, those with processes and with Spark, then the compat tests
-	@$(MAKE) --no-print-directory --keep-going unit process engine compat
+test: ## the unit tests, those of the repository, with processes and with Spark, then the compat tests
+	@$(MAKE) --no-print-directory --keep-going unit tidy process engine compat
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
 	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-		--ignore tests/engine $(addprefix --ignore ,$(PROCESS_TESTS)) $(ARGS)
+		--ignore tests/engine $(addprefix --ignore ,tests/tidy $(PROCESS_TESTS)) $(ARGS)
+
+tidy: environment ## who may import whom, sizes, mirror of modules, pages up to date, the wheel
+	@echo "tidy: the rules of the repository"
+	@$(BIN)/pytest tests/tidy $(ARGS)
 
 process: environment ## commands and servers as processes, those of the pages, killed; ARGS="-k tail"
 	@echo "process: our commands and servers, those of README and docs too"
@@ -50,7 +54,7 @@ check: environment ## format, lint, types, import layers, tidy tests
 	@echo "check: lint";    $(BIN)/ruff check --quiet .
 	@echo "check: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
 	@echo "check: layers";  $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
-	@echo "check: tidy";    $(BIN)/pytest tests/tidy
+	@$(MAKE) --no-print-directory tidy
 
 docs: environment ## writes the generated pages and tables anew
 	@for script in docs/generate_*.py; do \

@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 
-_LONG = ("test_wheel", "test_pages", "test_commands", "test_bad_peers")
+_LONG = ("test_pages", "test_commands", "test_bad_peers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

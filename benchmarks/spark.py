@@ -8,7 +8,7 @@ Spark's own scan of the Parquet table that it wrote; Spark's scans of the stores
 What counts is CPU time of all processes that took part, by message. Leaves a table here and
 results.json in var/bench-spark.
 
-    python -m benchmarks.spark --gib 4 --rounds 3
+    python -m benchmarks.spark --gib 4 --rounds 5
     python -m benchmarks.spark --gib 1 --rounds 1        # quick, about three minutes
 """
 
@@ -224,7 +224,7 @@ def main(argv: list[str]) -> int:
     """Measures everything in turn; 0 when all was measured, goals met or missed."""
     parser = argparse.ArgumentParser(prog="benchmarks.spark", description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=int, default=4, help="commit log of each store")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args(argv)
     absent = [command for command in ("java", "javac") if shutil.which(command) is None]
     if absent:

@@ -40,6 +40,7 @@ def session(cores: int) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.buffer.size", "1048576")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
         .getOrCreate()
     )
     made.sparkContext.setLogLevel("ERROR")

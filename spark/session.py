@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties").as_uri()
+_JVM_OPTIONS: Final = f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS}"
 LOCAL: Final = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -28,7 +29,7 @@ LOCAL: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.buffer.size": "1048576",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS}",
+    "spark.driver.extraJavaOptions": _JVM_OPTIONS,
 }
 """Settings of a session on this machine: no ports open to others, few and small shuffles, and a
 quick way from the Python workers into a JVM that is out for throughput.

@@ -9,7 +9,7 @@ What counts is CPU time of all processes that took part, by message. Leaves a ta
 results.json in var/bench-spark.
 
     python -m benchmarks.spark --gib 4 --rounds 5
-    python -m benchmarks.spark --gib 1 --rounds 1        # quick, about three minutes
+    python -m benchmarks.spark --gib 1 --rounds 1        # quick, about five minutes
 """
 
 import argparse

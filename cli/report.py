@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
@@ -126,7 +126,10 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     """What the reports find; what can be told wrong without Spark is told before it starts."""
     from txrocketmq.spark.reports.frames import check, frames, parameters, run
 
-    source = {"storePath": ",".join(options.store), **dict(options.option)}
+    given = dict(options.option)
+    if {name.lower() for name in given} & {"storepath", "path"}:
+        raise OptionError("option storePath has no meaning for reports: --store names the stores")
+    source = {"storePath": ",".join(options.store), **given}
     parsed = check(source)
     if options.html is not None and not options.html.absolute().parent.is_dir():
         raise NotADirectoryError(f"there is no folder {options.html.absolute().parent} for --html")

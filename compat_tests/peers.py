@@ -9,7 +9,8 @@ started again. All of them listen on the loopback, on free ports, with files in 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -232,6 +233,18 @@ class Broker(Server):
     def _registered(self) -> bool:
         probe.request(self.port, probe.GET_BROKER_CONFIG)
         return self.address.encode() in self.name_server.cluster_info()
+
+
+@contextmanager
+def running(name_server: NameServer, broker: Broker) -> Iterator[None]:
+    """Both are started, and closed in the end."""
+    try:
+        name_server.start()
+        broker.start()
+        yield
+    finally:
+        broker.close()
+        name_server.close()
 
 
 def _tail(text: str, lines: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.java_client import ClientJvm, message
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene, poll
 
 FILE_BYTES = 1024 * 1024
@@ -24,13 +24,8 @@ def mortal_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     names = NameServer(origin, work_folder / "mortal-namesrv")
     settings = {"mappedFileSizeCommitLog": str(FILE_BYTES), "flushConsumerOffsetInterval": "200"}
     broker = Broker(origin, work_folder / "mortal-broker", names, "broker-mortal", settings)
-    try:
-        names.start()
-        broker.start()
+    with running(names, broker):
         yield broker
-    finally:
-        broker.close()
-        names.close()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, JavaError, message
-from compat_tests.peers import Broker, NameServer, Origin, Original
+from compat_tests.peers import Broker, NameServer, Origin, Original, running
 from compat_tests.scene import Scene, poll
 
 
@@ -26,13 +26,8 @@ def official_broker(
     names = NameServer(origin, work_folder / f"namesrv-for-{release}")
     official = Original(release, engine)
     broker = Broker(official, work_folder / f"official-{release}", names, "broker-official", {})
-    try:
-        names.start()
-        broker.start()
+    with running(names, broker):
         yield broker
-    finally:
-        broker.close()
-        names.close()
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -43,13 +38,8 @@ def broker_elsewhere(
     release: str = request.param
     names = NameServer(Original(release, engine), work_folder / f"official-namesrv-{release}")
     broker = Broker(origin, work_folder / f"broker-at-{release}", names, "broker-ours", {})
-    try:
-        names.start()
-        broker.start()
+    with running(names, broker):
         yield broker
-    finally:
-        broker.close()
-        names.close()
 
 
 def produce_and_consume(scene: Scene) -> None:

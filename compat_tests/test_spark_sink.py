@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, body
-from compat_tests.peers import Broker, NameServer, Original, Ours
+from compat_tests.peers import Broker, NameServer, Original, Ours, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import ClusterError
@@ -42,13 +42,8 @@ def official_broker(
     names = NameServer(official, work_folder / f"sink-namesrv-{release}")
     settings = {"transactionCheckInterval": "600000"}
     broker = Broker(official, work_folder / f"sink-broker-{release}", names, "broker-a", settings)
-    try:
-        names.start()
-        broker.start()
+    with running(names, broker):
         yield broker
-    finally:
-        broker.close()
-        names.close()
 
 
 @pytest.fixture
@@ -158,15 +153,10 @@ def test_a_replay_sends_what_was_not_committed(scene: Scene) -> None:
 def test_our_broker_refuses_the_first_half_message(first_jvm: ClientJvm, work_folder: Path) -> None:
     names = NameServer(Ours(), work_folder / "sink-namesrv-ours")
     broker = Broker(Ours(), work_folder / "sink-broker-ours", names, "broker-a", {})
-    try:
-        names.start()
-        broker.start()
+    with running(names, broker):
         scene = Scene(first_jvm, broker)
         topic = scene.topic("refused")
         writer = BatchWriter(options(scene, topic, sendRetries="0"), SCHEMA, overwrite=False)
         with pytest.raises(ClusterError, match="sending transaction message is forbidden"):
             writer.write(batches("x"))
         assert count(scene, topic) == 0
-    finally:
-        broker.close()
-        names.close()

@@ -14,7 +14,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, message
-from compat_tests.peers import Broker, NameServer, Original, Ours
+from compat_tests.peers import Broker, NameServer, Original, Ours, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.spark.batch import StoreReader
 from txrocketmq.spark.options import SourceOptions
@@ -31,13 +31,8 @@ def broker(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) ->
     names = NameServer(origin, work_folder / f"live-namesrv-{name}")
     settings = {"mappedFileSizeCommitLog": str(1 << 20)}
     made = Broker(origin, work_folder / f"live-broker-{name}", names, "broker-a", settings)
-    try:
-        names.start()
-        made.start()
+    with running(names, made):
         yield made
-    finally:
-        made.close()
-        names.close()
 
 
 def bodies(broker: Broker, **chosen: str) -> list[str]:

@@ -42,7 +42,8 @@ txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-1
   `badRecords=skip` reads on behind a damaged record.
 - It runs in the process that calls it, on all cores; `spark-submit` with a script that calls
   `txrocketmq.cli.report.main()` runs it elsewhere.
-- Exit codes: 0 done, 1 failed with one sentence on standard error, 2 wrong usage.
+- Exit codes: 0 done; 1 failed, or a store or the value of an option is wrong, with one sentence on
+  standard error; 2 flags that are not understood.
 
 ## As queries
 

@@ -182,7 +182,7 @@ class SourceOptions:
     window_bytes: int = _option(
         "windowBytes", 16 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="16m"
     )
-    """Bytes of the log that are read at once: the memory of a task is about five times that."""
+    """Bytes of the log that are read at once; a task needs about 170 MiB of memory beside them."""
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
                                shown="4m")  # fmt: skip
     """Bytes of log in one Arrow batch."""

@@ -91,6 +91,27 @@ _Stored = tuple[int, int, int, int, str | None, int]
 _new = tuple.__new__
 
 
+def answer_with_marks(plain: SendMessageProcessor) -> bytes:
+    """The header that answers a send which was stored, with a mark where each answer differs.
+
+    @0 is the physical offset at the end of the message id, @1 the queue, @2 the offset in it, @3
+    the transaction id, @4 the opaque.
+    """
+    answer = RemotingCommand(
+        ResponseCode.SUCCESS,
+        {
+            **plain.ext_fields,
+            "msgId": plain.store_host.hex().upper() + "@0",
+            "queueId": "@1",
+            "queueOffset": "@2",
+            "transactionId": "@3",
+        },
+        flag=RESPONSE_FLAG,
+        opaque=_OPAQUE,
+    )
+    return encode_header(answer).replace(b"%d" % _OPAQUE, b"@4")
+
+
 class SendManyProcessor:
     """Plain sends in bulk; `plain` is the processor for all others."""
 
@@ -102,19 +123,7 @@ class SendManyProcessor:
         self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in own.items())
         self.properties_end = self._suffix.encode()
         """What the properties of each message get."""
-        answer = RemotingCommand(
-            ResponseCode.SUCCESS,
-            {
-                **plain.ext_fields,
-                "msgId": plain.store_host.hex().upper() + "@0",
-                "queueId": "@1",
-                "queueOffset": "@2",
-                "transactionId": "@3",
-            },
-            flag=RESPONSE_FLAG,
-            opaque=_OPAQUE,
-        )
-        text = encode_header(answer).replace(b"%", b"%%").replace(b"%d" % _OPAQUE, b"%d")
+        text = answer_with_marks(plain).replace(b"%", b"%%").replace(b"@4", b"%d")
         for mark, form in ((b"@0", b"%016X"), (b"@1", b"%d"), (b"@2", b"%d"), (b"@3", b"%b")):
             text = text.replace(mark, form)
         self._answer = text

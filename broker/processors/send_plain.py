@@ -12,20 +12,17 @@ from __future__ import annotations
 
 import struct
 
-from txrocketmq.broker.processors.send_many import SendManyProcessor
+from txrocketmq.broker.processors.send_many import SendManyProcessor, answer_with_marks
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
 from txrocketmq.broker.store.message_store import Place, PlainBatch
 from txrocketmq.remoting.call import Buffer, Peer
-from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import serves_plain
-from txrocketmq.remoting.serialize.json import encode_header
 from txrocketmq.remoting.serialize.plain_sends import PlainSend, PlainSends
 
 MAX_PLACES = 4096
 """Places that are kept at once: topics times queues times ways of writing them."""
 
-_OPAQUE = 1_234_567_890
 _HEX_DIGITS = 16
 _PREFIX = struct.Struct(">II")
 
@@ -39,19 +36,7 @@ class SendPlainProcessor:
         self._places: dict[bytes, Place] = {}
         self._data_version: object = None
         self._queues_removed = -1
-        answer = RemotingCommand(
-            ResponseCode.SUCCESS,
-            {
-                **plain.ext_fields,
-                "msgId": plain.store_host.hex().upper() + "@0",
-                "queueId": "@1",
-                "queueOffset": "@2",
-                "transactionId": "@3",
-            },
-            flag=RESPONSE_FLAG,
-            opaque=_OPAQUE,
-        )
-        text = encode_header(answer).replace(b"%d" % _OPAQUE, b"@4")
+        text = answer_with_marks(plain)
         pieces = []
         for mark in (b"@0", b"@1", b"@2", b"@3", b"@4"):
             piece, _, text = text.partition(mark)

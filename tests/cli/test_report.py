@@ -83,6 +83,8 @@ def test_a_page_instead_of_tables(
         (["--store", "/s", "--option", "colums=a"], "colums"),
         (["--store", "/s", "--option", "startingTimestamp=soon"], "startingTimestamp"),
         (["--store", "/s", "--option", "columns=topic"], "columns"),
+        (["--store", "/s", "--option", "storepath=/t"], "storePath"),
+        (["--store", "/s", "--option", "path=/t"], "storePath"),
     ],
 )
 def test_what_is_wrong_is_said_before_spark_starts(

@@ -4,31 +4,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructField, StructType
 
+from tests.spark.tables.rows import SPARK_TYPES
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError
-
-SPARK_TYPES: dict[str, DataType] = {
-    "string": StringType(),
-    "binary": BinaryType(),
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "timestamp": TimestampType(),
-    "map<string,string>": MapType(StringType(), StringType()),
-}
 
 
 def test_the_columns_of_rocketmq_spark_come_first() -> None:

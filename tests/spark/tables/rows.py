@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.tables.reader import TABLES, TableReader
 
-_TYPES: dict[str, DataType] = {
+SPARK_TYPES: dict[str, DataType] = {
     "string": StringType(),
     "binary": BinaryType(),
     "boolean": BooleanType(),
@@ -37,7 +37,8 @@ _TYPES: dict[str, DataType] = {
 
 def schema_of(table: str) -> StructType:
     """Of all columns of the table."""
-    return StructType([StructField(c.name, _TYPES[c.type]) for c in TABLES[table].columns])
+    columns = TABLES[table].columns
+    return StructType([StructField(column.name, SPARK_TYPES[column.type]) for column in columns])
 
 
 def rows_of(root: Path | str, table: str, **options: str) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from txrocketmq.spark.log_position import LogPosition
 from txrocketmq.spark.log_times import offset_before
 from txrocketmq.spark.offsets import LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.plan import Extent, extents_of
 from txrocketmq.spark.store import Store
 
@@ -52,13 +53,14 @@ def _at_offsets(extent: Extent) -> LogPosition:
         start = max(start, _first_wanted(extent))
     if start not in (store.min_offset(), extent.end):
         start = first_boundary(store, start, extent.end)
-    return LogPosition(
-        log=start, fingerprint=fingerprint(store, start), first=first, until=extent.end
-    )
+    # Asked anew: bounds may name messages that came since the extent's end was looked for.
+    until = store.end_of_log() if first else extent.end
+    return LogPosition(log=start, fingerprint=fingerprint(store, start), first=first, until=until)
 
 
 def _first_wanted(extent: Extent) -> int:
-    place = extent.end
+    # Asked before the queues: what they do not know at this moment may be wanted too.
+    place = min(dispatched(extent.store), extent.end)
     for queue in extent.store.queues():
         if extent.wanted.wants_queue(queue.topic, queue.queue_id):
             low = extent.wanted.offsets(queue.topic, queue.queue_id).low

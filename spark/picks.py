@@ -7,7 +7,8 @@ what it holds and not what the log holds. The records still have to pass the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.spark.losses import lose
+from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import UNITS, Queue
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import QueuePicks
@@ -31,38 +32,54 @@ def units_of(
 ) -> Iterator[NDArray[Any]]:
     """The units of the split that may be wanted, in pieces, by physical offset.
 
-    DataLossError, or a warning, where a queue is gone since the split was planned.
+    DataLossError, or a warning, where a queue or a part of it is gone, or the beginning of the log
+    since the split was planned.
     """
+    lost = partial(lose, fail=fail_on_data_loss)
     queues = []
     for topic, queue_id in split.queues:
         queue = split.store.queue(topic, queue_id)
         if queue is None:
-            text = f"queue {queue_id} of {topic} in {split.store.uri} has just been deleted"
-            lose(text, fail=fail_on_data_loss)
+            lost(f"queue {queue_id} of {topic} in {split.store.uri} has just been deleted")
         else:
             queues.append(queue)
-    yield from _between(queues, split.start, split.end, wanted)
+    yield from _between(queues, split, wanted, lost)
 
 
 def _between(
-    queues: Sequence[Queue], start: int, end: int, wanted: RecordFilter
+    queues: Sequence[Queue], split: QueuePicks, wanted: RecordFilter, lost: Callable[[str], None]
 ) -> Iterator[NDArray[Any]]:
-    """Units of records that start in [start, end), in pieces of bounded size."""
+    """The units of these queues in pieces of bounded size; tells what is lost."""
+    store, start, end = split.store, split.start, split.end
     ranges = [(queue, *indexes(queue, start, end, wanted)) for queue in queues]
     middle = (start + end) // 2
     if sum(last - first for _, first, last in ranges) > _MOST_UNITS and start < middle:
-        yield from _between(queues, start, middle, wanted)
-        yield from _between(queues, middle, end, wanted)
+        yield from _between(queues, split._replace(end=middle), wanted, lost)
+        yield from _between(queues, split._replace(start=middle), wanted, lost)
         return
     found = []
     for queue, first, last in ranges:
         if first < last:
             units = queue.units(first, last)
+            if not queue.is_batch and len(units) < last - first:
+                lost(_missing_text(store, queue, first, last, last - first - len(units)))
             at = units["physical_offset"]
             found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
+    # Retention takes files of the log first, then those of the queues that named their messages.
+    least = store.min_offset()
+    if start < least:
+        lost(loss_text(store, start, min(least, end)))
     units = np.concatenate(found or [np.empty(0, UNITS)])
     if len(units):
         yield units[np.argsort(units["physical_offset"], kind="stable")]
+
+
+def _missing_text(store: Store, queue: Queue, first: int, last: int, count: int) -> str:
+    return (
+        f"queue {queue.queue_id} of {queue.topic} in {store.uri} has no units of {count} messages"
+        f" from {first} up to {last}: files of it are gone or damaged; verify=store with"
+        " badRecords=skip finds those that are in the log"
+    )
 
 
 def indexes(queue: Queue, start: int, end: int, wanted: RecordFilter) -> tuple[int, int]:

@@ -167,12 +167,8 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    chosen = None if options.verify == "store" else _chosen_queues(extent)
-    if chosen is not None:
-        picked = _picks(extent, segments, chosen, options)
-        if picked is not None:
-            return picked
-    return [*_ranges(extent, segments, options)]
+    picked = None if options.verify == "store" else _picks(extent, segments, options)
+    return [*_ranges(extent, segments, options)] if picked is None else picked
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -226,26 +222,28 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
     return found
 
 
-def _chosen_queues(extent: Extent) -> list[Queue] | None:
-    """The queues that may hold what is wanted; None when the queues cannot tell."""
+def _chosen_queues(extent: Extent) -> list[Queue]:
+    """The queues that may hold what is wanted."""
     wanted, store = extent.wanted, extent.store
     selection = wanted.selection
-    if not selection.logical or not wanted.names_queues or store.queue_kind != "files":
-        return None
     names = selection.topics or (selection.assign and selection.assign.topics())
     listed = [q for name in names for q in store.queues_of(name)] if names else store.queues()
     return [queue for queue in listed if wanted.wants_queue(queue.topic, queue.queue_id)]
 
 
 def _picks(
-    extent: Extent, segments: Sequence[Segment], queues: Sequence[Queue], options: SourceOptions
+    extent: Extent, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split] | None:
     """Splits by consume queues, and by the log where these do not reach yet.
 
-    None when reading the log as a whole is cheaper.
+    None when the queues cannot tell, or when reading the log as a whole is cheaper.
     """
-    store = extent.store
+    wanted, store = extent.wanted, extent.store
+    if not (wanted.selection.logical and wanted.names_queues and store.queue_kind == "files"):
+        return None
+    # Before the queues are listed: of one that comes meanwhile nothing lies before this place.
     known_end = min(dispatched(store), extent.end)
+    queues = _chosen_queues(extent)
     guessed = sum(_guess_bytes(queue, extent) for queue in queues)
     if guessed * 2 > extent.end - extent.start:
         return None

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from txrocketmq.spark import quarantine
 from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.log_reader import read_log
+from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.log_times import last_record
+from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST
-from txrocketmq.spark.plan import extent_of, splits
-from txrocketmq.spark.records import Records
+from txrocketmq.spark.plan import extent_of, log_ranges
 from txrocketmq.spark.scan import pieces as cut
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.split import LogRange
@@ -81,8 +81,8 @@ CHECKPOINT: Final = Table(
 
 
 def _ranges(request: Request) -> Sequence[LogRange]:
-    found = splits(extent_of(request.store, request.options), request.options)
-    return [split for split in found if isinstance(split, LogRange)]
+    """All of the log, whatever topics are chosen: damage has none."""
+    return log_ranges(extent_of(request.store, request.options), request.options)
 
 
 def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
@@ -104,7 +104,9 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
     for found in reading:
         if isinstance(found, BadRecord):
             yield _rows(request, [found])
-        elif isinstance(found, Records):
+        elif isinstance(found, Lost):
+            lose(loss_text(store, found.start, found.end), fail=options.fail_on_data_loss)
+        else:
             for start, end in cut(found.total_size, options.batch_bytes):
                 for decoded in decoder.decode(found.slice(start, end)):
                     if decoded.bad:

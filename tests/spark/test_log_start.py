@@ -11,6 +11,7 @@ from txrocketmq.spark.fingerprint import fingerprint
 from txrocketmq.spark.log_position import LogPosition
 from txrocketmq.spark.log_start import first_positions
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.store import Store
 
 
@@ -70,3 +71,24 @@ def test_a_time_is_settled_at_once_unless_it_is_to_come(writer: StoreWriter) -> 
     to_come = position(writer, startingTimestamp=str(last + 1))
     assert (to_come.log, to_come.since_ms) == (writer.end, last + 1)
     assert position(writer, startingTimestamp="0").log == 0
+
+
+def test_what_queues_do_not_know_yet_is_read_all_the_same(writer: StoreWriter) -> None:
+    late = writer.put(Draft(queue_id=0), dispatch=False)
+    offsets = '{"Topic": {"a": {"0": 15, "1": 15}}}'
+    assert position(writer, startingOffsets=offsets, topic="Topic").log == late.physical_offset
+
+
+def test_what_comes_while_the_start_is_looked_for_has_its_bounds_too(writer: StoreWriter) -> None:
+    class Growing(Store):
+        def queue(self, topic: str, queue_id: int) -> Queue | None:
+            writer.put(Draft(queue_id=queue_id))
+            return super().queue(topic, queue_id)
+
+    store = Growing(**vars(Store.open(str(writer.root))))
+    given = SourceOptions.of(
+        {"storePath": str(writer.root), "startingOffsets": '{"Topic": {"a": {"0": -1}}}'}
+    )
+    found = first_positions([store], given)["a"]
+    assert found.first == {("Topic", 0): 16}
+    assert found.until == writer.end, "the message before offset 16 is not wanted"

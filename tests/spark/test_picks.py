@@ -88,3 +88,33 @@ def test_how_far_queues_know_the_log(tmp_path: Path) -> None:
     end = writer.end
     writer.put(Draft("A"), dispatch=False)
     assert picks.dispatched(Store.open(str(writer.root))) == end
+
+
+def test_units_that_are_missing_in_between_are_a_loss(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = StoreWriter(tmp_path / "s", queue_units=10)
+    writer.put_all(Draft() for _ in range(50))
+    store = Store.open(str(writer.root))
+    (tmp_path / "s/consumequeue/Topic/0" / f"{400:020d}").unlink()
+    split = QueuePicks(store, 0, writer.end, (("Topic", 0),))
+    wanted = Selection().on("s")
+    with pytest.raises(DataLossError, match="has no units of 10 messages from 0 up to 50"):
+        list(picks.units_of(split, wanted, fail_on_data_loss=True))
+    (found,) = picks.units_of(split, wanted, fail_on_data_loss=False)
+    assert len(found) == 40
+    assert "has no units of 10 messages" in caplog.text
+
+
+def test_what_retention_takes_after_the_plan_is_a_loss(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s", segment_bytes=4096, queue_units=10)
+    writer.put_all(Draft() for _ in range(100))
+    store = Store.open(str(writer.root))
+    split = QueuePicks(store, 0, writer.end, (("Topic", 0),))
+    writer.delete_segment()
+    for number in range(4):  # all their messages were in that file of the log
+        (tmp_path / "s/consumequeue/Topic/0" / f"{number * 200:020d}").unlink()
+    with pytest.raises(DataLossError, match="no bytes from 0 to 4096"):
+        list(picks.units_of(split, Selection().on("s"), fail_on_data_loss=True))
+    (found,) = picks.units_of(split, Selection().on("s"), fail_on_data_loss=False)
+    assert found["queue_offset"][0] == 40

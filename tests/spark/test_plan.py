@@ -14,6 +14,7 @@ from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.errors import DataLossError, OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import Extent, extents_of, splits
+from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.split import LogRange, QueuePicks, Split
 from txrocketmq.spark.store import Store
 
@@ -105,6 +106,24 @@ def test_what_is_not_dispatched_yet_is_read_from_the_log(writer: StoreWriter) ->
     assert rest[0].start == dispatched
     assert rest[-1].end == writer.end
     assert all(isinstance(split, LogRange) for split in rest)
+
+
+def test_a_queue_that_comes_while_the_read_is_planned(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = [writer.put(Draft(topic), dispatch=False) for topic in ("New", "Many")]
+    extent = _extent(writer, topic="New")
+
+    def queues_of(_: Store, topic: str) -> list[Queue]:
+        assert topic == "New"
+        for each in late:
+            writer.dispatch(each)
+        return []
+
+    monkeypatch.setattr(Store, "queues_of", queues_of)  # listed just before it was there
+    (split,) = splits(extent, _options(writer, topic="New"))
+    assert isinstance(split, LogRange)
+    assert split.start <= late[0].physical_offset < split.end
 
 
 def test_a_topic_that_is_not_there_reads_nothing(writer: StoreWriter) -> None:

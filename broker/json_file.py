@@ -1,36 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration files of the store directory: JSON, replaced whole, the one before kept as .bak.
 
-Written as 5.4 does: the old file becomes .bak, then the new one is written; so after a crash at any
-point one of the two is whole. Counterpart of ConfigManager.
+What is written is whole on the disk before it takes the file's place, so a crash or a full disk
+costs neither the file nor its .bak; the original, which writes into the file itself, can lose both.
+Counterpart of ConfigManager.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from txrocketmq.remoting.config_file import write_replacing
+from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
+
+_ADVICE = "Repair or remove the file: what it held will be made anew."
 
 
 class JsonFileError(ValueError):
-    """Neither the file nor its .bak can be read; the text says which file and why."""
+    """A file, and its .bak, that cannot be read or holds something else; the text says which."""
 
 
 class JsonFile:
-    """One file of `config/`; `compact` ones are written on one line."""
+    """One file of `config/`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._backup = path.with_name(path.name + ".bak")
         self._written: bytes | None = None
 
-    def load(self) -> Any:
-        """The content; of the .bak where the file is missing, empty or broken; None without both.
+    @contextmanager
+    def content(self) -> Iterator[Mapping[str, Any]]:
+        """The content, to be taken apart within: an object, empty without file and .bak.
 
-        Raises JsonFileError when there is something, and none of it can be read.
+        That of the .bak where the file is missing, empty or broken. Raises JsonFileError when there
+        is something, and none of it can be read; and for what fails within, since then it is not
+        what the file should hold.
         """
+        path, content = self._load()
+        if not isinstance(content, Mapping):
+            raise JsonFileError(f"{path} does not hold an object. {_ADVICE}")
+        try:
+            yield content
+        except (RemotingError, ValueError, TypeError, AttributeError) as error:
+            raise JsonFileError(
+                f"{path} does not hold what it should: {error}. {_ADVICE}"
+            ) from error
+
+    def _load(self) -> tuple[Path, Any]:
         wrong: list[str] = []
         for path in (self.path, self._backup):
             try:
@@ -43,28 +63,32 @@ class JsonFile:
             if not data.strip():
                 continue
             try:
-                return decode_body(data)
+                return path, decode_body(data)
             except JsonError as error:
                 wrong.append(f"{path}: {error}")
         if wrong:
-            raise JsonFileError(
-                "; ".join(wrong) + ". Repair or remove the file: what it held will be made anew."
-            )
-        return None
+            raise JsonFileError("; ".join(wrong) + f". {_ADVICE}")
+        return self.path, {}
 
     def save(self, content: Any) -> None:
         """Replaces the content, on disk when this returns; nothing is done when nothing changed.
 
-        Raises OSError.
+        Raises OSError; file and .bak are then as they were.
         """
         data = encode_pretty(content)
         if data == self._written:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists():
-            self.path.replace(self._backup)
-        with self.path.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_replacing(self.path, data)
         self._written = data
+
+    def saving(self, content: Any, failed: Callable[[], None]) -> Callable[[], None]:
+        """What saves the content, in any thread; `failed` is called before it raises OSError."""
+
+        def save() -> None:
+            try:
+                self.save(content)
+            except OSError:
+                failed()
+                raise
+
+        return save

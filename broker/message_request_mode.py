@@ -6,8 +6,6 @@ Counterpart of MessageRequestModeManager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.remoting.protocol.body.pop import (
     MessageRequestModeSerializeWrapper,
@@ -23,9 +21,8 @@ class MessageRequestModes:
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     def load(self) -> None:
-        """Takes what messageRequestMode.json holds; raises JsonFileError, BodyError."""
-        content = self._file.load()
-        if isinstance(content, Mapping):
+        """Takes what messageRequestMode.json holds; raises JsonFileError."""
+        with self._file.content() as content:
             stored = MessageRequestModeSerializeWrapper.from_json(content)
             for topic, groups in stored.message_request_mode_map.items():
                 self._modes[topic] = dict(groups)

@@ -7,7 +7,7 @@ while a reset waits to be told to the group's next pull.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from txrocketmq.broker.json_file import JsonFile
@@ -30,13 +30,11 @@ class ConsumerOffsets:
 
     def load(self) -> None:
         """Takes what consumerOffset.json holds, of either version; raises JsonFileError."""
-        content = self._file.load()
-        if not isinstance(content, Mapping):
-            return
-        for key, queues in (content.get("offsetTable") or {}).items():
-            self._offsets[key] = {int(queue): int(offset) for queue, offset in queues.items()}
-        if content.get("dataVersion"):
-            self.data_version = DataVersion.from_json(content["dataVersion"])
+        with self._file.content() as content:
+            for key, queues in (content.get("offsetTable") or {}).items():
+                self._offsets[key] = {int(queue): int(offset) for queue, offset in queues.items()}
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def changes(self) -> Callable[[], None] | None:
         """What writes consumerOffset.json, in any thread; None when nothing changed since."""
@@ -44,8 +42,10 @@ class ConsumerOffsets:
             return None
         self._dirty = False
         self.data_version = self.data_version.next(self._now_ms())
-        content = self.table()
-        return lambda: self._file.save(content)
+        return self._file.saving(self.table(), self._not_saved)
+
+    def _not_saved(self) -> None:
+        self._dirty = True
 
     def table(self) -> dict[str, Any]:
         """The table as it is saved, and as GET_ALL_CONSUMER_OFFSET sends it."""

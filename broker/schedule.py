@@ -10,7 +10,7 @@ was written is delivered again, as by the original. Counterpart of ScheduleMessa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from txrocketmq.broker.inner_message import InnerMessage, packed
@@ -77,8 +77,7 @@ class Schedule:
 
     def load(self) -> None:
         """Takes what delayOffset.json holds; raises JsonFileError."""
-        content = self._file.load()
-        if isinstance(content, Mapping):
+        with self._file.content() as content:
             for level, offset in (content.get("offsetTable") or {}).items():
                 self._offsets[int(level)] = int(offset)
             if content.get("dataVersion"):
@@ -90,8 +89,10 @@ class Schedule:
             return None
         self._dirty = False
         self.data_version = self.data_version.next(now_ms)
-        content = self.table()
-        return lambda: self._file.save(content)
+        return self._file.saving(self.table(), self._not_saved)
+
+    def _not_saved(self) -> None:
+        self._dirty = True
 
     def table(self) -> dict[str, Any]:
         """The table as it is saved, and as GET_ALL_DELAY_OFFSET sends it."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
@@ -112,7 +112,7 @@ class Broker:
         self.store_host = b""
         self.unique_keys = UniqueKeys(bytes(4), os.getpid(), id(self))
         self._is_pausing = self._is_due = False
-        self._saving: set[str] = set()
+        self._saving: dict[str, Deferred[Any]] = {}
 
     # ------------------------------------------------------- start and stop
 
@@ -179,7 +179,9 @@ class Broker:
         store.flush.on_demand = self._flush
         self.topics.on_change = lambda _: self._register_soon()
         every(SCHEDULE_MS, lambda: self.schedule.tick(self.clock.now_ms()), first_ms=SECOND_MS)
-        every(SECOND_MS, self._each_second)
+        every(SECOND_MS, lambda: store.tick(self.clock.now_ms()))
+        every(SECOND_MS, lambda: self.polling.tick(self.clock.now_ms()))
+        every(SECOND_MS, self._count)
         every(store.config.flush_interval_commit_log, self._flush)
         every(EXPIRE_MS, self._expire)
         every(
@@ -217,16 +219,26 @@ class Broker:
             log.info("broker {name} has stopped", name=self.config.broker_name)
             done.callback(None)
 
-        self._server.stop().addBoth(closed)
+        waiting = [self._server.stop(), *self._saving.values()]
+        DeferredList(waiting, consumeErrors=True).addBoth(closed)
 
     def _write_all(self) -> None:
-        """What is only in memory, then the store's last marks."""
-        for changes in (self.offsets.changes(), self.schedule.changes(self.clock.now_ms())):
-            if changes is not None:
-                changes()
-        self.topics.save()
-        self.groups.save()
-        self.store.stop(self.clock.now_ms())
+        """What is only in memory, then the store's last marks; what fails holds up nothing else."""
+        now_ms = self.clock.now_ms()
+        for what, write in (
+            ("writing consumerOffset.json", self.offsets.changes()),
+            ("writing delayOffset.json", self.schedule.changes(now_ms)),
+            ("writing topics.json", self.topics.save),
+            ("writing subscriptionGroup.json", self.groups.save),
+            ("closing the store", lambda: self.store.stop(now_ms)),
+        ):
+            try:
+                if write is not None:
+                    write()
+            except (OSError, StoreError) as error:
+                log.error(  # noqa: TRY400 - a full disk is no defect of ours
+                    "{what} failed: {error}", what=what, error=error
+                )
 
     # ---------------------------------------------------------------- events
 
@@ -274,11 +286,9 @@ class Broker:
         units = self.store.queue_units(topic, queue_id, start, end - start)
         return any(code in wanted for _, _, code in units)
 
-    def _each_second(self) -> None:
-        now_ms = self.clock.now_ms()
-        self.store.tick(now_ms)
-        self.polling.tick(now_ms)
-        self.stats.tick(now_ms, datetime.date.today().toordinal())  # noqa: DTZ011 - local days
+    def _count(self) -> None:
+        today = datetime.date.today().toordinal()  # noqa: DTZ011 - local days
+        self.stats.tick(self.clock.now_ms(), today)
 
     def _expire(self) -> None:
         now_ms = self.clock.now_ms()
@@ -307,7 +317,10 @@ class Broker:
         write = changes()
         if write is None:
             return
-        self._saving.add(name)
-        saved = maybeDeferred(self.clock.in_thread, write)
-        saved.addErrback(lambda why: log.failure("writing {name} failed", failure=why, name=name))
-        saved.addBoth(lambda _: self._saving.discard(name))
+        saved = self._saving[name] = maybeDeferred(self.clock.in_thread, write)
+        saved.addErrback(
+            lambda why: log.error(
+                "writing {name} failed: {error}", name=name, error=why.getErrorMessage()
+            )
+        )
+        saved.addBoth(lambda _: self._saving.__delitem__(name))

@@ -6,7 +6,7 @@ Counterpart of SubscriptionGroupManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, changed
@@ -61,15 +61,13 @@ class SubscriptionGroups:
 
     def load(self) -> None:
         """Takes what subscriptionGroup.json holds; raises JsonFileError."""
-        content = self._file.load()
-        if not isinstance(content, Mapping):
-            return
-        for name, value in (content.get("subscriptionGroupTable") or {}).items():
-            self._groups[name] = SubscriptionGroupConfig.from_json(value)
-        for group, topics in (content.get("forbiddenTable") or {}).items():
-            self._forbidden[group] = {topic: int(bits) for topic, bits in topics.items()}
-        if content.get("dataVersion"):
-            self.data_version = DataVersion.from_json(content["dataVersion"])
+        with self._file.content() as content:
+            for name, value in (content.get("subscriptionGroupTable") or {}).items():
+                self._groups[name] = SubscriptionGroupConfig.from_json(value)
+            for group, topics in (content.get("forbiddenTable") or {}).items():
+                self._forbidden[group] = {topic: int(bits) for topic, bits in topics.items()}
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def save(self) -> None:
         """Writes subscriptionGroup.json."""

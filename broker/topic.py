@@ -7,7 +7,7 @@ Counterpart of TopicConfigManager and TopicValidator.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from txrocketmq.broker.attributes import TOPIC_ATTRIBUTES, changed
@@ -98,8 +98,7 @@ class Topics:
 
     def load(self) -> None:
         """Takes what topics.json holds; raises JsonFileError."""
-        content = self._file.load()
-        if isinstance(content, Mapping):
+        with self._file.content() as content:
             for name, value in (content.get("topicConfigTable") or {}).items():
                 self._topics[name] = TopicConfig.from_json(value)
             if content.get("dataVersion"):

@@ -7,10 +7,10 @@ before the change counts; the one before stays as .bak. Counterpart of KVConfigM
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from txrocketmq.remoting.config_file import write_replacing
 from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
@@ -75,21 +75,3 @@ class KvConfig:
         except OSError as error:
             raise KvConfigError(f"cannot write {self.path}: {error.strerror}") from None
         self._table = table
-
-
-def write_replacing(path: Path, data: bytes) -> None:
-    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
-
-    Raises OSError; the file is then as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        backup = path.with_name(path.name + ".bak")
-        backup.unlink(missing_ok=True)
-        os.link(path, backup)
-    temporary.replace(path)

@@ -17,6 +17,7 @@ is an error.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -89,6 +90,27 @@ def read_file(path: str | Path) -> dict[str, str]:
         return read_properties(text)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def write_replacing(path: Path, data: bytes) -> None:
+    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
+
+    Raises OSError; the file and its .bak are then as they were.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        backup = path.with_name(path.name + ".bak")
+        backup.unlink(missing_ok=True)
+        try:
+            os.link(path, backup)
+        except OSError:  # a file system without links
+            path.replace(backup)
+    temporary.replace(path)
 
 
 def _logical_lines(text: str) -> Iterable[str]:

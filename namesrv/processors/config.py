@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError, write_replacing
+from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import (
@@ -21,6 +21,7 @@ from txrocketmq.remoting.config_file import (
     Configuration,
     read_properties,
     write_properties,
+    write_replacing,
 )
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Config files: what a crash leaves is read, what is broken is named."""
+"""Config files: what a crash or a full disk leaves is read, what is broken is named."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from txrocketmq.broker.json_file import JsonFile, JsonFileError
 
 
-def test_nothing_there_is_none(tmp_path: Path) -> None:
-    assert JsonFile(tmp_path / "topics.json").load() is None
+def loaded(path: Path) -> Any:
+    with JsonFile(path).content() as content:
+        return content
+
+
+def test_nothing_there_is_empty(tmp_path: Path) -> None:
+    assert loaded(tmp_path / "topics.json") == {}
 
 
 def test_saved_is_loaded_and_the_one_before_is_kept(tmp_path: Path) -> None:
@@ -19,8 +27,8 @@ def test_saved_is_loaded_and_the_one_before_is_kept(tmp_path: Path) -> None:
     file = JsonFile(path)
     file.save({"offsetTable": {"T@g": {0: 1}}})
     file.save({"offsetTable": {"T@g": {0: 2}}})
-    assert JsonFile(path).load() == {"offsetTable": {"T@g": {0: 2}}}
-    assert JsonFile(path.with_name("offsets.json.bak")).load() == {"offsetTable": {"T@g": {0: 1}}}
+    assert loaded(path) == {"offsetTable": {"T@g": {0: 2}}}
+    assert loaded(path.with_name("offsets.json.bak")) == {"offsetTable": {"T@g": {0: 1}}}
 
 
 @pytest.mark.parametrize("left", [b"", b'{"a":', None])
@@ -32,7 +40,28 @@ def test_the_backup_stands_in(tmp_path: Path, left: bytes | None) -> None:
     path.unlink()
     if left is not None:
         path.write_bytes(left)
-    assert JsonFile(path).load() == {"a": 1}
+    assert loaded(path) == {"a": 1}
+
+
+def test_a_full_disk_costs_neither_the_file_nor_its_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    file = JsonFile(path)
+    file.save({"a": 1})
+    file.save({"a": 2})
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    failed: list[int] = []
+    for value in (3, 4, 5):
+        with pytest.raises(OSError, match="No space left"):
+            file.saving({"a": value}, lambda value=value: failed.append(value))()
+    assert failed == [3, 4, 5]
+    assert loaded(path) == {"a": 2}
+    assert loaded(path.with_name("a.json.bak")) == {"a": 1}
 
 
 def test_an_unchanged_content_is_not_written_again(tmp_path: Path) -> None:
@@ -49,4 +78,11 @@ def test_both_broken_is_said(tmp_path: Path) -> None:
     path.write_bytes(b"{")
     path.with_name("a.json.bak").write_bytes(b"[")
     with pytest.raises(JsonFileError, match=r"a\.json: .*a\.json\.bak: "):
-        JsonFile(path).load()
+        loaded(path)
+
+
+def test_what_is_no_object_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"[1]")
+    with pytest.raises(JsonFileError, match=r"a\.json does not hold an object"):
+        loaded(path)

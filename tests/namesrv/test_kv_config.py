@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError, write_replacing
+from txrocketmq.namesrv.kv_config import KvConfig, KvConfigError
 
 
 @pytest.fixture
@@ -92,11 +92,3 @@ def test_a_value_that_cannot_be_written_does_not_count(path: Path) -> None:
         kv.put("ns", "k", "2")
     assert kv.get("ns", "k") == "1"
     assert "1" in path.read_text("utf-8")
-
-
-def test_writing_anew_keeps_one_backup(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    for content in (b"1", b"2", b"3"):
-        write_replacing(path, content)
-    assert path.read_bytes() == b"3"
-    assert (tmp_path / "f.bak").read_bytes() == b"2"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +24,7 @@ from txrocketmq.remoting.config_file import (
     setting,
     updated,
     write_properties,
+    write_replacing,
 )
 
 
@@ -178,3 +180,21 @@ def test_a_configuration_changes_all_or_nothing() -> None:
         configuration.update({"ratio": "1", "listenPort": "x"})
     assert configuration.get(Config) == Config()
     assert configuration.properties["ratio"] == "0.5"
+
+
+def test_writing_anew_keeps_one_backup(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    for content in (b"1", b"2", b"3"):
+        write_replacing(path, content)
+    assert path.read_bytes() == b"3"
+    assert (tmp_path / "f.bak").read_bytes() == b"2"
+
+
+def test_writing_anew_where_there_are_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    test_writing_anew_keeps_one_backup(tmp_path)

@@ -4,7 +4,8 @@
 A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read
 from the log before its time. `tick` delivers what is due, at most MAX_BATCH a level and turn.
 Progress is the offset of each level, in delayOffset.json; after a crash what was delivered since it
-was written is delivered again, as by the original. Counterpart of ScheduleMessageService.
+was written is delivered again, as by the original. A message that the store refuses holds up its
+level, as in the original, until the store takes it. Counterpart of ScheduleMessageService.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class Schedule:
         self._file = file
         self._offsets: dict[int, int] = {}
         self._paused_until_ms: dict[int, int] = {}
+        """Of the levels that the store refused a message of, and has taken none since."""
+        self.on_refused: Callable[[int, str, str], None] = lambda *_: None
+        """Called with level, topic and status when a level stands still for a while."""
         self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms)
 
@@ -82,6 +86,14 @@ class Schedule:
                 self._offsets[int(level)] = int(offset)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def correct(self) -> None:
+        """Takes back progress beyond the end of a level; to be called before messages come.
+
+        A crash may have cost the log its last messages, but not the file (correctDelayOffset).
+        """
+        for level, offset in self._offsets.items():
+            self._offsets[level] = min(offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
 
     def changes(self, now_ms: int) -> Callable[[], None] | None:
         """What writes delayOffset.json, in any thread; None when nothing changed since."""
@@ -120,32 +132,42 @@ class Schedule:
         queue_id = level - 1
         top = self._store.max_offset(SCHEDULE_TOPIC, queue_id)
         offset = self._offsets.get(level, 0)
-        if offset >= top:
+        if offset == top:
             return 0
-        offset = max(offset, self._store.min_offset(SCHEDULE_TOPIC, queue_id))
+        offset = min(max(offset, self._store.min_offset(SCHEDULE_TOPIC, queue_id)), top)
         latest_ms = now_ms + self.levels.delay_ms(level)
         due: list[InnerMessage] = []
-        start = offset
+        offsets: list[int] = []
+        # After a refusal one by one, so that nothing is delivered twice behind what is refused.
+        count = 1 if level in self._paused_until_ms else MAX_BATCH
         for physical_offset, size, deliver_ms in self._store.queue_units(
-            SCHEDULE_TOPIC, queue_id, offset, MAX_BATCH
+            SCHEDULE_TOPIC, queue_id, offset, count
         ):
             if deliver_ms > now_ms and deliver_ms <= latest_ms:
                 break  # a time beyond the level's delay is a clock that was set back: due now
             message = self._message(physical_offset, size)
             if message is not None:
                 due.append(message)
+                offsets.append(offset)
             offset += 1
-        if due and not self._put(due, now_ms):
-            self._paused_until_ms[level] = now_ms + RETRY_MS
-            return 0
-        if offset != start or level not in self._offsets:
+        delivered = self._put(level, due, now_ms) if due else 0
+        if delivered < len(due):
+            offset = offsets[delivered]
+        if offset != self._offsets.get(level):
             self._offsets[level] = offset
             self._dirty = True
-        return len(due)
+        return delivered
 
-    def _put(self, due: list[InnerMessage], now_ms: int) -> bool:
+    def _put(self, level: int, due: list[InnerMessage], now_ms: int) -> int:
+        """Delivers; how many from the first on. What is refused is tried again after a pause."""
         appended = self._store.put([message.to_put() for message in due], now_ms)
-        return all(one.status is PutStatus.PUT_OK for one in appended)
+        for delivered, (message, one) in enumerate(zip(due, appended, strict=True)):
+            if one.status is not PutStatus.PUT_OK:
+                self._paused_until_ms[level] = now_ms + RETRY_MS
+                self.on_refused(level, message.topic, one.status.name)
+                return delivered
+        self._paused_until_ms.pop(level, None)
+        return len(due)
 
     def _message(self, physical_offset: int, size: int) -> InnerMessage | None:
         """The message as it is to be delivered; None when it cannot be (it is skipped)."""

@@ -125,6 +125,7 @@ class Broker:
             recovered = self.store.load(self.clock.now_ms())
         except StoreError as error:
             raise OSError(str(error)) from error
+        self.schedule.correct()
         log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
         for warning in recovered.warnings:
             log.warn("store: {warning}", warning=warning)
@@ -177,6 +178,7 @@ class Broker:
         store, every, config = self.store, self.clock.every, self.config
         store.on_arrival = self.polling.arrived
         store.flush.on_demand = self._flush
+        self.schedule.on_refused = _level_stands_still
         self.topics.on_change = lambda _: self._register_soon()
         every(SCHEDULE_MS, lambda: self.schedule.tick(self.clock.now_ms()), first_ms=SECOND_MS)
         every(SECOND_MS, lambda: store.tick(self.clock.now_ms()))
@@ -324,3 +326,12 @@ class Broker:
             )
         )
         saved.addBoth(lambda _: self._saving.__delitem__(name))
+
+
+def _level_stands_still(level: int, topic: str, status: str) -> None:
+    log.warn(
+        "delay level {level} stands still: the store refuses a message for {topic}: {status}",
+        level=level,
+        topic=topic,
+        status=status,
+    )

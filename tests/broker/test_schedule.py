@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +125,32 @@ def test_a_level_rests_when_its_messages_cannot_be_put(
         assert parts.schedule.tick(due_ms) == 0
     assert parts.schedule.tick(due_ms + RETRY_MS - 1) == 0
     assert parts.schedule.tick(due_ms + RETRY_MS) == 1
+
+
+def test_a_message_that_is_refused_holds_up_its_level_and_repeats_nothing(parts: Parts) -> None:
+    for body in (b"before", b"x" * 2_000, b"behind"):
+        delayed(parts, 1, body)
+    whole = parts.store.config
+    parts.store.configure(dataclasses.replace(whole, max_message_size=1_000))
+    refusals: list[tuple[int, str, str]] = []
+    parts.schedule.on_refused = lambda *refusal: refusals.append(refusal)
+    for turn in range(5):
+        parts.schedule.tick(parts.now_ms + 1_000 + turn * RETRY_MS)
+    assert refusals == [(1, "T", "MESSAGE_ILLEGAL")] * 5
+    assert [message.body for message in arrived(parts)] == [b"before", b"behind"]
+    parts.store.configure(whole)
+    for turn in range(5, 8):
+        parts.schedule.tick(parts.now_ms + 1_000 + turn * RETRY_MS)
+    assert [message.body[:2] for message in arrived(parts)] == [b"be", b"be", b"xx", b"be"]
+
+
+def test_progress_beyond_the_end_of_a_level_is_corrected(parts: Parts) -> None:
+    """A crash has cost the log its last messages, but not the file of the progress."""
+    (parts.folder / "delay.json").write_text('{"offsetTable":{1:5}}')
+    parts.schedule.load()
+    parts.schedule.correct()
+    delayed(parts, 1)
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 1
 
 
 def test_a_message_without_destination_is_passed_over(parts: Parts) -> None:

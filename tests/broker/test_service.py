@@ -274,6 +274,15 @@ def test_delayed_messages_come_when_they_are_due(scene: Scene) -> None:
     assert scene.broker.store.max_offset("T", 0) == 1
 
 
+def test_progress_of_delays_that_the_log_has_lost_is_taken_back(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "delayOffset.json").write_text('{"offsetTable":{1:5}}')
+    scene = Scene(tmp_path).start()
+    Client(scene).send(DELAY="1")
+    scene.pass_ms(2_000)
+    assert scene.broker.store.max_offset("T", 0) == 1
+
+
 def test_messages_reach_the_disk_twice_a_second(scene: Scene) -> None:
     Client(scene).send()
     flush = scene.broker.store.flush

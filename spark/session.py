@@ -53,8 +53,8 @@ def session(name: str) -> Iterator[SparkSession]:
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(name)
-    register(spark)
     try:
+        register(spark)
         yield spark
     finally:
         spark.stop()

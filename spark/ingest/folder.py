@@ -17,6 +17,7 @@ import os
 import shutil
 import socket
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
@@ -63,7 +64,7 @@ class Folder(Protocol):
         """A new local folder in which the parts of a task are written."""
 
     def sweep_spools(self) -> None:
-        """Deletes what tasks left in their spools; only while no task runs."""
+        """Deletes spools and other temporary files that were left; only while no task runs."""
 
     def publish(self, spooled: str, path: str) -> int:
         """Puts a spooled file in its place and takes it out of the spool; its size in bytes."""
@@ -83,6 +84,8 @@ class Folder(Protocol):
 
 def folder_of(uri: str) -> Folder:
     """The folder at a path or URI; OptionError when nothing can be written there."""
+    if not uri.strip():
+        raise OptionError("option out is empty: name a folder, or a URI")
     files, path = files_of(uri)
     if isinstance(files, LocalFiles):
         return LocalFolder(os.path.abspath(path))  # noqa: PTH100 - "~" is the shell's
@@ -121,42 +124,52 @@ class LocalFolder:
         return pa.OSFile(str(self._root / path))
 
     def write(self, path: str, content: bytes) -> None:
-        Path(self._written_beside(path, content)).replace(self._root / path)
+        with self._written(content) as temporary:
+            temporary.replace(self._place(path))
         _sync_folder((self._root / path).parent)
 
     def create(self, path: str, content: bytes) -> bool:
-        temporary = self._written_beside(path, content)
-        try:
-            os.link(temporary, self._root / path)
-        except FileExistsError:
-            return False
-        finally:
-            Path(temporary).unlink()
+        with self._written(content) as temporary:
+            try:
+                os.link(temporary, self._place(path))
+            except FileExistsError:
+                return False
         _sync_folder((self._root / path).parent)
         return True
 
-    def _written_beside(self, path: str, content: bytes) -> str:
-        folder = (self._root / path).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix="._", suffix=".tmp", dir=folder)
-        with open(handle, "wb") as file:  # noqa: PTH123 - a handle, not a path
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-            os.fchmod(handle, 0o644)
-        return temporary
+    @contextlib.contextmanager
+    def _written(self, content: bytes) -> Iterator[Path]:
+        """A temporary file; gone afterwards, also after an error."""
+        handle, name = tempfile.mkstemp(dir=self._temporary())
+        try:
+            with open(handle, "wb") as file:  # noqa: PTH123 - a handle, not a path
+                file.write(content)
+                file.flush()
+                os.fsync(handle)
+                os.fchmod(handle, 0o644)
+            yield Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
 
-    def spool(self) -> str:
+    def _temporary(self) -> Path:
         folder = self._root / _TEMPORARY
         folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.mkdtemp(dir=folder)
+        return folder
+
+    def _place(self, path: str) -> Path:
+        """Where a file goes: its folder is there."""
+        place = self._root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def spool(self) -> str:
+        return tempfile.mkdtemp(dir=self._temporary())
 
     def sweep_spools(self) -> None:
         self.delete_folder(_TEMPORARY)
 
     def publish(self, spooled: str, path: str) -> int:
-        target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target = self._place(path)
         with open(spooled, "rb") as file:  # noqa: PTH123 - spools are text
             os.fsync(file.fileno())
             size_bytes = os.fstat(file.fileno()).st_size
@@ -176,12 +189,10 @@ class LocalFolder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        path = self._root / _LOCK
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as file:
+        with self._place(_LOCK).open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise TableBusy(
                     f"another run is writing to {self.name}: wait for its end, or write elsewhere"
                 ) from None
@@ -210,6 +221,10 @@ class RemoteFolder:
     @property
     def _files(self) -> Any:
         return self._open()[0]
+
+    @property
+    def _replaces_at_once(self) -> bool:
+        return self._files.type_name in _ATOMIC_UPLOAD
 
     def _path(self, path: str) -> str:
         return f"{self._open()[1]}/{path}".rstrip("/")
@@ -268,7 +283,10 @@ class RemoteFolder:
     def publish(self, spooled: str, path: str) -> int:
         with pa.memory_map(spooled) as source:
             size_bytes: int = source.size()
-            self._upload(source, path)
+            # An attempt before this one may have put the same content there, and even committed
+            # it: where a file cannot be replaced at once there must be no moment without it.
+            if self._replaces_at_once or self.size(path) != size_bytes:
+                self._upload(source, path)
         if self.size(path) != size_bytes:
             raise OSError(f"{self.name}: {path} has {self.size(path)} bytes, not {size_bytes}")
         Path(spooled).unlink()
@@ -277,8 +295,8 @@ class RemoteFolder:
     def _upload(self, source: Any, path: str) -> None:
         final = self._path(path)
         target = final
-        if self._files.type_name not in _ATOMIC_UPLOAD:
-            target = self._path(f"{_TEMPORARY}/{socket.gethostname()}-{os.getpid()}")
+        if not self._replaces_at_once:
+            target = self._path(f"{_TEMPORARY}/{uuid.uuid4().hex}")
             self._files.create_dir(os.path.dirname(target))  # noqa: PTH120 - a path inside a URI
             self._files.create_dir(os.path.dirname(final))  # noqa: PTH120
         with self._files.open_output_stream(target) as stream:

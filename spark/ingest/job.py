@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -78,6 +78,7 @@ class Job:
         Raises StoreError and OptionError before anything is written; DataLossError, BadRecordError,
         RunFailed and others for a run that did not come to its commit: the next one takes it up.
         """
+        self._check_settings()  # before there is a lock in a folder that is somebody else's
         with self.folder.lock():
             yield from self._run()
 
@@ -85,20 +86,24 @@ class Job:
         """The plan that was interrupted, and the one for what is new; nothing is written."""
         self._check_settings()
         last = self.ledger.last_commit()
-        pending = self.ledger.pending_plan(last)
+        run = last.run + 1 if last else 1
+        pending = self.ledger.plan(run)
         positions = dict(last.positions) if last else {}
         if pending is not None:
             positions |= pending.ends
-        return pending, self._plan(last.run + 1 if last else 1, positions)
+        return pending, self._plan(run, positions)
 
     def _run(self) -> Iterator[Commit]:
         ledger = self.ledger
-        if self._check_settings() is None:
-            ledger.create_table(self.settings)
+        if self._check_settings() is None and not ledger.create_table(self.settings):
+            self._check_settings()
         last = ledger.last_commit()
+        if last is not None and (half_swept := ledger.plan(last.run)) is not None:
+            ledger.delete_strays(half_swept, last)
         ledger.sweep(last)
-        pending = ledger.pending_plan(last)
+        pending = ledger.plan(last.run + 1 if last else 1)
         if pending is not None:
+            self._check_logs(pending.ends)
             last = self._take(pending, last, resumed=True)
             yield last
         plan = self._plan(last.run + 1 if last else 1, last.positions if last else {})
@@ -113,11 +118,19 @@ class Job:
         return there
 
     def _plan(self, run: int, positions: Mapping[str, Position]) -> Plan | None:
-        for store in self.stores:
-            check_unchanged(store, positions.get(store.broker_name))
+        self._check_logs(positions)
         bounds = [bounds_of(store) for store in self.stores]
         plan = plan_run(run, uuid.uuid4().hex, _now_ms(), bounds, positions, self.wishes)
         return None if plan is None else replace(plan, ends=dict(self._fingerprinted(plan)))
+
+    def _check_logs(self, positions: Mapping[str, Position]) -> None:
+        """StoreError when the log of a store is not the one that was taken under its name."""
+        for store in self.stores:
+            position = positions.get(store.broker_name)
+            if position is None:
+                check_not_there(store, positions)
+            else:
+                check_unchanged(store, position)
 
     def _fingerprinted(self, plan: Plan) -> Iterator[tuple[str, Position]]:
         for store in self.stores:
@@ -174,14 +187,26 @@ def bounds_of(store: Store) -> StoreBounds:
     return StoreBounds(store.uri, store.broker_name, first, store.end_of_log(), starts)
 
 
-def check_unchanged(store: Store, position: Position | None) -> None:
+def check_unchanged(store: Store, position: Position) -> None:
     """StoreError when the log before the position is not the one that was taken."""
-    if position is None or is_same_log(store, position.next, position.fingerprint):
+    if is_same_log(store, position.next, position.fingerprint):
         return
     raise StoreError(
-        f"the log of {store.broker_name} in {store.uri} was cut and rewritten: before offset"
-        f" {position.next} it has other records than the table; write it to another table"
+        f"the log of {store.broker_name} in {store.uri} is another broker's, or was cut and"
+        f" rewritten: before offset {position.next} it has other records than at the last run;"
+        " write it to another table"
     )
+
+
+def check_not_there(store: Store, positions: Mapping[str, Position]) -> None:
+    """StoreError when the table has the log of the store under another name."""
+    for name, position in positions.items():
+        if position.fingerprint and fingerprint(store, position.next) == position.fingerprint:
+            raise StoreError(
+                f"the log in {store.uri} is in the table already, as that of {name}, and not of"
+                f" {store.broker_name}: a store without config/topics.json has the name of its"
+                " folder; give it the one it had"
+            )
 
 
 def _given(outcomes: Sequence[Outcome]) -> Iterator[bytes]:
@@ -207,10 +232,13 @@ def _watched(ledger: Ledger, plan: Plan, known: set[str], listener: Listener) ->
     ended = threading.Event()
 
     def look() -> None:
-        while not ended.wait(LOOK_EVERY_S):
-            for name, result in ledger.results(plan, known).items():
-                known.add(name)
-                listener.split_done(result)
+        is_last = False
+        while not is_last:
+            is_last = ended.wait(LOOK_EVERY_S)
+            with suppress(SparkSourceError, OSError):  # whoever needs the results raises them
+                for name, result in ledger.results(plan, known).items():
+                    known.add(name)
+                    listener.split_done(result)
 
     thread = threading.Thread(target=look, name="ingest-progress", daemon=True)
     thread.start()
@@ -219,8 +247,6 @@ def _watched(ledger: Ledger, plan: Plan, known: set[str], listener: Listener) ->
     finally:
         ended.set()
         thread.join()
-        for result in ledger.results(plan, known).values():
-            listener.split_done(result)
 
 
 def _now_ms() -> int:

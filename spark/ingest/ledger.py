@@ -14,8 +14,8 @@ between any two, a run is taken up by the next one, which does the splits again 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import Final
+from collections.abc import Callable, Container, Iterator
+from typing import Final, TypeVar
 
 from txrocketmq.spark.ingest.documents import Commit, Plan, Split, SplitResult
 from txrocketmq.spark.ingest.errors import TableBusy, TableError
@@ -28,6 +28,7 @@ QUARANTINE: Final = "_quarantine"
 _TABLE: Final = "_ingest/table.json"
 _PLANS: Final = "_ingest/plans"
 _DONE: Final = "_ingest/done"
+_D = TypeVar("_D", Plan, SplitResult, Commit)
 
 
 class Ledger:
@@ -49,22 +50,15 @@ class Ledger:
             )
         return None
 
-    def create_table(self, settings: TableSettings) -> None:
-        """Fixes the settings of a new table."""
-        self.folder.create(_TABLE, settings.to_json())
+    def create_table(self, settings: TableSettings) -> bool:
+        """Fixes the settings of a new table; False when another run was faster."""
+        return self.folder.create(_TABLE, settings.to_json())
 
     # --- plans ---
 
-    def pending_plan(self, after: Commit | None) -> Plan | None:
-        """The plan of a run that did not come to its commit."""
-        run = after.run + 1 if after else 1
-        document = self.folder.read(_plan_path(run))
-        if document is None:
-            return None
-        try:
-            return Plan.from_json(document)
-        except (ValueError, TypeError, KeyError) as error:
-            raise TableError(f"{self.folder.name}/{_plan_path(run)} is damaged: {error}") from None
+    def plan(self, run: int) -> Plan | None:
+        """Of a run that was interrupted before its commit, or before all was swept after it."""
+        return self._document(_plan_path(run), Plan.from_json)
 
     def write_plan(self, plan: Plan) -> None:
         """Fixes a plan; TableBusy when another run was faster."""
@@ -75,8 +69,8 @@ class Ledger:
 
     def _check_plan(self, plan: Plan) -> None:
         """TableBusy when the plan is not the one that lies there: two runs wrote at once."""
-        document = self.folder.read(_plan_path(plan.run))
-        if document is None or Plan.from_json(document).id != plan.id:
+        there = self.plan(plan.run)
+        if there is None or there.id != plan.id:
             raise TableBusy(
                 f"another run wrote to {self.folder.name} at the same time and replaced the plan of"
                 f" run {plan.run}; nothing was committed. Parts that this run has written and no"
@@ -102,8 +96,7 @@ class Ledger:
 
     def result(self, plan: Plan, split: Split) -> SplitResult | None:
         """Of a split; None while it is not done."""
-        document = self.folder.read(_result_path(plan.run, split.name))
-        result = None if document is None else SplitResult.from_json(document)
+        result = self._document(_result_path(plan.run, split.name), SplitResult.from_json)
         return result if result is not None and result.plan_id == plan.id else None
 
     # --- commits ---
@@ -123,11 +116,20 @@ class Ledger:
         return [name for name in names if name.endswith(".json") and name[:-5].isdecimal()]
 
     def _commit(self, name: str) -> Commit:
-        document = self.folder.read(f"{MANIFEST}/{name}") or b""
+        commit = self._document(f"{MANIFEST}/{name}", Commit.from_json)
+        if commit is None:
+            raise TableError(f"{self.folder.name}/{MANIFEST}/{name} was deleted while it was read")
+        return commit
+
+    def _document(self, path: str, parse: Callable[[bytes], _D]) -> _D | None:
+        """What lies there, if anything does; TableError when it cannot be read."""
+        document = self.folder.read(path)
+        if document is None:
+            return None
         try:
-            return Commit.from_json(document)
-        except (ValueError, TypeError, KeyError) as error:
-            raise TableError(f"{self.folder.name}/{MANIFEST}/{name} is damaged: {error}") from None
+            return parse(document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise TableError(f"{self.folder.name}/{path} is damaged: {error}") from None
 
     def commit(self, plan: Plan, commit: Commit) -> None:
         """Makes the run part of the table; TableBusy when another run was faster."""

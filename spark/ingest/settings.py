@@ -39,15 +39,15 @@ class TableSettings:
         try:
             values: dict[str, Any] = json.loads(document)
             version = values.pop("v")
+            if version == _VERSION:
+                return cls(
+                    columns=tuple(values["columns"]),
+                    partition_by=tuple(values["partition_by"]),
+                    source=tuple((name, value) for name, value in values["source"]),
+                )
         except (ValueError, KeyError, TypeError, AttributeError):
             raise TableError(f"{table}/_ingest/table.json is damaged") from None
-        if version != _VERSION:
-            raise TableError(f"{table} was made by other software: its version is {version}")
-        return cls(
-            columns=tuple(values["columns"]),
-            partition_by=tuple(values["partition_by"]),
-            source=tuple((name, value) for name, value in values["source"]),
-        )
+        raise TableError(f"{table} was made by other software: its version is {version}")
 
     def check_equal(self, wanted: TableSettings, table: str) -> None:
         """TableError when a run wants another table than the one that is there."""

@@ -61,11 +61,11 @@ def test_errors_of_workers_are_told_in_a_line(spark: SparkSession, tmp_path: Pat
     store = store_of(tmp_path / "broker-a", 5)
     table = tmp_path / "table"
     job = replace(job_of([store.root], table), start_runner=lambda: spark_runner(spark))
-    (table / "_ingest").mkdir(parents=True)
-    (table / "_ingest" / "tmp").write_text("a file where a folder is to be")
-    with pytest.raises(RunFailed, match=r"^Spark gave the run up: .*\w+Error: .*tmp"):
+    job.ledger.create_table(SETTINGS)
+    (table / "topic=Orders").write_text("a file where a folder is to be")
+    with pytest.raises(RunFailed, match=r"^Spark gave the run up: \w+Error: .*topic=Orders"):
         list(job.run())
-    (table / "_ingest" / "tmp").unlink()
+    (table / "topic=Orders").unlink()
     (commit,) = replace(job, start_runner=lambda: run_here).run()
     assert commit.rows == 5
 

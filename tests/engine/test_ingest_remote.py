@@ -144,7 +144,7 @@ def test_a_part_that_fails_is_never_seen(bucket: Callable[[str], str], tmp_path:
 
 
 def _results(job: Job) -> list[SplitResult]:
-    plan = job.ledger.pending_plan(None)
+    plan = job.ledger.plan(1)
     assert plan is not None
     return list(job.ledger.results(plan).values())
 

@@ -72,6 +72,18 @@ def test_a_session_that_does_not_start_says_what_it_needs(builder: Builder) -> N
         pytest.fail("it started")
 
 
+def test_a_session_that_cannot_be_used_is_stopped(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_spark: object) -> None:
+        raise ImportError("no pyarrow")
+
+    monkeypatch.setattr("txrocketmq.spark.session.register", refuse)
+    with pytest.raises(ImportError), session("name"):
+        pytest.fail("it is used")
+    assert builder.stopped
+
+
 def _of_spark(text: str) -> Any:
     return PySparkException(message=text)
 

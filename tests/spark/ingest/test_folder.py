@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
@@ -71,6 +72,41 @@ def test_a_file_is_created_once(folder: Folder) -> None:
     assert folder.list("plans") == ["1"]
 
 
+def test_a_file_that_cannot_be_written_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = LocalFolder(str(tmp_path))
+    monkeypatch.setattr("os.fsync", full)
+    for put in (folder.write, folder.create):
+        with pytest.raises(OSError, match="No space"):
+            put("a", b"1")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_what_was_killed_while_it_wrote_a_file_is_swept(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    writing = folder._written(b"1")
+    left = writing.__enter__()
+    assert left.is_file()
+    folder.sweep_spools()
+    assert not left.exists()
+
+
+def test_a_part_that_is_there_is_there_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second attempt puts the same in its place; the first may be committed by then."""
+    folder = DiskBehindArrow(str(tmp_path / "table"))
+    folder.publish(spooled(folder, b"part"), "topic=a/part.parquet")
+    monkeypatch.setattr(folder, "delete", lambda path: pytest.fail(f"{path} is gone for a moment"))
+    second = spooled(folder, b"part")
+    assert folder.publish(second, "topic=a/part.parquet") == 4
+    assert not Path(second).exists()
+
+
 def test_a_part_leaves_the_spool_for_its_place(folder: Folder) -> None:
     for content in (b"old", b"newer"):
         path = spooled(folder, content)
@@ -129,6 +165,17 @@ def test_one_run_writes_at_a_time(tmp_path: Path) -> None:
     assert other() == "held\n"
 
 
+def test_a_disk_that_knows_no_locks_is_not_a_busy_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_file: object, _how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(OSError, match="No locks"), LocalFolder(str(tmp_path)).lock():
+        pass
+
+
 def test_a_path_or_uri_says_which_folder(tmp_path: Path) -> None:
     assert isinstance(folder_of(str(tmp_path)), LocalFolder)
     assert folder_of(f"file://{tmp_path}").name == str(tmp_path)
@@ -143,3 +190,5 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OptionError, match="is a file"):
         folder_of(str(tmp_path / "file"))
+    with pytest.raises(OptionError, match="option out is empty"):
+        folder_of(" ")

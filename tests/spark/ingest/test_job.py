@@ -117,6 +117,36 @@ def test_what_was_done_is_not_done_again(
     assert keys(table) == keys_of(store)
 
 
+def test_an_interrupted_run_is_not_ended_with_another_log(
+    store: StoreWriter, table: Path, tmp_path: Path, kill: Callable[[Stage, int], None]
+) -> None:
+    """What is done is of the one, what is left would be of the other."""
+    kill(Stage.SPLIT_DONE, 1)
+    with pytest.raises(Killed):
+        run([store.root], table)
+    other = another_store(tmp_path / "other" / "broker-a")
+    with pytest.raises(StoreError, match="it has other records than at the last run"):
+        run([other.root], table)
+    assert job_of([], table).ledger.last_commit() is None
+    run([store.root], table)
+    assert keys(table) == keys_of(store)
+
+
+def test_a_log_is_not_taken_again_under_another_name(
+    store: StoreWriter, table: Path, tmp_path: Path
+) -> None:
+    """A store that tells no name has that of its folder, which a copy has not."""
+    run([store.root], table)
+    put_some(store, 10)
+    copy = tmp_path / "snapshot-2"
+    shutil.copytree(store.root, copy)
+    with pytest.raises(StoreError, match="already, as that of broker-a, and not of snapshot-2"):
+        run([copy], table)
+    assert len(keys(table)) == 60
+    (commit,) = run([store.root, store_of(tmp_path / "broker-b", 5).root], table)
+    assert commit.rows == 15
+
+
 def test_an_interrupted_run_wants_its_stores(
     store: StoreWriter, table: Path, tmp_path: Path, kill: Callable[[Stage, int], None]
 ) -> None:
@@ -171,6 +201,37 @@ def test_settings_are_those_of_the_table(store: StoreWriter, table: Path) -> Non
         run([store.root], table, settings=replace(SETTINGS, partition_by=()))
 
 
+def test_another_run_makes_the_table_meanwhile(
+    store: StoreWriter, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As can be where there are no locks."""
+    others = replace(SETTINGS, partition_by=())
+
+    def too_late(its: ledger.Ledger, _settings: object) -> bool:
+        its.folder.write("_ingest/table.json", others.to_json())
+        return False
+
+    monkeypatch.setattr(ledger.Ledger, "create_table", too_late)
+    with pytest.raises(TableError, match="made with partition_by=none"):
+        run([store.root], table)
+
+
+def test_progress_that_cannot_be_told_hides_no_error(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object) -> None:
+        raise OSError("the bucket does not answer")
+
+    monkeypatch.setattr(ledger.Ledger, "results", unreachable)
+    monkeypatch.setattr(job, "LOOK_EVERY_S", 0)
+    plan = Plan(1, "one", 0, (), {})
+    with (
+        pytest.raises(Killed),
+        job._watched(job_of([], table).ledger, plan, set(), job.Silent()),
+    ):
+        raise Killed
+
+
 def test_two_runs_at_once(store: StoreWriter, table: Path) -> None:
     first = job_of([store.root], table)
     with first.folder.lock(), pytest.raises(TableBusy):
@@ -204,7 +265,11 @@ def test_what_is_deleted_during_a_run_leaves_no_stray_parts(
     gone = store.delete_segment()
     with pytest.raises(DataLossError, match="has no bytes from 0 to 4096"):
         run([store.root], table)
-    (commit,) = run([store.root], table, wishes=Wishes(allow_data_loss=True))
+    kill(Stage.COMMITTED, 1)
+    with pytest.raises(Killed):
+        run([store.root], table, wishes=Wishes(allow_data_loss=True))
+    assert run([store.root], table) == []
+    (commit,) = job_of([], table).ledger.commits()
     assert commit.lost == (Lost("broker-a", 0, 4096),)
     assert keys(table) == sorted(
         (s.draft.topic, s.draft.queue_id, s.queue_offset)
@@ -214,14 +279,28 @@ def test_what_is_deleted_during_a_run_leaves_no_stray_parts(
     assert gone.name == "0" * 20
 
 
+def another_store(root: Path) -> StoreWriter:
+    """Longer, and with other messages."""
+    other = StoreWriter(root, segment_bytes=4096)
+    other._next["Orders", 0] = 1000
+    put_some(other, 90)
+    return other
+
+
+def test_nothing_is_written_into_a_folder_that_is_no_table(store: StoreWriter, table: Path) -> None:
+    table.mkdir()
+    (table / "holiday.jpg").touch()
+    with pytest.raises(TableError, match="holiday"):
+        run([store.root], table)
+    assert [path.name for path in table.iterdir()] == ["holiday.jpg"]
+
+
 def test_another_store_of_the_same_name(store: StoreWriter, table: Path, tmp_path: Path) -> None:
     run([store.root], table)
     shorter = store_of(tmp_path / "other" / "broker-a", 10)
     with pytest.raises(StoreError, match="another broker's store, or was cut and rewritten"):
         run([shorter.root], table)
-    longer = StoreWriter(tmp_path / "third" / "broker-a", segment_bytes=4096)
-    longer._next["Orders", 0] = 1000
-    put_some(longer, 90)
+    longer = another_store(tmp_path / "third" / "broker-a")
     with pytest.raises(StoreError, match="was cut and rewritten: before offset"):
         run([longer.root], table)
 

@@ -34,7 +34,7 @@ def result(number: int, plan_id: str = "one") -> SplitResult:
 def test_a_new_table_has_nothing(ledger: Ledger) -> None:
     assert ledger.settings() is None
     assert ledger.last_commit() is None
-    assert ledger.pending_plan(None) is None
+    assert ledger.plan(1) is None
     assert list(ledger.data_files()) == []
 
 
@@ -53,7 +53,7 @@ def test_a_folder_with_other_things_is_no_table(ledger: Ledger) -> None:
 
 def test_a_plan_is_fixed_once(ledger: Ledger) -> None:
     ledger.write_plan(PLAN)
-    assert ledger.pending_plan(None) == PLAN
+    assert ledger.plan(1) == PLAN
     with pytest.raises(TableBusy):
         ledger.write_plan(replace(PLAN, id="two"))
 
@@ -75,7 +75,7 @@ def test_a_commit_ends_the_run(ledger: Ledger) -> None:
     ledger.commit(PLAN, commit)
     assert ledger.last_commit() == commit
     assert list(ledger.commits()) == [commit]
-    assert ledger.pending_plan(commit) is None
+    assert ledger.plan(2) is None
     with pytest.raises(TableBusy, match="has committed run 1"):
         ledger.commit(PLAN, commit)
 
@@ -93,7 +93,7 @@ def test_sweeping_leaves_what_the_next_run_needs(ledger: Ledger) -> None:
     ledger.write_plan(PLAN)
     ledger.write_result(PLAN, result(0))
     ledger.sweep(None)
-    assert ledger.pending_plan(None) == PLAN
+    assert ledger.plan(1) == PLAN
     assert ledger.results(PLAN) == {SPLITS[0].name: result(0)}
     commit = commit_of(PLAN, [result(0), result(1)], None, 9)
     ledger.commit(PLAN, commit)
@@ -101,7 +101,7 @@ def test_sweeping_leaves_what_the_next_run_needs(ledger: Ledger) -> None:
     ledger.write_plan(following)
     ledger.sweep(commit)
     assert ledger.folder.list("_ingest/done") == []
-    assert ledger.pending_plan(commit) == following
+    assert ledger.plan(2) == following
 
 
 def test_parts_that_no_commit_names_are_deleted(ledger: Ledger) -> None:
@@ -114,8 +114,16 @@ def test_parts_that_no_commit_names_are_deleted(ledger: Ledger) -> None:
     assert set(ledger.data_files()) == {others, *(part.path for part in commit.parts)}
 
 
-@pytest.mark.parametrize("path", ["_manifest/0000000001.json", "_ingest/plans/0000000001.json"])
-def test_damaged_documents_are_named(ledger: Ledger, path: str) -> None:
-    ledger.folder.write(path, b'{"v": 1}')
+@pytest.mark.parametrize("document", [b"", b'{"v": 1}', b'{"v": 2}', b"[]", b'"text"'])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "_manifest/0000000001.json",
+        "_ingest/plans/0000000001.json",
+        f"_ingest/done/0000000001/{SPLITS[0].name}.json",
+    ],
+)
+def test_damaged_documents_are_named(ledger: Ledger, path: str, document: bytes) -> None:
+    ledger.folder.write(path, document)
     with pytest.raises(TableError, match=f"{path} is damaged"):
-        ledger.pending_plan(ledger.last_commit())
+        ledger.last_commit() or ledger.plan(1) or ledger.results(PLAN)

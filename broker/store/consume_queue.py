@@ -271,10 +271,11 @@ class ConsumeQueue:
         if self.ext is not None:
             self.ext.files.load()
 
-    def recover(self) -> None:
+    def recover(self, *, was_closed: bool) -> None:
         """Finds where the units end, looking through the last three files.
 
         Bytes after that are taken off: the queue is built again from there by recovery of the log.
+        After a crash what was looked through may be in the system's memory only.
         """
         files = self._files
         if files.last is None:
@@ -284,6 +285,7 @@ class ConsumeQueue:
         while index and not written_units(files.mapped_files[index].view[:UNIT_BYTES]):
             # Nothing of it was durable when the power went: look further back.
             index -= 1
+        durable = files.mapped_files[index].from_offset
         while True:
             file = files.mapped_files[index]
             written = written_units(file.view)
@@ -292,7 +294,7 @@ class ConsumeQueue:
             if written * UNIT_BYTES < file.size_bytes or index >= len(files.mapped_files):
                 break
         files.truncate(end)
-        files.flushed_offset = end
+        files.flushed_offset = end if was_closed else durable
         self.max_offset = end // UNIT_BYTES
         self.min_offset = files.min_offset // UNIT_BYTES
         self.next_offset = self.max_offset

@@ -20,6 +20,7 @@ import fcntl
 import mmap
 import os
 import sys
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 _held_locks: set[tuple[int, int]] = set()
@@ -63,7 +64,7 @@ class Files(Protocol):
         """Writes a small file anew."""
 
     def remove(self, path: str) -> None:
-        """Removes a file; mappings of it live on."""
+        """Removes a file, if it is still there; mappings of it live on."""
 
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
         """Maps the file, shared; creates it, sparse, where it does not exist or is shorter."""
@@ -75,7 +76,7 @@ class Files(Protocol):
         """Returns when all that was written to the file, mapped or not, is durable."""
 
     def modified_ms(self, path: str) -> int:
-        """When the file was last written."""
+        """When the file was last written; 0 when somebody has removed it."""
 
     def used_ratio(self, path: str) -> float:
         """How full the disk is for us, 0.0 to 1.0, rounded up to hundredths; -1.0 if unknown."""
@@ -130,7 +131,8 @@ class OsFiles:
 
     def remove(self, path: str) -> None:
         """See Files."""
-        os.unlink(path)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
         """See Files."""
@@ -162,7 +164,10 @@ class OsFiles:
 
     def modified_ms(self, path: str) -> int:
         """See Files."""
-        return os.stat(path).st_mtime_ns // 1_000_000
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
 
     def used_ratio(self, path: str) -> float:
         """See Files; as UtilAll.getDiskPartitionSpaceUsedPercent computes it."""

@@ -294,6 +294,9 @@ class Index:
             if entry.is_directory:
                 continue
             path = os.path.join(self._directory, entry.name)
+            if entry.size_bytes == 0:  # a crash while it was being made
+                self._disk.remove(path)
+                continue
             if entry.size_bytes != self._size_bytes:
                 key = "maxHashSlotNum * 4 + maxIndexNum * 20 + 40"
                 raise FileSizeError(path, entry.size_bytes, key, self._size_bytes)

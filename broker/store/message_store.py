@@ -436,9 +436,9 @@ class MessageStore:
             return
         self.stats.sample(now_ms)
         self._write_index(now_ms)
-        self._retention.tick(now_ms)
         self.flush.tick(now_ms)
         self.flush.expire(now_ms)
+        self._retention.tick(now_ms)  # last: it may fail, when files may not be removed
 
     @property
     def min_physical_offset(self) -> int:

@@ -82,7 +82,7 @@ class Recovery:
         done = Recovered(was_closed)
         done.warnings += self._log.files.gaps()
         for queue in self._queues:
-            queue.recover()
+            queue.recover(was_closed=was_closed)
             done.warnings += queue.files.gaps()
         if not was_closed:
             for queue in self._queues:
@@ -105,6 +105,7 @@ class Recovery:
         self._reput.index_from = self._index.next_offset
         files = self._log.files.mapped_files
         index = self._start(done, dispatch_from)
+        durable = files[index].from_offset
         while True:
             file = files[index]
             walk = Walk(file, 0, check_crc=self._config.check_crc_on_recover)
@@ -117,7 +118,8 @@ class Recovery:
         done.max_offset = file.from_offset + end
         done.was_cut = any(file.view[end : end + _HEAD_BYTES]) or index < len(files)
         self._log.files.truncate(done.max_offset)
-        self._log.files.flushed_offset = done.max_offset
+        # What a killed process has written may be in the system's memory only.
+        self._log.files.flushed_offset = done.max_offset if done.was_closed else durable
         if done.was_cut or not done.was_closed:
             file.clear_tail()
 

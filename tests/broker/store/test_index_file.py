@@ -275,6 +275,12 @@ def test_a_file_of_another_size_is_refused(files: Any) -> None:
         new_index(files, items=50).load(None)
 
 
+def test_a_file_that_a_crash_left_empty_is_removed(files: Any) -> None:
+    files.write("/index/20231114221320000", b"")
+    new_index(files).load(None)
+    assert not files.exists("/index/20231114221320000")
+
+
 def test_directories_beside_the_files_are_left_alone(files: Any) -> None:
     write(new_index(files), entry(0, "k"))
     files.make_directory("/index/old")

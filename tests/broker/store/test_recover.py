@@ -376,6 +376,43 @@ def test_what_was_durable_survives_a_loss_of_power(
         assert all_bodies(again, *key)[: len(bodies)] == bodies
 
 
+def test_what_a_killed_process_wrote_is_made_durable_before_it_is_said_to_be(
+    open_store: OpenStore, files: Any, config: Callable[..., StoreConfig], message: Build
+) -> None:
+    """Its bytes are in the system's memory only, also of files that nothing more is written to."""
+    store, model = open_store(), Model()
+    model.put(store, mixed(message, 50), NOW_MS)
+    disk = files.after_kill()
+    store, _ = reopened(disk, config)
+    model.put(store, [message("C", body=bytes(7000))], NOW_MS)
+    reached: list[bool] = []
+    store.when_durable(store.max_physical_offset, NOW_MS, reached.append)
+    while reached != [True]:
+        job = store.flush.begin()
+        assert job is not None
+        job.run()
+        store.flush.finish(job)
+    again, _ = reopened(disk.after_power_loss(), config)
+    model.check(again)
+
+
+def test_queues_that_a_killed_process_wrote_are_durable_before_the_checkpoint_says_so(
+    open_store: OpenStore, files: Any, config: Callable[..., StoreConfig], message: Build
+) -> None:
+    store, model = open_store(), Model()
+    model.put(store, mixed(message, 50), NOW_MS)
+    disk = files.after_kill()
+    store, _ = reopened(disk, config)
+    for minute in range(1, 5):
+        now_ms = NOW_MS + 70_000 * minute
+        model.put(store, [message("C", body=bytes(7000))], now_ms)
+        store.tick(now_ms)
+        store.flush.flush_all()
+    again, done = reopened(disk.after_power_loss(), config, commit_log_recover_max_num=3)
+    assert done.checked_messages < 50
+    model.check(again, indexed=False)
+
+
 class Killed(BaseException):
     """The process is gone."""
 
@@ -436,11 +473,11 @@ def test_killed_at_any_write_it_keeps_what_was_acknowledged(
 def test_recovery_equals_the_model_whatever_happens(
     files: Any, config: Callable[..., StoreConfig], message: Build, data: st.DataObject
 ) -> None:
-    """Puts, ticks, flushes, stops and kills in any order: what was acknowledged is there."""
+    """Puts, ticks, flushes, stops and crashes in any order: what was acknowledged is there."""
     disk, model, number = type(files)(), Model(), 0
     store, _ = reopened(disk, config)
     now_ms = NOW_MS
-    steps = st.sampled_from(["put", "put", "put", "tick", "flush", "stop", "kill"])
+    steps = st.sampled_from(["put", "put", "put", "tick", "flush", "stop", "kill", "power"])
     for step in data.draw(st.lists(steps, min_size=3, max_size=25)):
         now_ms += data.draw(st.sampled_from([0, 1, 1000, 70_000]))
         if step == "put":
@@ -454,7 +491,9 @@ def test_recovery_equals_the_model_whatever_happens(
         else:
             if step == "stop":
                 store.stop(now_ms)
-            disk = disk.after_kill()
+            if step == "power":
+                store.flush.flush_all()
+            disk = disk.after_power_loss() if step == "power" else disk.after_kill()
             store, done = reopened(disk, config)
             assert not done.was_cut
             assert not done.warnings

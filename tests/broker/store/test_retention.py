@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 
 OpenStore = Callable[..., MessageStore]
@@ -73,6 +75,41 @@ def test_none_is_skipped(filled: Callable[..., MessageStore], files: Any) -> Non
     files.modified[logs(files)[1]] = YOUNG_MS
     ticks(store, FOUR_MS)
     assert len(logs(files)) == 9
+
+
+def test_a_file_that_somebody_has_removed_is_passed_over(tmp_path: Path, message: Build) -> None:
+    config = StoreConfig(
+        store_path_root_dir=str(tmp_path),
+        mapped_file_size_commit_log=8192,
+        max_hash_slot_num=7,
+        max_index_num=40,
+        file_reserved_time=0,
+    )
+    store = MessageStore(config)
+    store.load(FOUR_MS)
+    store.put([message(body=bytes(7000)) for _ in range(4)], FOUR_MS)
+    first, *_ = sorted((tmp_path / "commitlog").iterdir())
+    first.unlink()
+    far_ms = FOUR_MS * 2
+    store.delete_expired(far_ms)
+    ticks(store, far_ms)
+    assert len(list((tmp_path / "commitlog").iterdir())) == 1
+    store.stop(FOUR_MS)
+
+
+def test_flushing_goes_on_though_files_may_not_be_removed(
+    filled: Callable[..., MessageStore], files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError
+
+    store = filled(3)
+    monkeypatch.setattr(files, "remove", refuse)
+    late: list[bool] = []
+    store.when_durable(store.max_physical_offset, FOUR_MS - 60_000, late.append)
+    with pytest.raises(PermissionError):
+        store.tick(FOUR_MS)
+    assert late == [False]
 
 
 def test_the_last_file_stays(

@@ -22,6 +22,7 @@ import numpy as np
 
 from txrocketmq.spark.boundaries import next_record
 from txrocketmq.spark.records import Records
+from txrocketmq.spark.resync import whole_bytes
 from txrocketmq.spark.walk import Buffer, Stop, walk
 
 if TYPE_CHECKING:
@@ -174,25 +175,35 @@ def _steps(
     store: Store, segment: Segment, at: int
 ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, Stop]]:
     """Walks a file from a boundary on: physical offsets of records, where they end, and why."""
-    size = _WINDOW_BYTES
-    data = np.empty(size, np.uint8)
+    data = np.empty(_WINDOW_BYTES, np.uint8)
     while at < segment.end:
-        buffer = _read(store, segment, at, data[: min(size, segment.end - at)])
+        asked = min(len(data), segment.end - at)
+        buffer = _read(store, segment, at, data[:asked])
         found = walk(buffer, at)
         yield found.starts + at, at + found.stop, found.reason
         at += found.stop
-        is_cut = found.reason in (Stop.PARTIAL, Stop.END)
-        if is_cut and at + len(buffer) - found.stop < segment.end and len(buffer):
-            if not found.stop:  # the record is longer than the window
-                size = min(2 * size, segment.end - at)
-                data = np.empty(size, np.uint8)
+        if len(buffer) < asked:
+            return  # the file is gone, or shorter than it was
+        if found.reason is Stop.END:
             continue
-        if found.reason is Stop.BAD and store.queue_kind != "files":
-            place = next_record(store, segment, at)
-            if place is not None:
-                at = place
-                continue
-        return
+        is_partial = found.reason is Stop.PARTIAL
+        longer = whole_bytes(buffer[found.stop :], segment.end - at) if is_partial else 0
+        if longer:
+            data = data if longer <= len(data) else np.empty(longer, np.uint8)
+            continue
+        is_damage = found.reason is Stop.BAD or (is_partial and _is_full(store, segment))
+        if not is_damage or store.queue_kind == "files":
+            return
+        place = next_record(store, segment, at)
+        if place is None:
+            return
+        at = place
+
+
+def _is_full(store: Store, segment: Segment) -> bool:
+    """Whether the file has the size of the others: a copy may have been cut off anywhere."""
+    others = [each.size for each in store.segments() if each != segment]
+    return bool(others) and segment.size >= max(others)
 
 
 def _read(store: Store, segment: Segment, at: int, data: Buffer) -> Buffer:

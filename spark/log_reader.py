@@ -28,7 +28,8 @@ from txrocketmq.spark.boundaries import Boundaries, next_record
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.store import MAX_RECORD_BYTES, Segment, Store
+from txrocketmq.spark.resync import MAX_RECORD_BYTES, whole_bytes
+from txrocketmq.spark.store import Segment, Store
 from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
 from txrocketmq.spark.windows import Windows
 
@@ -147,7 +148,7 @@ class _Range:
                 yield Lost(at, min(segment.end, end))  # the file is gone, or shorter than it was
                 return segment.end
             rest = window[found.stop :]
-            longer = self._longer(rest, segment, at) if found.reason is Stop.PARTIAL else 0
+            longer = whole_bytes(rest, segment.end - at) if found.reason is Stop.PARTIAL else 0
             if longer or found.reason is Stop.END:
                 continue
             if found.reason is Stop.BLANK and _room(rest) == segment.end - at:
@@ -165,16 +166,6 @@ class _Range:
             return self._windows.read(segment.path, place, length, until)
         except FileNotFoundError:
             return np.empty(0, np.uint8)
-
-    def _longer(self, rest: Buffer, segment: Segment, at: int) -> int:
-        """How much to read to have the record at `at` whole; 0 when it cannot be."""
-        room = segment.end - at
-        if len(rest) >= room:
-            return 0
-        if len(rest) < _HEAD.size:
-            return min(room, _SLACK_BYTES)
-        size = int(_HEAD.struct.unpack_from(rest.data)[0])
-        return size if size <= min(room, MAX_RECORD_BYTES) else 0
 
     def _damage(self, segment: Segment, at: int, end: int, rest: Buffer) -> BadRecord:
         """What is at `at`, up to where the next record starts."""

@@ -34,13 +34,11 @@ from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
 from txrocketmq.spark.index_files import IndexFile, index_files
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.queue_files import Queue
+from txrocketmq.spark.resync import MAX_RECORD_BYTES
 from txrocketmq.spark.walk import MIN_RECORD_BYTES
 
 QueueKind = Literal["files", "rocksdb", "none"]
 """How the consume queues are kept: where not in files, a store is read by its log alone."""
-
-MAX_RECORD_BYTES: Final = 64 << 20
-"""The largest record that is read; brokers take messages of 4 MiB unless told otherwise."""
 
 _COMMIT_LOG: Final = "commitlog"
 _CONSUME_QUEUE: Final = "consumequeue"

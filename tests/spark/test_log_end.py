@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,11 +113,49 @@ def test_undispatched_records_behind_damage_would_be_cut_off_by_the_broker(
     assert _end(writer) == end
 
 
-def test_without_queues_records_behind_damage_count(writer: StoreWriter) -> None:
-    damaged = writer.stored[-3]
-    _overwrite(writer, damaged.physical_offset + 4, b"\0")
+@pytest.mark.parametrize("damage", [(4, b"\0"), (0, b"\x00\x00\x20\x00"), (0, b"\x7f")])
+def test_without_queues_records_behind_damage_count(
+    writer: StoreWriter, damage: tuple[int, bytes]
+) -> None:
+    at, data = damage  # of the magic, or of the size: then it goes beyond the file
+    _overwrite(writer, writer.stored[-3].physical_offset + at, data)
     shutil.rmtree(writer.root / "consumequeue")
     assert _end(writer) == writer.end
+
+
+def test_a_copy_that_ends_in_the_middle_of_a_record(writer: StoreWriter) -> None:
+    """Without queues what is in its body counts for nothing."""
+    last = writer.put(Draft(fakes=4))
+    shutil.rmtree(writer.root / "consumequeue")
+    path = writer.segment(last.physical_offset // _SEGMENT_BYTES * _SEGMENT_BYTES)
+    os.truncate(path, last.physical_offset % _SEGMENT_BYTES + last.size - 10)
+    assert _end(writer) == last.physical_offset
+
+
+def test_a_size_that_makes_no_sense_costs_no_memory(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", segment_bytes=1 << 30)
+    writer.put(Draft())
+    torn = writer.put(Draft(), dispatch=False)
+    with writer.segment(0).open("r+b") as file:
+        file.seek(torn.physical_offset)
+        file.write((900 << 20).to_bytes(4, "big"))
+    tracemalloc.start()
+    try:
+        assert _end(writer) == torn.physical_offset
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_is_cut_short_while_it_is_read(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(writer.root / "consumequeue")
+    store = Store.open(str(writer.root))
+    listed = store.segments()
+    os.truncate(listed[-1].path, writer.stored[-1].physical_offset % _SEGMENT_BYTES + 30)
+    monkeypatch.setattr(Store, "segments", lambda _: listed)
+    assert store.end_of_log() == writer.stored[-1].physical_offset
 
 
 def test_a_text_that_ends_with_zeros(writer: StoreWriter) -> None:

@@ -7,6 +7,7 @@ Also a program for spark-submit, as it is: see docs/ingest.md.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -58,12 +59,20 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog=_EXIT_CODES,
     )
     parser.add_argument(
-        "--store", nargs="+", required=True, metavar="DIR", help="directories of stores, or URIs"
+        "--store",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="DIR",
+        help="directories of stores, or URIs",
     )
     parser.add_argument("--out", required=True, metavar="TABLE", help="a folder, or a URI")
     _add_table_options(parser)
     _add_run_options(parser)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.dry_run and options.metrics is not None:
+        parser.error("argument --metrics: a --dry-run does nothing that could be measured")
+    return options
 
 
 def _add_table_options(parser: argparse.ArgumentParser) -> None:
@@ -95,11 +104,12 @@ def _add_table_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of this run")
-    group.add_argument("--dry-run", action="store_true", help="show what would be taken")
-    group.add_argument(
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument("--dry-run", action="store_true", help="show what would be taken")
+    kind.add_argument(
         "--verify", action="store_true", help="hold the whole table against the stores afterwards"
     )
-    group.add_argument(
+    kind.add_argument(
         "--verify-only", action="store_true", help="hold the table against the stores, take nothing"
     )
     group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
@@ -165,6 +175,7 @@ def _main(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from txrocketmq.spark.ingest.progress import ProgressBar
+    from txrocketmq.spark.ingest.verify import settings_of
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
@@ -177,6 +188,8 @@ def _main(options: argparse.Namespace) -> int:
         if options.dry_run:
             _show_plans(*job.dry_run())
             return DONE
+        if options.verify_only:
+            settings_of(job.ledger)  # before there is a lock where no table is
         with _measured(options, job) as outcome:
             if not options.verify_only:
                 with bar:
@@ -277,9 +290,7 @@ def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
     if options.metrics is None:
         yield _Outcome()
         return
-    if not options.metrics.absolute().parent.is_dir():
-        folder = options.metrics.absolute().parent
-        raise OptionError(f"there is no folder {folder} for --metrics")
+    _check_place(options.metrics.absolute())
     outcome = _Outcome()
     began = time.monotonic()
     try:
@@ -291,7 +302,21 @@ def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
         outcome.code = exit_code(error)
         raise
     finally:
-        _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
+        try:
+            _write_metrics(options.metrics, job, outcome, time.monotonic() - began)
+        except OSError as error:  # it hides neither what was done nor what went wrong
+            print(f"{PROG}: the metrics could not be written: {error}", file=sys.stderr)
+            outcome.code = outcome.code or FAILED
+
+
+def _check_place(path: Path) -> None:
+    """OptionError when no file of metrics can be written there."""
+    if not path.parent.is_dir():
+        raise OptionError(f"there is no folder {path.parent} for --metrics")
+    if path.is_dir():
+        raise OptionError(f"--metrics {path} is a folder; name a file in it")
+    if not os.access(path.parent, os.W_OK):
+        raise OptionError(f"--metrics: nothing can be written in the folder {path.parent}")
 
 
 def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> None:
@@ -320,7 +345,11 @@ def _verify(job: Job) -> int:
 
     with job.folder.lock():
         found = verify(job.ledger, job.stores, job.start_runner())
-    show_verification(found)
+    try:
+        show_verification(found)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on, but the exit code tells
+        forget_stdout()
     return DONE if found.is_good else NOT_VERIFIED
 
 
@@ -329,8 +358,12 @@ def show_verification(found: Verification) -> None:
     for broker, span in sorted(found.spans.items()):
         beside = "log" if broker in found.without_queues else "log and consume queues"
         print(f"{broker} [{span.start}, {span.end}): held against {beside}")
+    for broker in found.without_store:
+        print(f"{broker}: held against nothing, since --store names no store of it")
     for path in found.missing:
         print(f"{path}: named by a commit, but not there or of another size")
+    for part in found.damaged:
+        print(f"cannot be read: {part}")
     for path in found.strays:
         print(f"{path}: no commit names it")
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

@@ -8,7 +8,7 @@ compares what they give.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -93,15 +93,21 @@ class CountTable:
     spans: Mapping[str, Span]
 
     def __call__(self) -> bytes:
-        """Counts as JSON."""
-        counts: Counts = {}
+        """Counts, and the parts that cannot be read, as JSON: see `counted_of_json`."""
+        counted: list[Counts] = []
+        damaged: list[str] = []
         for part in self.parts:
             span = self.spans.get(part.broker_name)
-            if span is not None:
-                self._count(part, span, counts)
-        return counts_to_json(counts)
+            if span is None:
+                continue
+            try:
+                counted.append(self._counts(part, span))
+            except (pa.ArrowException, OSError) as error:
+                damaged.append(f"{part.path}: {error}")
+        return json.dumps([_rows(_together(counted)), damaged]).encode()
 
-    def _count(self, part: Part, span: Span, counts: Counts) -> None:
+    def _counts(self, part: Part, span: Span) -> Counts:
+        counts: Counts = {}
         columns = [name for name in COUNTED if name not in part.partition]
         with self.folder.open(part.path) as file:
             for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
@@ -112,6 +118,7 @@ class CountTable:
                     else pa.repeat(pa.scalar(topics), len(batch))
                 )
                 _add(counts, part.broker_name, span, named, batch)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -168,16 +175,34 @@ def filter_of(settings: TableSettings, broker_name: str) -> RecordFilter:
 
 def counts_to_json(counts: Counts) -> bytes:
     """For the way from a worker."""
-    return json.dumps([[*queue, *count] for queue, count in counts.items()]).encode()
+    return json.dumps(_rows(counts)).encode()
 
 
 def counts_of_json(documents: Sequence[bytes]) -> Counts:
     """What some tasks counted, together."""
+    return _together(_of_rows(json.loads(document)) for document in documents)
+
+
+def counted_of_json(documents: Sequence[bytes]) -> tuple[Counts, list[str]]:
+    """What some tasks counted of a table, together, and the parts that they could not read."""
+    counted = [json.loads(document) for document in documents]
+    damaged = [part for _, parts in counted for part in parts]
+    return _together(_of_rows(rows) for rows, _ in counted), damaged
+
+
+def _rows(counts: Counts) -> list[list[Any]]:
+    return [[*queue, *count] for queue, count in counts.items()]
+
+
+def _of_rows(rows: list[list[Any]]) -> Counts:
+    return {QueueName(*row[:3]): Count(*row[3:]) for row in rows}
+
+
+def _together(counted: Iterable[Counts]) -> Counts:
     counts: Counts = {}
-    for document in documents:
-        for broker_name, topic, queue_id, *count in json.loads(document):
-            queue = QueueName(broker_name, topic, queue_id)
-            counts[queue] = counts.get(queue, Count()).plus(Count(*count))
+    for each in counted:
+        for queue, count in each.items():
+            counts[queue] = counts.get(queue, Count()).plus(count)
     return counts
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from txrocketmq.spark.ingest.counts import (
@@ -22,6 +23,7 @@ from txrocketmq.spark.ingest.counts import (
     CountTable,
     QueueName,
     Span,
+    counted_of_json,
     counts_of_json,
     filter_of,
 )
@@ -71,23 +73,39 @@ class Verification:
     without_queues: tuple[str, ...]
     """Brokers whose consume queues could not be held against the table."""
     differences: tuple[Difference, ...]
+    without_store: tuple[str, ...]
+    """Brokers of the table of which no store was given."""
     missing: tuple[str, ...]
     """Parts that a commit names and that are not there, or have another size."""
+    damaged: tuple[str, ...]
+    """Parts that cannot be read, with the reason."""
     strays: tuple[str, ...]
     """Files among the data that no commit names."""
 
     @property
     def is_good(self) -> bool:
-        return not (self.differences or self.missing or self.strays)
+        return not (self.differences or self.missing or self.damaged or self.strays)
+
+
+def settings_of(ledger: Ledger) -> TableSettings:
+    """Of a table that can be verified; TableError when nothing is there."""
+    settings = ledger.settings()
+    if settings is None or ledger.last_commit() is None:
+        raise TableError(f"{ledger.folder.name} has nothing to verify: nothing was committed yet")
+    return settings
 
 
 def verify(ledger: Ledger, stores: Sequence[Store], runner: Runner) -> Verification:
-    """Compares. TableError when there is no table."""
-    settings = ledger.settings()
+    """Compares. TableError when there is no table, or nothing of these stores in it."""
+    settings = settings_of(ledger)
     commits = list(ledger.commits())
-    if settings is None or not commits:
-        raise TableError(f"{ledger.folder.name} has nothing to verify: nothing was committed yet")
     last = commits[-1]
+    without_store = sorted(set(last.positions) - {store.broker_name for store in stores})
+    if len(without_store) == len(last.positions):
+        raise TableError(
+            f"{ledger.folder.name} has nothing of {', '.join(each.broker_name for each in stores)}"
+            f" to verify: it has the logs of {', '.join(without_store)}"
+        )
     parts = [part for commit in commits for part in commit.parts]
     missing = [part.path for part in parts if ledger.folder.size(part.path) != part.size_bytes]
     strays = set(ledger.data_files()) - {part.path for part in parts}
@@ -110,7 +128,7 @@ def verify(ledger: Ledger, stores: Sequence[Store], runner: Runner) -> Verificat
         if outcome.given is None:
             raise RunFailed("a task gave neither counts nor an error")
         given.append(outcome.given)
-    in_table = counts_of_json(given[: len(table)])
+    in_table, damaged = counted_of_json(given[: len(table)])
     in_log = counts_of_json(given[len(table) : len(table) + len(logs)])
     in_queues = counts_of_json(given[len(table) + len(logs) :])
     with_queues = {check.store.broker_name for check in checks if check.has_queues}
@@ -124,7 +142,9 @@ def verify(ledger: Ledger, stores: Sequence[Store], runner: Runner) -> Verificat
             *_differences(in_table, in_log, "log"),
             *_differences(beside_queues, in_queues, "queue"),
         ),
+        without_store=tuple(without_store),
         missing=tuple(sorted(missing)),
+        damaged=tuple(sorted(damaged)),
         strays=tuple(sorted(strays)),
     )
 
@@ -180,8 +200,12 @@ def _damaged(ledger: Ledger, broker_name: str) -> list[tuple[int, int]]:
     for name in ledger.folder.list(QUARANTINE):
         if not name.endswith(".parquet"):
             continue
-        with ledger.folder.open(f"{QUARANTINE}/{name}") as file:
-            rows = pq.read_table(file, columns=["brokerName", "physicalOffset", "length"])
+        path = f"{QUARANTINE}/{name}"
+        try:
+            with ledger.folder.open(path) as file:
+                rows = pq.read_table(file, columns=["brokerName", "physicalOffset", "length"])
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{ledger.folder.name}/{path} cannot be read: {error}") from None
         for broker, start, length in zip(*(c.to_pylist() for c in rows.columns), strict=True):
             if broker == broker_name:
                 found.append((start, start + length))

@@ -64,6 +64,15 @@ def test_it_takes_what_is_new(
     assert started == ["started"]
 
 
+def test_stores_can_be_named_together_and_one_by_one(
+    store: StoreWriter, started: list[str], tmp_path: Path
+) -> None:
+    others = [store_of(tmp_path / f"broker-{name}", 5) for name in "bcd"]
+    first, second, third = (str(each.root) for each in others)
+    assert run(store, "--store", first, second, "--store", third) == ingest.DONE
+    assert keys(tmp_path / "table") == keys_of(store, *others)
+
+
 def test_a_dry_run_shows_the_splits(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +142,49 @@ def test_a_file_of_metrics_that_cannot_be_is_told_first(
     assert started == []
 
 
+def test_a_folder_is_no_file_of_metrics(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(store, "--metrics", str(store.root)) == ingest.WRONG_USAGE
+    assert "is a folder; name a file in it" in capsys.readouterr().err
+    assert started == []
+
+
+def test_a_folder_that_takes_no_metrics_is_told_first(
+    store: StoreWriter,
+    started: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, _mode: path != tmp_path)
+    assert run(store, "--metrics", str(tmp_path / "ingest.prom")) == ingest.WRONG_USAGE
+    assert f"nothing can be written in the folder {tmp_path}" in capsys.readouterr().err
+    assert started == []
+
+
+def test_metrics_that_cannot_be_written_hide_nothing(
+    store: StoreWriter,
+    started: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("txrocketmq.spark.ingest.metrics.write_metrics", full)
+    flags = ["--metrics", str(tmp_path / "ingest.prom"), "--quiet"]
+    assert run(store, *flags) == ingest.FAILED
+    said = "txrocketmq ingest: the metrics could not be written: No space left on device\n"
+    assert capsys.readouterr().err == said
+    assert keys(tmp_path / "table") == keys_of(store)
+    assert run(store, *flags, "--columns", "body") == ingest.WRONG_USAGE
+    error = capsys.readouterr().err
+    assert said in error
+    assert "was made with columns=" in error
+
+
 def test_a_program_of_spark_submit_starts_its_session_in_any_case(
     store: StoreWriter, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +225,7 @@ def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
         (["--topic", "a", "--topic-pattern", "b"], "only one of topic, topicPattern"),
         (["--store", "/nowhere"], "/nowhere"),
         (["--out", "ftp://x/y"], "ftp"),
+        (["--out", ""], "option out is empty: name a folder, or a URI"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_done(
@@ -189,6 +242,64 @@ def test_wrong_usage_is_told_before_anything_is_done(
     assert error.count("\n") == 1
     assert not (store.root.parent / "table").exists()
     assert started == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--dry-run", "--verify"], "--verify: not allowed with argument --dry-run"),
+        (["--verify-only", "--verify"], "--verify: not allowed with argument --verify-only"),
+        (["--dry-run", "--metrics", "x"], "argument --metrics: a --dry-run does nothing"),
+    ],
+)
+def test_flags_that_have_no_meaning_together(
+    store: StoreWriter, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(store, *flags)
+    assert ended.value.code == ingest.WRONG_USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_verifying_what_is_no_table_makes_none(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(store, "--verify-only") == ingest.WRONG_USAGE
+    assert "has nothing to verify" in capsys.readouterr().err
+    assert not (store.root.parent / "table").exists()
+    assert started == []
+
+
+def test_verification_tells_what_it_left_out_and_what_it_could_not_read(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = store_of(tmp_path / "broker-b", 5)
+    run(store, "--store", str(other.root), "--quiet")
+    part = max((tmp_path / "table").glob("topic=Orders/*/part-broker-a*.parquet"))
+    with part.open("r+b") as file:
+        file.seek(-8, 2)
+        file.write(b"oops")
+    assert run(store, "--verify-only") == ingest.NOT_VERIFIED
+    shown = capsys.readouterr().out
+    assert "broker-b: held against nothing, since --store names no store of it\n" in shown
+    assert f"cannot be read: {part.relative_to(tmp_path / 'table')}: " in shown
+
+
+def test_nobody_reads_what_verification_found(
+    store: StoreWriter, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code is what a script asks for."""
+
+    def closed(_found: object) -> None:
+        raise BrokenPipeError
+
+    forgotten: list[str] = []
+    run(store, "--quiet")
+    (store.root.parent / "table" / "stray.parquet").touch()
+    monkeypatch.setattr(ingest, "show_verification", closed)
+    monkeypatch.setattr(ingest, "forget_stdout", lambda: forgotten.append("stdout"))
+    assert run(store, "--verify-only") == ingest.NOT_VERIFIED
+    assert forgotten == ["stdout"]
 
 
 def test_another_run(

@@ -14,6 +14,7 @@ from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest import verify as module
 from txrocketmq.spark.ingest.errors import TableError
+from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.plan import Wishes
 from txrocketmq.spark.ingest.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -116,6 +117,39 @@ def test_files_are_held_against_the_manifest(store: StoreWriter, table: Path) ->
     assert found.missing == (first, second)
     assert found.strays == ("topic=Orders/stray.parquet",)
     assert not found.is_good
+
+
+def test_parts_that_cannot_be_read_are_named(store: StoreWriter, table: Path) -> None:
+    (commit,) = run([store.root], table)
+    first, second = sorted(part.path for part in commit.parts)[:2]
+    for path, at in ((first, -8), (second, 4)):
+        with (table / path).open("r+b") as file:
+            file.seek(at, 2 if at < 0 else 0)
+            file.write(b"\xff" * 4)
+    found = verify(table, store.root)
+    assert not found.is_good
+    assert [text.partition(": ")[0] for text in found.damaged] == [first, second]
+    assert found.missing == ()
+
+
+def test_a_quarantine_that_cannot_be_read_is_named(store: StoreWriter, table: Path) -> None:
+    run([store.root], table)
+    LocalFolder(str(table)).write("_quarantine/part-x.parquet", b"oops")
+    with pytest.raises(TableError, match=r"_quarantine/part-x.parquet cannot be read: "):
+        verify(table, store.root)
+
+
+def test_a_table_is_not_good_beside_stores_that_it_is_not_of(
+    store: StoreWriter, table: Path, tmp_path: Path
+) -> None:
+    other = store_of(tmp_path / "broker-b", 7)
+    run([store.root, other.root], table)
+    found = verify(table, other.root)
+    assert found.is_good
+    assert (found.messages, found.without_store) == (7, ("broker-a",))
+    third = store_of(tmp_path / "broker-c", 7)
+    with pytest.raises(TableError, match="nothing of broker-c to verify: .* broker-a, broker-b$"):
+        verify(table, third.root)
 
 
 def test_quarantine_and_losses_are_no_differences(store: StoreWriter, table: Path) -> None:

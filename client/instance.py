@@ -36,7 +36,7 @@ from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerD
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
-from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.clock import Clock, Repeating
 
 FIRST_HEARTBEAT_MS = 1_000
 
@@ -68,24 +68,31 @@ class ClientInstance:
         self._asking: dict[str, list[Deferred[bool]]] = {}
         self._watchers: dict[str, list[Callable[[], None]]] = {}
         self._producer_groups: set[str] = set()
+        self._looking: list[Repeating] = []
         self._closed = False
 
     def start(self) -> None:
         """Begins to look after routes and to send heartbeats."""
         every, config = self.clock.every, self.config
-        every(config.poll_name_server_interval_ms, self._poll_routes)
-        every(config.heartbeat_broker_interval_ms, self._heartbeat, first_ms=FIRST_HEARTBEAT_MS)
+        self._looking = [
+            every(config.poll_name_server_interval_ms, self._poll_routes),
+            every(
+                config.heartbeat_broker_interval_ms, self._heartbeat, first_ms=FIRST_HEARTBEAT_MS
+            ),
+        ]
 
     async def stop(self) -> None:
         """Takes leave of the brokers and closes all connections."""
         if self._closed:
             return
         self._closed = True
-        self.clock.stop()
+        for repeating in self._looking:
+            repeating.cancel()
         for group in sorted(self._producer_groups):
             for address in self.brokers.masters():
                 await self._quietly(self.api.unregister(address, self.client_id, group))
         self._connections.close()
+        self.clock.stop()  # not before: it is what ends the waiting for answers
 
     # ---------------------------------------------------------------- routes
 

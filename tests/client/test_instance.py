@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from twisted.internet.testing import MemoryReactorClock
 
 from tests.client.fakes import (
     BROKER_A,
@@ -15,15 +16,18 @@ from tests.client.fakes import (
     result_of,
     started,
 )
+from tests.remoting.transport.wires import FarEnd
 from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.errors import BrokerNotExist, ClientClosed, NoNameServer, NoRoute
-from txrocketmq.client.instance import FIRST_HEARTBEAT_MS, client_id
+from txrocketmq.client.instance import FIRST_HEARTBEAT_MS, ClientInstance, client_id
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData
+from txrocketmq.remoting.protocol.body.route import BrokerData
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
+from txrocketmq.remoting.transport.clock import Clock
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -191,3 +195,19 @@ def test_no_name_server_is_told_as_such(scene: Scene) -> None:
     scene.connections.on(NAME_SERVER, GET_ROUTEINFO_BY_TOPIC, ConnectError("refused"))
     with pytest.raises(NoNameServer, match=f"{NAME_SERVER} .refused."):
         result_of(scene.client.publish_info("T", "TBW102", 4))
+
+
+def test_brokers_that_do_not_answer_hold_up_the_end_only_so_long() -> None:
+    reactor = MemoryReactorClock()
+    config = ClientConfig(namesrv_addr=NAME_SERVER, client_ip="10.0.0.9")
+    client = ClientInstance(config, Clock(reactor))
+    client.start()
+    client.register_producer("g")
+    client.brokers.update([BrokerData(broker_name="broker-a", broker_addrs={0: BROKER_A})])
+    ending = started(client.stop())
+    FarEnd(reactor.tcpClients[0][2].buildProtocol(None), port=10_911)
+    for _ in range(config.api_timeout_ms // 100 + 5):
+        assert not ending.called or reactor.seconds() * 1000 >= config.api_timeout_ms
+        reactor.advance(0.1)
+    assert ending.called
+    assert reactor.getDelayedCalls() == []

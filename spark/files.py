@@ -278,8 +278,10 @@ def _whole(path: str, data: bytes) -> bytes:
     return data
 
 
-def files_of(uri: str) -> tuple[Files, str]:
+def files_of(uri: str, *, option: str = "storePath") -> tuple[Files, str]:
     """The files that a URI or a local path is among, and its path there, without a final "/".
+
+    `option` is what it was given by, for errors.
 
     Of S3, `?endpoint_override=host:port&scheme=http&region=...` and `key:secret@` before the
     bucket are understood as pyarrow does; else the environment says. Raises OptionError for a
@@ -292,14 +294,15 @@ def files_of(uri: str) -> tuple[Files, str]:
     if scheme == "file":
         return LocalFiles(), _stripped(unquote(urlsplit(uri).path))
     if scheme not in _REMOTE:
-        raise OptionError.of("storePath", uri, _VALID)
+        raise OptionError.of(option, shown(uri), _VALID)
     parts = urlsplit(scheme + colon + rest)
     # One file system for all stores of a bucket, whatever the path.
     root = parts._replace(path="/").geturl()
     try:
         _, base = _from_uri(root)
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise StoreError(f"{shown(uri)} cannot be opened: {error}") from error
+        why = str(error).replace(root, shown(root))
+        raise StoreError(f"{shown(uri)} cannot be opened: {why}") from None
     return ArrowFiles(root), _stripped(_stripped(base) + unquote(parts.path))
 
 

@@ -48,6 +48,10 @@ class Offsets:
         """The byte offset given for the broker's commit log, or EARLIEST or LATEST."""
         return self.logs.get(broker_name, self.everywhere)
 
+    def brokers(self) -> frozenset[str]:
+        """Names of brokers that are named."""
+        return frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))
+
     def topics(self) -> frozenset[str]:
         """Topics that are named."""
         return frozenset(topic for topic, _, _ in self.queues)
@@ -80,7 +84,7 @@ def _parsed(option: str, text: str, unnamed: int) -> Offsets:
     if not isinstance(value, dict) or not value:
         raise OptionError.of(option, text, _FORMS)
     log = value.get("log")
-    if len(value) == 1 and isinstance(log, dict) and not _has_objects(log):
+    if len(value) == 1 and isinstance(log, dict) and log and not _has_objects(log):
         logs = {broker: _offset(option, at, f"log of {broker}") for broker, at in log.items()}
         return Offsets(unnamed, logs=logs)
     return Offsets(unnamed, queues=_of_queues(option, value))

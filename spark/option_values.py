@@ -15,6 +15,8 @@ from txrocketmq.spark.errors import OptionError
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
+_LEAST_MS: Final = 100_000_000_000
+"""In 1973: a smaller number is of seconds or a date, written in digits."""
 _BROKER_ANY: Final = "*"
 _ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,6 +52,10 @@ class Assignment(NamedTuple):
     def topics(self) -> frozenset[str]:
         """Topics that are named."""
         return frozenset(self.queues)
+
+    def brokers(self) -> frozenset[str]:
+        """Names of brokers that are named."""
+        return frozenset(name for each in self.queues.values() for name in each) - {_BROKER_ANY}
 
     def of(self, topic: str, broker_name: str) -> frozenset[int]:
         """Numbers of the topic's queues on the broker."""
@@ -121,12 +127,14 @@ def size(least: int, most: int) -> Callable[[str, str], int]:
 def timestamp(option: str, value: str) -> int:
     """Milliseconds since 1970, of such a number or of ISO 8601 text."""
     stripped = value.strip()
+    valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970 (13 digits, or 0)"
     if _DIGITS.fullmatch(stripped):
+        if int(stripped) and int(stripped) < _LEAST_MS:
+            raise OptionError.of(option, value, valid)
         return int(stripped)
     try:
         moment = datetime.fromisoformat(stripped)
     except ValueError:
-        valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970"
         raise OptionError.of(option, value, valid) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -154,6 +162,8 @@ def assignment(option: str, value: str) -> Assignment:
     queues: dict[str, dict[str, frozenset[int]]] = {}
     for topic, brokers in parsed.items():
         by_broker = brokers if isinstance(brokers, dict) else {_BROKER_ANY: brokers}
+        if not by_broker:
+            raise OptionError.of(option, value, _ASSIGN_FORMS)
         queues[topic] = {
             broker: _queue_ids(option, value, numbers) for broker, numbers in by_broker.items()
         }

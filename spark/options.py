@@ -87,6 +87,7 @@ _EVERY: Final = Use.MESSAGES | Use.TABLE
 _NO_MEANING: Final = frozenset({"checkpointlocation", "queryname", "serialization.format"})
 """Spark's own, which it hands to sources and sinks too."""
 _OF_KAFKA: Final = {
+    "paths": "storePath",
     "subscribe": "topic",
     "subscribepattern": "topicPattern",
     "kafka.bootstrap.servers": "nameServer",

@@ -58,18 +58,23 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
 
     Raises OptionError for offsets that make no sense, DataLossError for what is gone.
     """
+    check_brokers(stores, options)
+    return [extent_of(store, options) for store in stores]
+
+
+def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
+    """OptionError when an option names a broker that none of the stores is of."""
     known = {store.broker_name for store in stores}
-    for name, offsets in (
-        ("startingOffsets", options.starting_offsets),
-        ("endingOffsets", options.ending_offsets),
-    ):
-        if offsets is None:
-            continue
-        for broker in sorted({*offsets.logs, *(broker for _, broker, _ in offsets.queues)} - known):
+    named = {
+        "assign": options.assign,
+        "startingOffsets": options.starting_offsets,
+        "endingOffsets": options.ending_offsets,
+    }
+    for name, value in named.items():
+        for broker in sorted(value.brokers() - known) if value else ():
             raise OptionError(
                 f"option {name} names the broker {broker}; the stores are of {sorted(known)}"
             )
-    return [extent_of(store, options) for store in stores]
 
 
 def extent_of(store: Store, options: SourceOptions) -> Extent:

@@ -263,8 +263,8 @@ def resolve(
         raise OptionError.of("storePath", paths, "one or several directories, separated by commas")
     if broker_name is not None and len(names) > 1:
         raise OptionError(
-            f"option brokerName={broker_name!r} names one broker, but storePath={paths!r} has"
-            f" {len(names)} stores; leave it out: the names are in the stores or their paths"
+            f"option brokerName={broker_name!r} names one broker, but storePath={_shown(paths)!r}"
+            f" has {len(names)} stores; leave it out: the names are in the stores or their paths"
         )
     stores = [Store.open(name, broker_name=broker_name, cluster=cluster) for name in names]
     by_name: dict[str, Store] = {}
@@ -272,11 +272,15 @@ def resolve(
         other = by_name.setdefault(store.broker_name, store)
         if other is not store:
             raise OptionError(
-                f"storePath={paths!r}: {other.uri} and {store.uri} are both of broker"
+                f"storePath={_shown(paths)!r}: {other.uri} and {store.uri} are both of broker"
                 f" {store.broker_name!r}; read one of them, or copies with a path of their own"
                 " each and brokerName"
             )
     return stores
+
+
+def _shown(paths: str) -> str:
+    return ",".join(shown(part) for part in _parts(paths))
 
 
 def _parts(paths: str) -> list[str]:

@@ -154,8 +154,9 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_brokers(self, positions: Mapping[str, LogPosition]) -> None:
         for name in sorted(positions.keys() - self._stores.keys()):
             lose(
-                f"the stream has read {name} up to {positions[name].log}, but no store of that"
-                f" broker is in {self._options.store_path}",
+                f"the stream has read {name} up to {positions[name].log}, but the stores are of"
+                f" {sorted(self._stores)}; where a broker has got another name, brokerName says"
+                " which one it is",
                 fail=self._options.fail_on_data_loss,
             )
 

@@ -86,7 +86,7 @@ def folder_of(uri: str) -> Folder:
     """The folder at a path or URI; OptionError when nothing can be written there."""
     if not uri.strip():
         raise OptionError("option out is empty: name a folder, or a URI")
-    files, path = files_of(uri)
+    files, path = files_of(uri, option="out")
     if isinstance(files, LocalFiles):
         return LocalFolder(os.path.abspath(path))  # noqa: PTH100 - "~" is the shell's
     assert isinstance(files, ArrowFiles)

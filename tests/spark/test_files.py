@@ -151,6 +151,11 @@ def test_wrong_uris() -> None:
         files_of("ftp://host/store")
     with pytest.raises(StoreError, match=r"^s3://bucket/store cannot be opened: .*nonsense"):
         files_of("s3://key:secret@bucket/store?nonsense=1")
+    with pytest.raises(OptionError, match="option out='ftp://host/store' is not valid"):
+        files_of("ftp://user:secret@host/store", option="out")
+    with pytest.raises(StoreError) as raised:
+        files_of("s3://key:secret@bucket:no port/store")
+    assert "secret" not in str(raised.value)
 
 
 def test_shown_without_secrets() -> None:

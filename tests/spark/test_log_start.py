@@ -63,6 +63,12 @@ def test_offsets_that_are_gone_or_not_there_are_errors(writer: StoreWriter) -> N
         position(writer, startingOffsets='{"log": {"a": 5}}')
 
 
+def test_a_broker_that_is_not_there_is_an_error(writer: StoreWriter) -> None:
+    for more in ({}, {"startingTimestamp": "0"}):
+        with pytest.raises(OptionError, match="assign names the broker b; the stores are of"):
+            position(writer, assign='{"Topic": {"b": [0]}}', **more)
+
+
 def test_a_time_is_settled_at_once_unless_it_is_to_come(writer: StoreWriter) -> None:
     time = writer.stored[11].store_timestamp
     found = position(writer, startingTimestamp=str(time))

@@ -30,6 +30,7 @@ def test_offsets_of_queues() -> None:
     assert found.of_queue("t", "a", 2) == EARLIEST, "queues not named begin at their earliest"
     assert ending_offsets("endingOffsets", '{"t": {"a": {"0": 3}}}').of_queue("t", "b", 0) == LATEST
     assert found.topics() == {"t"}
+    assert found.brokers() == {"a"}
     assert found.of_log("a") == EARLIEST
 
 
@@ -38,6 +39,7 @@ def test_offsets_of_logs() -> None:
     assert found.of_log("a") == 1 << 30
     assert found.of_log("b") == EARLIEST
     assert found.topics() == set()
+    assert found.brokers() == {"a"}
 
 
 def test_a_topic_may_be_called_log() -> None:
@@ -67,6 +69,7 @@ def test_every_queue_comes_back(queues: dict[tuple[str, str, int], int]) -> None
         "{",
         "[]",
         "{}",
+        '{"log": {}}',
         '{"t": 5}',
         '{"t": {"a": 5}}',
         '{"t": {"a": {}}}',

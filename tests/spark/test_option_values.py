@@ -52,9 +52,13 @@ def test_values(parse: Callable[[str, str], Any], text: str, value: object) -> N
         (values.size(10, 100), "1k"),
         (values.size(10, 100), "-1"),
         (values.timestamp, "yesterday"),
+        (values.timestamp, "20261120"),
+        (values.timestamp, "1763000000"),
+        (values.timestamp, "-1"),
         (values.pattern, "("),
         (values.assignment, "t"),
         (values.assignment, '{"t": []}'),
+        (values.assignment, '{"t": {}}'),
         (values.assignment, '{"t": {"a": [-1]}}'),
         (values.assignment, '{"t": {"a": [true]}}'),
         (values.tag_expression, "||"),
@@ -79,6 +83,7 @@ def test_patterns_match_whole_names() -> None:
 def test_assignments_by_broker_and_everywhere() -> None:
     found = values.assignment("assign", '{"t": {"a": [0, 1]}, "u": [2]}')
     assert found.topics() == {"t", "u"}
+    assert found.brokers() == {"a"}
     assert found.of("t", "a") == {0, 1}
     assert found.of("t", "b") == set()
     assert found.of("u", "b") == {2}

@@ -44,7 +44,10 @@ def test_an_unknown_option_names_the_nearest(name: str, meant: str) -> None:
         ({**STORE, "nameServer": "n"}, "storePath and nameServer"),
         ({**STORE, "path": "/t"}, "path of load"),
         ({**STORE, "topic": "t", "assign": '{"t": [0]}'}, "only one of assign, topic"),
-        ({**STORE, "startingTimestamp": "2", "endingTimestamp": "1"}, "endingTimestamp is before"),
+        (
+            {**STORE, "startingTimestamp": "2026-02-02", "endingTimestamp": "2026-02-01"},
+            "endingTimestamp is before",
+        ),
         ({**STORE, "topic": "  "}, "option topic is empty"),
         ({**STORE, "table": "lag"}, "table='lag'.*offsets"),
         ({**STORE, "kafkaNames": "true", "propertiesFormat": "raw"}, "kafkaNames"),

@@ -197,6 +197,7 @@ def test_offsets_of_queues_become_bounds(writer: StoreWriter) -> None:
     ("options", "why"),
     [
         ({"startingOffsets": '{"log": {"broker-b": 1}}'}, "names the broker broker-b; .*broker-a"),
+        ({"assign": '{"Few": {"broker-b": [0]}}'}, "option assign names the broker broker-b"),
         ({"startingOffsets": '{"log": {"broker-a": 99999999}}'}, "before 99999999"),
         ({"startingOffsets": '{"Few": {"broker-a": {"7": 1}}}'}, "queue 7 of Few on broker-a"),
         ({"startingOffsets": '{"Few": {"broker-a": {"0": 99}}}'}, "ends at 20, before 99"),

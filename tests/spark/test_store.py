@@ -265,6 +265,10 @@ def test_what_cannot_be_resolved(brokers: Path) -> None:
         resolve(f"{brokers}/broker-*/store", broker_name="x")
     with pytest.raises(NotAStore):
         resolve(f"{brokers}/broker-a/store,{brokers}/missing")
+    bucket = "s3://key:secret@bucket/{}?endpoint_override=localhost:1&scheme=http&region=x"
+    with pytest.raises(OptionError, match="has 2 stores") as raised:
+        resolve(f"{bucket.format('a')},{bucket.format('b')}", broker_name="x")
+    assert "secret" not in str(raised.value)
 
 
 def test_a_directory_that_may_not_be_listed(

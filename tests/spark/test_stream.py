@@ -262,7 +262,9 @@ def test_a_broker_that_disappears_is_data_loss(tmp_path: Path) -> None:
     query = Query().run(reader(pattern))
     shutil.rmtree(tmp_path / "a")
     fill(writers[1], 2)
-    with pytest.raises(DataLossError, match=r"has read a up to .* no store of that broker"):
+    with pytest.raises(
+        DataLossError, match=r"has read a up to .* stores are of \['b'\].*brokerName"
+    ):
         query.run(reader(pattern))
     query.run(reader(pattern, failOnDataLoss="false"))
     assert query.places == places(writers[1], 3)

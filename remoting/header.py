@@ -16,6 +16,7 @@ for SEND_MESSAGE_V2's one-letter form. Counterpart of CommandCustomHeader and it
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
 from typing import (
@@ -45,6 +46,8 @@ else:
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
+_WHOLE = re.compile(r"[+-]?\d{1,99}")
+"""What Integer.parseInt takes: int() takes blanks and underscores, too."""
 
 
 def field(*, wire: str, default: Any = dataclasses.MISSING) -> Any:
@@ -222,23 +225,19 @@ def _number(spec: HeaderField, text: str) -> int | float:
     try:
         if spec.kind == "double":
             return float(text)
-        value = int(text)
+        return _int32(text) if spec.kind == "int" else _int64(text)
     except ValueError:
         raise HeaderError(
             f'the custom field <{spec.wire}>: For input string: "{text[:80]}"'
         ) from None
-    limit = _INT_MAX if spec.kind == "int" else _LONG_MAX
-    if not -limit - 1 <= value <= limit:
-        raise HeaderError(f'the custom field <{spec.wire}>: For input string: "{text[:80]}"')
-    return value
 
 
 _TEXT = {"str": "{0}", "bool": "('true' if {0} else 'false')"}
 _PARSE = {
     "str": "",
     "bool": "value = value == 'true' or value.lower() == 'true'",
-    "int": "value = int32(value)",
-    "long": "value = int64(value)",
+    "int": "value = int(value) if value.isdigit() and len(value) < 10 else int32(value)",
+    "long": "value = int(value) if value.isdigit() and len(value) < 19 else int64(value)",
     "double": "value = float(value)",
 }
 
@@ -285,15 +284,15 @@ def _compile_decode(cls: type[Header]) -> Callable[[Mapping[str, str]], Any]:
 
 
 def _int32(text: str) -> int:
-    value = int(text)
-    if -_INT_MAX - 1 <= value <= _INT_MAX:
-        return value
-    raise ValueError
+    return _within(text, _INT_MAX)
 
 
 def _int64(text: str) -> int:
-    value = int(text)
-    if -_LONG_MAX - 1 <= value <= _LONG_MAX:
+    return _within(text, _LONG_MAX)
+
+
+def _within(text: str, limit: int) -> int:
+    if _WHOLE.fullmatch(text) and -limit - 1 <= (value := int(text)) <= limit:
         return value
     raise ValueError
 

@@ -58,8 +58,8 @@ _ENTRY_HEAD = fixed(BATCH_ENTRY_HEAD).struct
 _ENTRY_TAIL = fixed(PROPERTIES_LENGTH).struct
 _NOT_AGAIN = frozenset((None, "", "0"))
 _NO = frozenset((None, "false"))
-_QUEUE_NUMS = frozenset(map(str, range(1025)))
-"""What is surely a number, without a call to find out."""
+_NUMBERS = {str(number): number for number in range(1025)}
+"""What is surely a number, without a call to find out; others take the long way."""
 _OPAQUE = 1_234_567_890
 _USUAL = re.compile(
     "(?:KEYS\x01([^\x01\x02]+)\x02)?"
@@ -308,7 +308,7 @@ class SendManyProcessor:
     ) -> None:
         # The path of every message: no call in it that could be left out.
         queues_of, suffix, store_host = self._queues, self._suffix, self._plain.store_host
-        usual, new, put = _USUAL.fullmatch, _new, PutMessage
+        usual, new, put, numbers = _USUAL.fullmatch, _new, PutMessage, _NUMBERS
         for command in commands:
             ext: Any = command.ext_fields
             try:
@@ -319,13 +319,14 @@ class SendManyProcessor:
                     topic, flag, queue, sys_flag, born_ms, text, _, _, nums = _NAMES(ext)
                     batch, again = ext.get("batch"), ext.get("reconsumeTimes")
                     most = ext.get("maxReconsumeTimes")
-                queue_id = int(queue)
+                queue_id = numbers[queue]
                 if (
                     batch not in _NO
                     or again not in _NOT_AGAIN
                     or most not in _NOT_AGAIN
-                    or nums not in _QUEUE_NUMS
-                    or not 0 <= queue_id < queues_of[topic]
+                    or nums not in numbers
+                    or not born_ms.isdigit()
+                    or queue_id >= queues_of[topic]
                 ):
                     rest.append(command)
                     continue
@@ -343,7 +344,7 @@ class SendManyProcessor:
                     (
                         topic, queue_id, command.body, properties.encode(),
                         tags_code(tags) if tags else 0, int(born_ms), born_host, store_host,
-                        uniq_key, keys, tags, int(flag), int(sys_flag), 0, 0,
+                        uniq_key, keys, tags, numbers[flag], numbers[sys_flag], 0, 0,
                     ),
                 )  # fmt: skip
             except (KeyError, ValueError, TypeError, IndexError):

@@ -78,23 +78,26 @@ def decode_header(header: bytes) -> RemotingCommand:
     get = fields.get
     code, flag, opaque, version = get("code"), get("flag"), get("opaque"), get("version")
     ext_fields, language = get("extFields"), get("language", "JAVA")
-    if not (
-        type(code) is type(flag) is type(opaque) is type(version) is int
-        and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are
-    ):
-        code, flag = _number(fields, "code"), _number(fields, "flag")
-        opaque, version = _number(fields, "opaque"), _number(fields, "version")
-    if ext_fields is not None:
-        try:
-            "".join(ext_fields.values())  # the cheapest test that all of them are texts
-        except (TypeError, AttributeError):
-            ext_fields = _texts(ext_fields)
-    if type(language) is str and "remark" not in fields:
-        return RemotingCommand(code, ext_fields, b"", flag, opaque, None, language, version)
-    return RemotingCommand(
-        code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(language),
-        version,
-    )  # fmt: skip
+    try:
+        if not (
+            type(code) is type(flag) is type(opaque) is type(version) is int
+            and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are
+        ):
+            code, flag = _number(fields, "code"), _number(fields, "flag")
+            opaque, version = _number(fields, "opaque"), _number(fields, "version")
+        if ext_fields is not None:
+            try:
+                "".join(ext_fields.values())  # the cheapest test that all of them are texts
+            except (TypeError, AttributeError):
+                ext_fields = _texts(ext_fields)
+        if type(language) is str and "remark" not in fields:
+            return RemotingCommand(code, ext_fields, b"", flag, opaque, None, language, version)
+        return RemotingCommand(
+            code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(language),
+            version,
+        )  # fmt: skip
+    except RecursionError:
+        raise FrameError(f"the JSON header is nested too deep: {_excerpt(header)}") from None
 
 
 def _lenient_header(header: bytes) -> Any:

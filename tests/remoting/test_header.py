@@ -169,6 +169,12 @@ def test_without_any_fields_the_first_is_named() -> None:
         ("bornTime", "9" * 5000),
         ("ratio", "x"),
         ("nickName", "-"),
+        ("queueId", " 1"),
+        ("queueId", "1_0"),
+        ("queueId", "\u00b2"),
+        ("bornTime", "1 "),
+        ("bornTime", "1_000"),
+        ("bornTime", "1\n"),
     ],
 )
 def test_wrong_numbers_are_named(name: str, text: str) -> None:
@@ -189,6 +195,12 @@ def test_wrong_numbers_are_named(name: str, text: str) -> None:
 def test_numbers_at_their_bounds(name: str, value: int) -> None:
     example = Example.decode({**SMALLEST, name: str(value)})
     assert example.encode()[name] == str(value)
+
+
+@pytest.mark.parametrize(("text", "value"), [("+5", 5), ("-0", 0), ("007", 7), ("\u0663", 3)])
+def test_numbers_are_read_as_java_reads_them(text: str, value: int) -> None:
+    example = Example.decode({**SMALLEST, "queueId": text, "bornTime": text})
+    assert (example.queue_id, example.born_time) == (value, value)
 
 
 @given(st.dictionaries(st.sampled_from([each.wire for each in Example.fields]), st.text()))

@@ -127,6 +127,8 @@ class Body(Value):
             return cls.from_json(decode_body(data))
         except BodyError as error:
             raise error.below(cls.__name__) from None
+        except RecursionError:
+            raise BodyError("is nested too deep", cls.__name__) from None
 
 
 def member(

@@ -158,6 +158,14 @@ def test_broken_headers_are_frame_errors(header: bytes) -> None:
         json.decode_header(header)
 
 
+@pytest.mark.parametrize("name", ["code", "extFields", "remark", "language"])
+@pytest.mark.parametrize("depth", [600, 1_015])
+def test_headers_that_are_nested_too_deep_are_frame_errors(name: str, depth: int) -> None:
+    value = b'{"a":' * depth + b"1" + b"}" * depth
+    with pytest.raises(FrameError, match="is no int|nested too deep"):
+        json.decode_header(b'{"%b":%b}' % (name.encode(), value))
+
+
 def test_a_long_broken_header_is_not_scanned() -> None:
     header = b'{"code":1,"remark":"' + b"x" * json.MAX_LENIENT_HEADER_BYTES + b"\xff" + b'"}'
     with pytest.raises(FrameError, match=f"a header of {len(header)} bytes"):

@@ -202,3 +202,9 @@ def test_a_member_of_another_type_is_refused() -> None:
 
     with pytest.raises(TypeError, match="a member of a body cannot be"):
         _ = Wrong.members
+
+
+@pytest.mark.parametrize("depth", [100, 1_015])
+def test_what_is_nested_deep_is_a_body_error(depth: int) -> None:
+    with pytest.raises(BodyError, match="Whole"):
+        Whole.decode(b'{"text":' + b"[" * depth + b"]" * depth + b"}")

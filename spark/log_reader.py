@@ -177,7 +177,7 @@ class _Range:
             place = min(segment.end, max(end, at + 1)) if is_last else segment.end
         reason, detail = _why(rest, at)
         data = bytes(rest[: min(place - at, MAX_BAD_BYTES)])
-        return BadRecord(at, place - at, reason, f"{segment.path}: {detail}", data)
+        return BadRecord(at, place - at, reason, detail, data)
 
 
 def _none(records: Records) -> Records:
@@ -271,7 +271,7 @@ class _Picks:
         fits = (sizes >= MIN_RECORD_BYTES) & (sizes <= MAX_RECORD_BYTES)
         fits &= places + sizes <= segment.end
         for at, size in zip(places[~fits].tolist(), sizes[~fits].tolist(), strict=True):
-            yield BadRecord(at, size, "length", f"{segment.path}: no record has this size", b"")
+            yield BadRecord(at, size, "length", "no record has this size", b"")
         places, sizes = places[fits], sizes[fits]
         between = places[1:] - np.maximum.accumulate(places + sizes)[:-1]
         between[(between < 0) | (between > self._gap)] = 0
@@ -318,7 +318,7 @@ class _Picks:
             rest = window[int(starts[each]) : int(starts[each]) + size]
             reason, detail = _why(rest, start)
             data = bytes(rest[:MAX_BAD_BYTES])
-            yield BadRecord(start, size, reason, f"{segment.path}: {detail}", data)
+            yield BadRecord(start, size, reason, detail, data)
 
 
 def _runs(costs: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.files import ArrowFiles, files_of
 from txrocketmq.spark.schema import Column, arrow_schema
 
 COLUMNS: Final = (
@@ -56,10 +57,11 @@ class Quarantine:
 
     def __init__(self, path: str, broker_name: str) -> None:
         self._broker_name = broker_name
-        if "://" in path or path.startswith("file:"):
-            self._files, self._folder = pafs.FileSystem.from_uri(path)
+        files, folder = files_of(path, option="badRecords=quarantine")
+        if isinstance(files, ArrowFiles):
+            self._files, self._folder = pafs.FileSystem.from_uri(files.uri)[0], folder
         else:
-            self._files, self._folder = pafs.LocalFileSystem(), str(Path(path).absolute())
+            self._files, self._folder = pafs.LocalFileSystem(), str(Path(folder).absolute())
         self._found: list[tuple[str, BadRecord]] = []
 
     def add(self, file: str, bad: BadRecord) -> None:

@@ -11,11 +11,9 @@ What is left out by these is told in a warning of the logger `txrocketmq.spark`.
 from __future__ import annotations
 
 import itertools
-import logging
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.errors import BadRecordError
+from txrocketmq.spark.files import files_of
 from txrocketmq.spark.log_reader import Lost, read_log, read_picks
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.option_values import BadRecordPolicy
@@ -32,13 +31,10 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.picks import units_of
-from txrocketmq.spark.quarantine import Quarantine
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import QueuePicks, Split
 from txrocketmq.spark.verify import StoreCheck
-
-log = logging.getLogger("txrocketmq.spark")
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,9 @@ class Scan:
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> Scan:
-        """As the options say."""
+        """As the options say. OptionError, StoreError for a quarantine nobody can write to."""
+        if options.bad_records.path is not None:
+            files_of(options.bad_records.path, option="badRecords=quarantine")
         return cls(
             output=output,
             window_bytes=options.window_bytes,
@@ -116,28 +114,11 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
         yield from check.index()
 
 
-class Origin(Protocol):
-    """Where records come from: a store, or a broker that is asked for them."""
-
-    @property
-    def broker_name(self) -> str: ...
-
-    @property
-    def cluster(self) -> str | None: ...
-
-    @property
-    def uri(self) -> str: ...
-
-    def file_of(self, physical_offset: int) -> str:
-        """Where a record lies, for people."""
-
-
 class Rows:
     """Makes rows of records of one origin; `end` when that is all."""
 
     def __init__(self, scan: Scan, origin: Origin, wanted: RecordFilter) -> None:
         self._scan = scan
-        self._origin = origin
         self._wanted = wanted
         names = list(scan.output.decoded)
         if wanted.tags is not None:
@@ -146,18 +127,14 @@ class Rows:
             names += ["topic", "queueId", "queueOffset"]
         self._decoder = Decoder(
             tuple(dict.fromkeys(names)),
-            broker_name=self._origin.broker_name,
-            cluster=self._origin.cluster,
+            broker_name=origin.broker_name,
+            cluster=origin.cluster,
             decompress=scan.decompress,
             properties_format=scan.output.properties_format,
             check_crc=scan.check_crc,
         )
         self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
-        policy = scan.bad_records
-        self._quarantine = (
-            None if policy.path is None else Quarantine(policy.path, self._origin.broker_name)
-        )
-        self._left_out: Counter[str] = Counter()
+        self._damage = Damage(scan.bad_records, origin)
 
     def of(self, records: Records) -> Iterator[pa.RecordBatch]:
         """Rows of the records, in batches of about batchBytes of log."""
@@ -187,24 +164,11 @@ class Rows:
 
     def complain(self, bad: BadRecord) -> None:
         """Treats a damaged record as badRecords says."""
-        file = self._origin.file_of(bad.physical_offset)
-        if self._scan.bad_records.kind == "fail":
-            raise BadRecordError(
-                f"damaged record in {file} at physical offset {bad.physical_offset}"
-                f" ({bad.length} bytes), {bad.reason}: {bad.detail}; set badRecords to skip or"
-                " quarantine=PATH to go on without it"
-            )
-        if self._quarantine is not None:
-            self._quarantine.add(file, bad)
-        self._left_out[bad.reason] += 1
+        self._damage.add(bad)
 
     def end(self) -> None:
         """Tells what was left out."""
-        if self._quarantine is not None:
-            self._quarantine.close()
-        if self._left_out:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.items())
-            log.warning("damaged records of %s left out: %s", self._origin.uri, reasons)
+        self._damage.end()
 
 
 def pieces(sizes: NDArray[Any], most: int) -> list[tuple[int, int]]:

@@ -18,7 +18,6 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.errors import BadRecordError
 from txrocketmq.spark.log_reader import read_picks
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import Queue
@@ -64,21 +63,12 @@ def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterato
         if isinstance(found, Records):
             for decoded in decoder.decode(found):
                 for bad in decoded.bad:
-                    _complain(request, bad)
+                    request.damage.add(bad)
                 yield decoded.batch
         elif isinstance(found, BadRecord):
-            _complain(request, found)
+            request.damage.add(found)
         else:
             lose(loss_text(store, found.start, found.end), fail=options.fail_on_data_loss)
-
-
-def _complain(request: Request, bad: BadRecord) -> None:
-    if request.options.bad_records.kind == "fail":
-        raise BadRecordError(
-            f"damaged record in {request.store.file_of(bad.physical_offset)} at physical offset"
-            f" {bad.physical_offset}, {bad.reason}: {bad.detail}; badRecords=skip goes on without"
-            " it, and table=quarantine shows all of them"
-        )
 
 
 def _properties(row: Row) -> dict[str, str]:
@@ -116,6 +106,7 @@ def _delay(request: Request, _: Any) -> Iterator[Rows]:
     request.check_queue_files()
     yield from tuples(_DELAY_COLUMNS, _waiting_by_level(request))
     yield from tuples(_DELAY_COLUMNS, _waiting_by_time(request))
+    request.damage.end()
 
 
 def _waiting_by_level(request: Request) -> Iterator[tuple[Any, ...]]:
@@ -210,6 +201,7 @@ _HALF: Final = (
 def _transactions(request: Request, _: Any) -> Iterator[Rows]:
     request.check_queue_files()
     yield from tuples(_TRANSACTION_COLUMNS, _unresolved(request))
+    request.damage.end()
 
 
 def _unresolved(request: Request) -> Iterator[tuple[Any, ...]]:

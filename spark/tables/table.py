@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from txrocketmq.spark.damage import Damage
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
@@ -41,6 +42,11 @@ class Request:
     def pace(self) -> Pace | None:
         """How fast this task may read the log."""
         return Pace.of(self.options.max_bytes_per_second)
+
+    @cached_property
+    def damage(self) -> Damage:
+        """What becomes of the damaged records that this task finds."""
+        return Damage(self.options.bad_records, self.store)
 
     def check_queue_files(self) -> None:
         """UnsupportedLayout where the consume queues are not in files."""

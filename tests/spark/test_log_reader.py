@@ -152,7 +152,7 @@ def test_a_damaged_field_costs_its_record_only(
     (bad,) = read.bad
     assert (bad.physical_offset, bad.length) == (damaged.physical_offset, damaged.size)
     assert bad.reason in _STRUCTURE[field]
-    assert writer.segment(0).name in bad.detail
+    assert bad.detail
     assert len(bad.data) == min(damaged.size, MAX_BAD_BYTES)
 
 

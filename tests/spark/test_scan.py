@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.spark.clock import Clock
 from tests.spark.stores import Draft, Stored, StoreWriter, drafts
 from txrocketmq.remoting.message.flags import transaction_type
-from txrocketmq.spark.errors import BadRecordError, DataLossError
+from txrocketmq.spark.errors import BadRecordError, DataLossError, OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
@@ -137,6 +137,12 @@ def test_damage_is_put_aside(tmp_path: Path) -> None:
     assert row["reason"] == "crc"
     assert row["file"] == str(writer.segment(0))
     assert row["data"][:4] == bad.data[:4]
+
+
+def test_a_quarantine_nobody_can_write_to_is_refused_before_anything_is_read() -> None:
+    options = SourceOptions.of({"storePath": "/s", "badRecords": "quarantine=ftp://host/aside"})
+    with pytest.raises(OptionError, match="option badRecords=quarantine='ftp://host/aside'"):
+        Scan.of(options, Output.of(options))
 
 
 def test_a_file_that_goes_after_planning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.stores import SCHEDULE_TOPIC, START_MS, Draft, StoreWriter
@@ -106,13 +107,19 @@ def test_backlogs_of_golden_stores(
     assert (row["topic"], row["producerGroup"], row["keys"]) == ("Trans", "golden_tx", "tx2")
 
 
-def test_damage_fails_a_table_or_is_left_out(tmp_path: Path) -> None:
+def test_damage_fails_a_table_or_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = StoreWriter(tmp_path / "s")
     writer.put_all([_delayed("Orders", 3), _delayed("Orders", 3)])
     writer.write_config()
     data = bytearray(writer.segment(0).read_bytes())
     data[4] ^= 1
     writer.segment(0).write_bytes(data)
-    with pytest.raises(BadRecordError, match="physical offset 0, magic.*table=quarantine"):
+    with pytest.raises(BadRecordError, match="physical offset 0 .*magic.*set badRecords"):
         rows_of(writer.root, "delay")
     assert len(rows_of(writer.root, "delay", badRecords="skip")) == 1
+    assert "left out: 1 magic" in caplog.text
+    aside = tmp_path / "aside"
+    assert len(rows_of(writer.root, "delay", badRecords=f"quarantine={aside}")) == 1
+    assert pq.read_table(aside).column("physicalOffset").to_pylist() == [0]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of damaged records: an error, or with badRecords=skip or quarantine a warning."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Protocol
+
+from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.errors import BadRecordError
+from txrocketmq.spark.option_values import BadRecordPolicy
+from txrocketmq.spark.quarantine import Quarantine
+
+log = logging.getLogger("txrocketmq.spark")
+
+
+class Origin(Protocol):
+    """Where records come from: a store, or a broker that is asked for them."""
+
+    @property
+    def broker_name(self) -> str: ...
+
+    @property
+    def cluster(self) -> str | None: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    def file_of(self, physical_offset: int) -> str:
+        """Where a record lies, for people."""
+
+
+class Damage:
+    """The damaged records that one task finds; `end` when that is all."""
+
+    def __init__(self, policy: BadRecordPolicy, origin: Origin) -> None:
+        self._policy = policy
+        self._origin = origin
+        self._quarantine = (
+            None if policy.path is None else Quarantine(policy.path, origin.broker_name)
+        )
+        self._left_out: Counter[str] = Counter()
+
+    def add(self, bad: BadRecord) -> None:
+        """Treats a damaged record as badRecords says. Raises BadRecordError."""
+        file = self._origin.file_of(bad.physical_offset)
+        if self._policy.kind == "fail":
+            raise BadRecordError(
+                f"damaged record in {file} at physical offset {bad.physical_offset}"
+                f" ({bad.length} bytes), {bad.reason}: {bad.detail}; set badRecords to skip or"
+                " quarantine=PATH to go on without it"
+            )
+        if self._quarantine is not None:
+            self._quarantine.add(file, bad)
+        self._left_out[bad.reason] += 1
+
+    def end(self) -> None:
+        """Writes what is to be kept, and tells what was left out."""
+        if self._quarantine is not None:
+            self._quarantine.close()
+        if self._left_out:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.items())
+            log.warning("damaged records of %s left out: %s", self._origin.uri, reasons)

@@ -129,6 +129,12 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--split-bytes", metavar="SIZE", help="cut files of the log into tasks of about this size"
     )
     group.add_argument(
+        "--max-bytes-per-second",
+        metavar="SIZE",
+        help="read no more of the logs in a second, as 50m, for the sake of a broker on the same"
+        " disk",
+    )
+    group.add_argument(
         "--metrics", type=Path, metavar="FILE", help="write a text file for Prometheus"
     )
     group.add_argument("--quiet", action="store_true", help="print errors only")
@@ -208,6 +214,8 @@ def make_job(
     from txrocketmq.spark.ingest.folder import folder_of
     from txrocketmq.spark.ingest.job import Job
     from txrocketmq.spark.ingest.plan import Wishes
+    from txrocketmq.spark.ingest.process_runner import worker_count
+    from txrocketmq.spark.ingest.runner import Rate
     from txrocketmq.spark.ingest.settings import (
         TableSettings,
         chosen_columns,
@@ -215,6 +223,7 @@ def make_job(
     )
     from txrocketmq.spark.option_values import names, size
     from txrocketmq.spark.options import SourceOptions
+    from txrocketmq.spark.session import is_submitted
     from txrocketmq.spark.store import resolve
 
     source = _source(options)
@@ -235,6 +244,9 @@ def make_job(
         allow_data_loss=options.allow_data_loss,
         check_crc=options.check_crc,
     )
+    most = in_bytes("max-bytes-per-second", options.max_bytes_per_second, 1 << 16)
+    # How many tasks of Spark run at a time is its own business: each may read so much.
+    rate = None if most is None else Rate(most, 1 if is_submitted() else worker_count())
     stores = resolve(",".join(options.store))
     return Job(
         stores,
@@ -243,6 +255,7 @@ def make_job(
         start_runner,
         wishes,
         quarantines=options.bad_records == "quarantine",
+        rate=rate,
         listener=listener,
     )
 
@@ -344,7 +357,7 @@ def _verify(job: Job) -> int:
     from txrocketmq.spark.ingest.verify import verify
 
     with job.folder.lock():
-        found = verify(job.ledger, job.stores, job.start_runner())
+        found = verify(job.ledger, job.stores, job.start_runner(), job.rate)
     try:
         show_verification(found)
         sys.stdout.flush()

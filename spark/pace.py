@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 STEPS_A_SECOND: Final = 8
-"""What may be read in a second is read in so many portions, not all at once."""
-MIN_WINDOW_BYTES: Final = 64 << 10
+"""What may be read in a second is read in so many steps, not all at once."""
+MIN_STEP_BYTES: Final = 64 << 10
 
 
 class Pace:
@@ -35,10 +35,13 @@ class Pace:
         """A pace of its own for each task; None when there is no limit."""
         return None if bytes_per_second is None else cls(bytes_per_second)
 
-    def window(self, window_bytes: int) -> int:
-        """How much to read at once, where `window_bytes` would be read without a limit."""
-        step = max(self._bytes_per_second // STEPS_A_SECOND, MIN_WINDOW_BYTES)
-        return min(window_bytes, step)
+    def steps(self, byte_count: int) -> Iterator[tuple[int, int]]:
+        """Cuts so many bytes into what is read at once; gives each step when it may be read."""
+        step = max(self._bytes_per_second // STEPS_A_SECOND, MIN_STEP_BYTES)
+        for start in range(0, byte_count, step):
+            end = min(start + step, byte_count)
+            self.wait(end - start)
+            yield start, end
 
     def wait(self, byte_count: int) -> None:
         """Returns when so many bytes may be read."""

@@ -3,7 +3,8 @@
 
 Fresh memory costs more than reading into it: the system clears each page. So a process keeps its
 buffers, at most two of each reader that is at work, and a window is valid until the one after the
-next is read. From a remote file the next window is fetched by a thread while one is worked on.
+next is read. From a remote file the next window is fetched by a thread while one is worked on. A
+pace changes when the bytes of a window are read, never which bytes are in it.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ class Windows:
     """Reads files of one store, each place once and on the whole from the front. `close` it."""
 
     def __init__(self, files: Files, window_bytes: int, pace: Pace | None = None) -> None:
-        self.window_bytes = window_bytes if pace is None else pace.window(window_bytes)
+        self.window_bytes = window_bytes
         self._pace = pace
         self._files = files
         self._mine: list[Buffer] = []
         self._pool = ThreadPoolExecutor(1, "read-ahead") if files.is_remote else None
         self._ahead: _Ahead | None = None
+        self._is_ahead_wanted = True
         self._buffer = self._another()
         self._current: Buffer = self._buffer[:0]
 
@@ -71,8 +73,7 @@ class Windows:
         self._drop_ahead()
         length = sum(length for _, length in pieces)
         buffer = np.empty(length, np.uint8) if length > self.window_bytes else self._buffer[:length]
-        self._wait(length)
-        return buffer[: self._files.read_pieces(path, pieces, buffer.data)]
+        return buffer[: self._read_pieces(path, pieces, buffer.data)]
 
     def close(self) -> None:
         """Gives the buffers back."""
@@ -85,12 +86,26 @@ class Windows:
         self._mine.clear()
 
     def _read_into(self, path: str, at: int, view: memoryview) -> int:
-        self._wait(len(view))
-        return self._files.read_into(path, at, view)
+        if self._pace is None:
+            return self._files.read_into(path, at, view)
+        got = 0
+        for start, end in self._pace.steps(len(view)):
+            if self._is_ahead_wanted:
+                got += self._files.read_into(path, at + start, view[start:end])
+            if got < end:
+                break
+        return got
 
-    def _wait(self, byte_count: int) -> None:
-        if self._pace is not None:
-            self._pace.wait(byte_count)
+    def _read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        if self._pace is None:
+            return self._files.read_pieces(path, pieces, view)
+        got = 0
+        for at, length in pieces:
+            read = self._read_into(path, at, view[got : got + length])
+            got += read
+            if read < length:
+                break
+        return got
 
     def _another(self) -> Buffer:
         size = _HEAD_BYTES + self.window_bytes
@@ -130,5 +145,7 @@ class Windows:
     def _drop_ahead(self) -> None:
         """Waits for what is being fetched, which is not wanted: its buffer is needed."""
         if self._ahead is not None:
+            self._is_ahead_wanted = False
             self._ahead.got.exception()
             self._ahead = None
+            self._is_ahead_wanted = True

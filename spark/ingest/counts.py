@@ -23,6 +23,7 @@ from txrocketmq.spark.ingest.folder import Folder
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
@@ -130,14 +131,16 @@ class CountLog:
     start: int
     end: int
     span: Span
+    max_bytes_per_second: int | None = None
 
     def __call__(self) -> bytes:
         """Counts as JSON."""
         decoder = Decoder(COUNTED, broker_name=self.store.broker_name)
         counts: Counts = {}
         wanted = filter_of(self.settings, self.store.broker_name)
+        pace = Pace.of(self.max_bytes_per_second)
         for found in read_log(
-            self.store, self.start, self.end, first_is_boundary=True, keep=wanted.apply
+            self.store, self.start, self.end, first_is_boundary=True, keep=wanted.apply, pace=pace
         ):
             if isinstance(found, BadRecord | Lost):
                 continue  # neither is in the table

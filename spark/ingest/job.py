@@ -24,7 +24,7 @@ from txrocketmq.spark.ingest.errors import RunFailed, TableError
 from txrocketmq.spark.ingest.folder import Folder
 from txrocketmq.spark.ingest.ledger import Ledger
 from txrocketmq.spark.ingest.plan import StoreBounds, Wishes, plan_run
-from txrocketmq.spark.ingest.runner import Outcome, Runner
+from txrocketmq.spark.ingest.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.task import IngestTask
 from txrocketmq.spark.store import Store
@@ -66,6 +66,7 @@ class Job:
     start_runner: Callable[[], Runner]
     wishes: Wishes = field(default_factory=Wishes)
     quarantines: bool = True
+    rate: Rate | None = None
     listener: Listener = field(default_factory=Silent)
 
     @property
@@ -169,13 +170,14 @@ class Job:
                 f" --store must name the store of {', '.join(sorted(missing))}, too"
             )
         small = replace(plan, splits=())
+        splits = [split for split in plan.splits if split.name not in done]
+        rate = self.rate.of_each(len(splits)) if self.rate is not None and splits else None
         return [
             IngestTask(
                 self.folder, self.settings, small, split, stores[split.broker_name],
-                self.quarantines, self.wishes.allow_data_loss,
+                self.quarantines, self.wishes.allow_data_loss, rate,
             )
-            for split in plan.splits
-            if split.name not in done
+            for split in splits
         ]  # fmt: skip
 
 

@@ -27,6 +27,19 @@ Runner = Callable[[Sequence[Task]], list[Outcome]]
 """Runs tasks, however; the outcomes are in the order of the tasks."""
 
 
+class Rate(NamedTuple):
+    """How fast logs may be read."""
+
+    bytes_per_second: int
+    """By all tasks together that run at a time."""
+    tasks_at_once: int
+    """How many those are at most."""
+
+    def of_each(self, tasks: int) -> int:
+        """Bytes in a second for each of so many tasks."""
+        return max(self.bytes_per_second // min(self.tasks_at_once, tasks), 1)
+
+
 def run_here(tasks: Sequence[Task]) -> list[Outcome]:
     """Runs tasks in this process, one after the other."""
     return [outcome_of(task) for task in tasks]

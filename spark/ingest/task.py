@@ -27,6 +27,7 @@ from txrocketmq.spark.log_reader import Lost as LostOfLog
 from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.losses import loss_text
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
@@ -49,6 +50,8 @@ class IngestTask:
     quarantines: bool = True
     """Else a damaged record is an error."""
     allow_data_loss: bool = False
+    max_bytes_per_second: int | None = None
+    """Of log; says when it is read, not how the split is cut: the parts are the same."""
 
     def __call__(self) -> bytes:
         """The SplitResult as JSON. Raises BadRecordError and DataLossError."""
@@ -98,6 +101,7 @@ class _Taking:
             window_bytes=WINDOW_BYTES,
             first_is_boundary=split.first_is_boundary,
             keep=counting.apply,
+            pace=Pace.of(self._task.max_bytes_per_second),
         )
         for each in found:
             if isinstance(each, BadRecord):

@@ -9,7 +9,7 @@ records that are in quarantine are left out everywhere. The files are held again
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from txrocketmq.spark.ingest.counts import (
 from txrocketmq.spark.ingest.documents import Commit, Part
 from txrocketmq.spark.ingest.errors import RunFailed, TableError
 from txrocketmq.spark.ingest.ledger import QUARANTINE, Ledger
-from txrocketmq.spark.ingest.runner import Runner
+from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
@@ -95,7 +95,9 @@ def settings_of(ledger: Ledger) -> TableSettings:
     return settings
 
 
-def verify(ledger: Ledger, stores: Sequence[Store], runner: Runner) -> Verification:
+def verify(
+    ledger: Ledger, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
+) -> Verification:
     """Compares. TableError when there is no table, or nothing of these stores in it."""
     settings = settings_of(ledger)
     commits = list(ledger.commits())
@@ -119,6 +121,9 @@ def verify(ledger: Ledger, stores: Sequence[Store], runner: Runner) -> Verificat
     spans = {check.store.broker_name: check.span for check in checks}
     table = _table_tasks(ledger, there, spans)
     logs = [task for check in checks for task in check.log_tasks()]
+    if rate is not None and logs:
+        each = rate.of_each(len(logs))
+        logs = [replace(task, max_bytes_per_second=each) for task in logs]
     queues = [task for check in checks for task in check.queue_tasks()]
     outcomes = runner([*table, *logs, *queues])
     given: list[bytes] = []

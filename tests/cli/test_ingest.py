@@ -24,6 +24,7 @@ from txrocketmq.spark.errors import (
 from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
 from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.runner import Runner, run_here
+from txrocketmq.spark.pace import Pace
 
 
 @pytest.fixture
@@ -221,6 +222,7 @@ def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
         (["--partition-by", "day"], "option partition-by='day' is not valid; valid: topic,dt"),
         (["--columns", "nothing"], "option columns='nothing' is not valid; valid: topic, "),
         (["--max-bytes", "many"], "option max-bytes='many' is not valid"),
+        (["--max-bytes-per-second", "9"], "option max-bytes-per-second='9' is not valid; valid: "),
         (["--view", "sideways"], "option view='sideways' is not valid; valid: logical, physical"),
         (["--topic", "a", "--topic-pattern", "b"], "only one of topic, topicPattern"),
         (["--store", "/nowhere"], "/nowhere"),
@@ -283,6 +285,22 @@ def test_verification_tells_what_it_left_out_and_what_it_could_not_read(
     shown = capsys.readouterr().out
     assert "broker-b: held against nothing, since --store names no store of it\n" in shown
     assert f"cannot be read: {part.relative_to(tmp_path / 'table')}: " in shown
+
+
+def test_logs_are_read_as_fast_as_is_allowed(
+    store: StoreWriter, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[int | None] = []
+    monkeypatch.setattr(Pace, "of", rates.append)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1, 2, 3})
+    fast = ["--max-bytes-per-second", "3m", "--quiet"]
+    assert run(store, *fast, "--verify") == ingest.DONE
+    assert rates == [1 << 20] * 6, "3 files of the log are taken at a time, then held against"
+    rates.clear()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    put_some(store, 1)
+    assert run(store, *fast) == ingest.DONE
+    assert rates == [3 << 20], "each task, on Spark"
 
 
 def test_nobody_reads_what_verification_found(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.spark.clock import Clock
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.log_reader import read_log
-from txrocketmq.spark.pace import MIN_WINDOW_BYTES, STEPS_A_SECOND, Pace
+from txrocketmq.spark.pace import MIN_STEP_BYTES, STEPS_A_SECOND, Pace
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store
 
@@ -47,10 +47,17 @@ def test_a_read_waits_no_longer_than_it_must() -> None:
     assert clock.slept == [0.5, 1.5, 0.5]
 
 
-def test_windows_are_a_part_of_a_second_but_not_tiny() -> None:
-    assert Pace(80 << 20).window(32 << 20) == (80 << 20) // STEPS_A_SECOND
-    assert Pace(80 << 20).window(1 << 20) == 1 << 20
-    assert Pace(MIN_WINDOW_BYTES).window(32 << 20) == MIN_WINDOW_BYTES
+def test_steps_are_a_part_of_a_second_but_not_tiny() -> None:
+    clock = Clock()
+    quick = Pace(80 << 20, now=clock.now, sleep=clock.sleep)
+    step = (80 << 20) // STEPS_A_SECOND
+    assert list(quick.steps(2 * step + 1)) == [
+        (0, step), (step, 2 * step), (2 * step, 2 * step + 1),
+    ]  # fmt: skip
+    assert clock.slept == [1 / STEPS_A_SECOND] * 2
+    assert list(quick.steps(0)) == []
+    slow = Pace(1000, now=clock.now, sleep=clock.sleep)
+    assert next(slow.steps(1 << 30)) == (0, MIN_STEP_BYTES)
 
 
 def test_without_a_limit_there_is_no_pace() -> None:

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread, current_thread, main_thread
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from txrocketmq.spark import windows as module
 from txrocketmq.spark.files import LocalFiles
+from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.windows import Windows
 
 _DATA = os.urandom(10_000)
@@ -27,18 +30,28 @@ class RemoteFiles(LocalFiles):
         return super().read_into(path, offset, view)
 
 
+class SmallSteps(Pace):
+    """Waits for nothing."""
+
+    def steps(self, byte_count: int) -> Iterator[tuple[int, int]]:
+        for start in range(0, byte_count, 100):
+            yield start, min(start + 100, byte_count)
+
+
 @given(
+    st.booleans(),
     st.booleans(),
     st.integers(1, 3000),
     st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4000)), max_size=20),
 )
 def test_what_is_read_is_in_the_file(
-    is_remote: bool, window_bytes: int, steps: list[tuple[float, int]]
+    is_remote: bool, has_pace: bool, window_bytes: int, steps: list[tuple[float, int]]
 ) -> None:
     with TemporaryDirectory() as name:
         path = str(Path(name) / "file")
         Path(path).write_bytes(_DATA)
-        windows = Windows(RemoteFiles() if is_remote else LocalFiles(), window_bytes)
+        files = RemoteFiles() if is_remote else LocalFiles()
+        windows = Windows(files, window_bytes, SmallSteps(1) if has_pace else None)
         at = 0
         for share, length in steps:
             view = windows.read(path, at, length, len(_DATA))
@@ -62,11 +75,41 @@ def test_remote_files_are_read_ahead_and_once(tmp_path: Path) -> None:
     assert RemoteFiles.reads == [(0, 3000), (3000, 3000), (6000, 3000), (9000, 1000)]
 
 
-@pytest.mark.parametrize("files", [LocalFiles(), RemoteFiles()])
-def test_pieces_lie_end_to_end(tmp_path: Path, files: LocalFiles) -> None:
+def test_what_is_read_ahead_and_not_wanted_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(_DATA)
-    windows = Windows(files, 1000)
+    waits, goes_on = Event(), Event()
+
+    class SlowAhead(SmallSteps):
+        def wait(self, byte_count: int) -> None:
+            if current_thread() is not main_thread():
+                waits.set()
+                goes_on.wait()
+
+        def steps(self, byte_count: int) -> Iterator[tuple[int, int]]:
+            for step in super().steps(byte_count):
+                self.wait(0)
+                yield step
+
+    RemoteFiles.reads.clear()
+    windows = Windows(RemoteFiles(), 1000, SlowAhead(1))
+    windows.read(str(path), 0, 1000, len(_DATA))
+    waits.wait()
+    closing = Thread(target=windows.close)
+    closing.start()
+    while windows._is_ahead_wanted:
+        closing.join(0.001)
+    goes_on.set()
+    closing.join()
+    assert RemoteFiles.reads == [(at, 100) for at in range(0, 1000, 100)]
+
+
+@pytest.mark.parametrize("has_pace", [False, True])
+@pytest.mark.parametrize("files", [LocalFiles(), RemoteFiles()])
+def test_pieces_lie_end_to_end(tmp_path: Path, files: LocalFiles, has_pace: bool) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(_DATA)
+    windows = Windows(files, 1000, SmallSteps(1) if has_pace else None)
     windows.read(str(path), 0, 1000, len(_DATA))
     assert windows.pieces(str(path), [(5, 10), (100, 3)]).tobytes() == _DATA[5:15] + _DATA[100:103]
     assert windows.pieces(str(path), [(0, 5000)]).tobytes() == _DATA[:5000]

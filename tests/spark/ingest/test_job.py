@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.clock import Clock
 from tests.spark.ingest.tables import SETTINGS, job_of, keys, keys_of, put_some, run, store_of
-from tests.spark.stores import StoreWriter
+from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError
 from txrocketmq.spark.ingest import job, ledger, parts, stages, task
 from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, SplitResult
 from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import Outcome
+from txrocketmq.spark.ingest.runner import Outcome, Rate
 from txrocketmq.spark.ingest.stages import Stage
+from txrocketmq.spark.pace import Pace
 
 ONCE_IN_A_RUN = {
     Stage.BEFORE_PLAN, Stage.PLANNED, Stage.BEFORE_COMMIT, Stage.COMMITTED, Stage.HALF_SWEPT,
@@ -193,6 +196,44 @@ def test_runs_can_be_small(store: StoreWriter, table: Path) -> None:
 def test_splits_within_a_file_take_each_message_once(store: StoreWriter, table: Path) -> None:
     run([store.root], table, wishes=Wishes(split_bytes=333))
     assert keys(table) == keys_of(store)
+
+
+def test_a_slow_run_writes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes on here when a task waits."""
+    store = StoreWriter(tmp_path / "broker-a", segment_bytes=1 << 20)
+    store.put_all(
+        Draft(topic="AB"[number % 2], body=os.urandom(20_000 + number)) for number in range(90)
+    )
+    clock = Clock()
+    monkeypatch.setattr(Pace, "of", lambda rate: Pace(rate, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr(task, "WINDOW_BYTES", 500_000)
+    contents = []
+    for number, rate in enumerate((1 << 40, 300_000, 130_000)):
+        table = tmp_path / f"table-{number}"
+        clock.slept.clear()
+        run([store.root], table, rate=Rate(rate, 1))
+        contents.append(
+            {str(path.relative_to(table)): path.read_bytes() for path in table.glob("*/*/*")}
+        )
+        assert clock.now() == pytest.approx(store.end / rate, rel=0.2)
+        assert all(each <= 1 for each in clock.slept)
+    assert len(contents[0]) > 2
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_tasks_share_what_may_be_read(store: StoreWriter, table: Path) -> None:
+    def rates(rate: Rate | None, *, done: int = 0) -> list[int | None]:
+        its = job_of([store.root], table, rate=rate)
+        _, plan = its.dry_run()
+        assert plan is not None
+        names = {split.name for split in plan.splits[:done]}
+        return [each.max_bytes_per_second for each in its._tasks(plan, names)]
+
+    assert rates(None) == [None] * 3
+    assert rates(Rate(900, 2)) == [450] * 3
+    assert rates(Rate(900, 16)) == [300] * 3
+    assert rates(Rate(900, 16), done=2) == [900]
+    assert rates(Rate(900, 16), done=3) == []
 
 
 def test_settings_are_those_of_the_table(store: StoreWriter, table: Path) -> None:

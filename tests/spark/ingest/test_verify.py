@@ -10,15 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.clock import Clock
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest import verify as module
 from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import run_here
+from txrocketmq.spark.ingest.runner import Rate, run_here
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.verify import Verification
+from txrocketmq.spark.pace import Pace
 
 
 @pytest.fixture
@@ -196,6 +198,19 @@ def test_without_queues_the_log_is_left(store: StoreWriter, table: Path) -> None
     found = verify(table, store.root)
     assert found.is_good
     assert found.without_queues == ("broker-a",)
+
+
+def test_logs_are_counted_as_fast_as_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = StoreWriter(tmp_path / "broker-a", segment_bytes=1 << 20)
+    store.put_all(Draft(body=bytes(20_000)) for _ in range(90))
+    run([store.root], tmp_path / "table")
+    clock = Clock()
+    monkeypatch.setattr(Pace, "of", lambda rate: Pace(rate, now=clock.now, sleep=clock.sleep))
+    job = job_of([store.root], tmp_path / "table")
+    assert module.verify(job.ledger, job.stores, run_here, Rate(200_000, 2)).is_good
+    assert clock.now() == pytest.approx(store.end / 100_000, rel=0.2), "two tasks share it"
 
 
 def test_without_a_commit_there_is_nothing_to_verify(table: Path) -> None:

@@ -69,5 +69,5 @@ def test_a_request_has_one_pace(tmp_path: Path) -> None:
         Store.open(given["storePath"]), SourceOptions.of({**given, "maxBytesPerSecond": "1m"})
     )
     assert request.pace is request.pace is not None
-    assert request.pace.window(32 << 20) == (1 << 20) // 8
+    assert next(request.pace.steps(32 << 20)) == (0, (1 << 20) // 8)
     assert replace(request, options=SourceOptions.of(given)).pace is None

@@ -85,6 +85,8 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
         raise ConfigError(
             f"{path}: brokerRole is SLAVE, but replication is not served: be a master"
         )
+    if store_config.ha_listen_port <= 0:
+        store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
     addresses = namesrv_addr or config.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
     if addresses:

@@ -34,7 +34,7 @@ class BrokerConfig:
     broker_id: int = setting(0)
     """0: master."""
     broker_ip1: str = setting("", java="brokerIP1")
-    """Address that clients are told. Empty: the machine's own, or 127.0.0.1 if it has no other."""
+    """Address or name that clients are told. Empty: the machine's own, else 127.0.0.1."""
     broker_ip2: str = setting("", java="brokerIP2")
     """Address for replication; empty: as brokerIP1."""
     bind_address: str = setting("0.0.0.0")
@@ -91,7 +91,7 @@ class BrokerConfig:
     """Age of the last heartbeat at which a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """Idle time in seconds at which a connection is closed."""
-    flush_consumer_offset_interval: int = setting(5_000)
+    flush_consumer_offset_interval: int = setting(5_000, least=1)
     """How often consumer offsets are written to their file."""
     register_name_server_period: int = setting(30_000)
     """How often the broker registers; kept within 10 to 60 s."""

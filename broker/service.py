@@ -40,7 +40,7 @@ from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.ids import UniqueKeys
-from txrocketmq.remoting.transport.address import address_facing
+from txrocketmq.remoting.transport.address import address_facing, address_of
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
@@ -80,7 +80,7 @@ class Broker:
         self.configuration = configuration or Configuration((config, store_config), {})
         self.port = config.listen_port
         self.store = MessageStore(store_config)
-        folder = Path(store_config.store_path_root_dir).expanduser() / "config"
+        folder = Path(store_config.store_path_root_dir) / "config"
         now_ms = self.clock.now_ms
         self.topics = Topics(config, JsonFile(folder / "topics.json"), now_ms)
         self.groups = SubscriptionGroups(
@@ -117,8 +117,10 @@ class Broker:
     # ------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """Raises OSError, JsonFileError, CannotListenError: the text says what to do."""
+        """Raises OSError, ValueError, CannotListenError: the text says what to do."""
         config = self.config
+        ip = config.broker_ip1 or address_facing(config.namesrv_addr)
+        own_host = address_of(ip, "brokerIP1")
         for part in (self.topics, self.groups, self.offsets, self.schedule, self.modes):
             part.load()
         try:
@@ -139,12 +141,11 @@ class Broker:
         except CannotListenError:
             self.store.stop(self.clock.now_ms())
             raise
-        ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         if not config.broker_ip1:  # from here on as if it had been set: it stands in remarks
             config.broker_ip1 = ip
             self.configuration.update({"brokerIP1": ip})
         self.address = f"{ip}:{self.port}"
-        self.store_host = host_bytes(ip, self.port)
+        self.store_host = host_bytes(own_host, self.port)
         self.unique_keys = UniqueKeys(self.store_host[:-4], os.getpid(), id(self))
         registry = Registry(*all_processors(self))
         dispatcher.use(registry)
@@ -158,7 +159,11 @@ class Broker:
             vip=vip_port,
             address=self.address,
         )
-        ha_address = f"{config.broker_ip2 or ip}:{self.port + _HA_OFFSET}"
+        ha_port = self.store.config.ha_listen_port
+        if ha_port <= 0:
+            ha_port = self.port + _HA_OFFSET
+            self.configuration.update({"haListenPort": str(ha_port)})
+        ha_address = f"{config.broker_ip2 or ip}:{ha_port}"
         self.name_servers = NameServers(
             self._connections,
             Identity(
@@ -184,7 +189,7 @@ class Broker:
         every(SECOND_MS, lambda: store.tick(self.clock.now_ms()))
         every(SECOND_MS, lambda: self.polling.tick(self.clock.now_ms()))
         every(SECOND_MS, self._count)
-        every(store.config.flush_interval_commit_log, self._flush)
+        every(lambda: store.config.flush_interval_commit_log, self._flush)
         every(EXPIRE_MS, self._expire)
         every(
             config.flush_consumer_offset_interval,

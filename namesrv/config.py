@@ -51,7 +51,7 @@ class NamesrvConfig:
     """Whether routes show a slave in place of a missing master (5.x)."""
     notify_min_broker_id_changed: bool = setting(False, live=True)
     """Whether brokers are told when the smallest id of their name changes (5.x)."""
-    scan_not_active_broker_interval: int = setting(5_000)
+    scan_not_active_broker_interval: int = setting(5_000, least=1)
     """How often silent brokers are looked for."""
     need_wait_for_service: bool = setting(False, live=True)
     """Whether routes are refused until brokers had time to register."""

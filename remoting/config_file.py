@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -29,6 +30,7 @@ C = TypeVar("C")
 LIST_SEPARATOR = ";"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class ConfigError(ValueError):
@@ -187,15 +189,21 @@ def _pairs(data: bytes) -> Iterable[bytes]:
 
 
 def setting(
-    default: Any, *, live: bool = False, java: str | None = None, effect: bool = True
+    default: Any,
+    *,
+    live: bool = False,
+    java: str | None = None,
+    effect: bool = True,
+    least: int | None = None,
 ) -> Any:
     """A field that is one key of the configuration file.
 
     `default` may be a function without arguments. `java` is the key where it is not the camel case
     of the field's name. `live`: may be changed while running. `effect=False`: read and shown, as
-    administrators' tools expect it, but it changes nothing here.
+    administrators' tools expect it, but it changes nothing here. `least`: of a number, the smallest
+    that a file may have.
     """
-    metadata = {"java": java, "live": live, "effect": effect}
+    metadata = {"java": java, "live": live, "effect": effect, "least": least}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -302,10 +310,17 @@ def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
     """Field names to typed values, for the keys of this class that are in `values`."""
     hints = get_type_hints(cls)
     return {
-        spec.name: _parsed(key, values[key], hints[spec.name])
+        spec.name: _checked(spec, key, _parsed(key, values[key], hints[spec.name]))
         for key, spec in _fields(cls).items()
         if key in values
     }
+
+
+def _checked(spec: dataclasses.Field[Any], key: str, value: Any) -> Any:
+    least = spec.metadata.get("least")
+    if least is not None and value < least:
+        raise ConfigError(f"{key} is at least {least}, not {value}")
+    return value
 
 
 def _parsed(key: str, text: str, annotation: Any) -> Any:
@@ -320,12 +335,15 @@ def _parsed(key: str, text: str, annotation: Any) -> Any:
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
         raise ConfigError(f"{key} is true or false, not {text!r}")
-    if kind is int or kind is float:
+    if kind is int:
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        raise ConfigError(f"{key} is a whole number, not {text!r}")
+    if kind is float:
         try:
-            return kind(text)
+            return float(text)
         except ValueError:
-            what = "a whole number" if kind is int else "a number"
-            raise ConfigError(f"{key} is {what}, not {text!r}") from None
+            raise ConfigError(f"{key} is a number, not {text!r}") from None
     raise TypeError(f"{key}: a setting cannot be {annotation}")
 
 

@@ -4,7 +4,8 @@
 A setting of the black list is NO_PERMISSION (16) and a value that cannot be SYSTEM_ERROR (1); then
 nothing is changed at all. Unknown keys are passed over, as by the original. What may change while
 the broker runs counts at once, all else after a restart; all of it is written to the file given
-with -c. Java: AdminBrokerProcessor, common.Configuration.
+with -c, and a file that cannot be written is SYSTEM_ERROR, too. Java: AdminBrokerProcessor,
+common.Configuration.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from txrocketmq.remoting.config_file import (
     read_file,
     read_properties,
     write_properties,
+    write_replacing,
 )
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -79,7 +81,6 @@ class AdminConfigProcessor:
                 )
             load_all((BrokerConfig, StoreConfig), {**self._configuration.properties, **values})
             taken = self._configuration.update(values)
-            self._write({key: values[key] for key in taken})
         except ConfigError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         self._config.become(self._configuration.get(BrokerConfig))
@@ -90,23 +91,21 @@ class AdminConfigProcessor:
             self._topics.data_version = self._topics.data_version.next(request.now_ms)
         if not {"brokerPermission", "namesrvAddr"}.isdisjoint(taken):
             self._register()
+        self._write({key: values[key] for key in taken})
         return Reply()
 
     def _write(self, changes: dict[str, str]) -> None:
-        """Into the file given with -c, the one before kept as .bak; ConfigError when it cannot."""
+        """Into the file given with -c, the one before kept as .bak."""
         path = self._config.broker_config_path
         if not path or not changes:
             return
-        text = write_properties({**read_file(path), **changes})
-        target = Path(path)
-        new = target.with_name(target.name + ".tmp")
         try:
-            new.write_text(text)
-            target.replace(target.with_name(target.name + ".bak"))
-            new.replace(target)
-        except OSError as error:
-            raise ConfigError(
-                f"the settings are changed, but not in {path}: {error.strerror}"
+            text = write_properties({**read_file(path), **changes})
+            write_replacing(Path(path), text.encode())
+        except (ConfigError, OSError) as error:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"changed until the next start, but not in {path}: {error}",
             ) from None
 
     # --------------------------------------------------------------- cleaning

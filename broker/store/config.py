@@ -37,17 +37,17 @@ class StoreConfig:
     """Directory of the store."""
     store_path_commit_log: str = setting("")
     """Directory of the log, one only; empty: commitlog in the root."""
-    mapped_file_size_commit_log: int = setting(1024 * 1024 * 1024)
+    mapped_file_size_commit_log: int = setting(1024 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
     """Size of a log file; what a store was created with stays."""
-    mapped_file_size_consume_queue: int = setting(300_000 * _UNIT_BYTES)
+    mapped_file_size_consume_queue: int = setting(300_000 * _UNIT_BYTES, least=_UNIT_BYTES)
     """Size of a queue file, rounded up to units of 20; what a store was created with stays."""
     enable_consume_queue_ext: bool = setting(False)
     """Whether queues get ext files; those that exist are read all the same."""
-    mapped_file_size_consume_queue_ext: int = setting(48 * 1024 * 1024)
+    mapped_file_size_consume_queue_ext: int = setting(48 * 1024 * 1024, least=64)
     """Size of an ext file."""
-    max_hash_slot_num: int = setting(5_000_000)
+    max_hash_slot_num: int = setting(5_000_000, least=1)
     """Slots of an index file; what a store was created with stays."""
-    max_index_num: int = setting(20_000_000)
+    max_index_num: int = setting(20_000_000, least=2)
     """Items of an index file; what a store was created with stays."""
 
     # Putting.
@@ -59,7 +59,7 @@ class StoreConfig:
     """Whether messages are found by key."""
     message_delay_level: str = setting(_DELAYS)
     """The delay of each level, from 1."""
-    flush_delay_offset_interval: int = setting(10_000)
+    flush_delay_offset_interval: int = setting(10_000, least=1)
     """How often the progress of delayed delivery is saved."""
 
     # Getting.
@@ -87,7 +87,7 @@ class StoreConfig:
     # Durability.
     flush_disk_type: str = setting(ASYNC_FLUSH)
     """ASYNC_FLUSH, or SYNC_FLUSH: a send is answered when its message is durable."""
-    flush_interval_commit_log: int = setting(500, live=True)
+    flush_interval_commit_log: int = setting(500, live=True, least=1)
     """How often the log is flushed with ASYNC_FLUSH."""
     sync_flush_timeout: int = setting(5_000, live=True)
     """How long a send waits for that with SYNC_FLUSH."""
@@ -129,8 +129,8 @@ class StoreConfig:
     """ASYNC_MASTER, SYNC_MASTER or SLAVE."""
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
-    ha_listen_port: int = setting(10912)
-    """The port for replication, as name servers are told."""
+    ha_listen_port: int = setting(0)
+    """The port for replication, as name servers are told; 0: listenPort + 1."""
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""
@@ -144,15 +144,6 @@ class StoreConfig:
             raise ConfigError(
                 f"storePathCommitLog is one directory here, not {self.store_path_commit_log!r}"
             )
-        for key, value, least in (
-            ("mappedFileSizeCommitLog", self.mapped_file_size_commit_log, _LEAST_LOG_FILE_BYTES),
-            ("mappedFileSizeConsumeQueue", self.mapped_file_size_consume_queue, _UNIT_BYTES),
-            ("mappedFileSizeConsumeQueueExt", self.mapped_file_size_consume_queue_ext, 64),
-            ("maxHashSlotNum", self.max_hash_slot_num, 1),
-            ("maxIndexNum", self.max_index_num, 2),
-        ):
-            if value < least:
-                raise ConfigError(f"{key} is at least {least}, not {value}")
         self.delete_hours()
         self.delay_levels_ms()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which address of this machine others are told, unless the configuration says.
+"""Which address of this machine others are told, unless the configuration says; names of hosts.
 
 The one that faces the name server: loopback for a name server on this machine, that of the network
 for one elsewhere. The original takes its first address that is not loopback, which clients on a
@@ -9,6 +9,7 @@ laptop often cannot reach. Brokers tell theirs to clients, clients have theirs i
 from __future__ import annotations
 
 import socket
+from ipaddress import ip_address
 
 LOOPBACK = "127.0.0.1"
 
@@ -28,3 +29,18 @@ def address_facing(namesrv_addr: str) -> str:
             return str(probe.getsockname()[0])
     except (OSError, ValueError):  # nobody, or no name: what is wrong is said on connecting
         return LOOPBACK
+
+
+def address_of(host: str, key: str) -> str:
+    """The IP address of a host, whose name is looked up unless it is one.
+
+    Raises ValueError, naming the setting `key` that it came from.
+    """
+    try:
+        return str(ip_address(host.partition("%")[0]))
+    except ValueError:
+        pass
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{key} is {host!r}, which has no address: {error}") from None

@@ -25,10 +25,13 @@ log = Logger()
 class Repeating:
     """A call that comes again and again until `cancel`; a failure is logged and not its end."""
 
-    def __init__(self, clock: Clock, period_ms: int, call: Callable[[], object]) -> None:
+    def __init__(
+        self, clock: Clock, period_ms: Callable[[], int], call: Callable[[], object]
+    ) -> None:
         self._clock = clock
         self._period_ms = period_ms
         self._call = call
+        self._is_over = False
         self._delayed: IDelayedCall | None = None
 
     def start(self, first_ms: int) -> None:
@@ -41,12 +44,12 @@ class Repeating:
             self._call()
         except Exception:  # noqa: BLE001 - the next time may go well
             log.failure("a repeated task failed")
-        if self._period_ms >= 0:
-            self._delayed = self._clock.later(self._period_ms, self._run)
+        if not self._is_over:
+            self._delayed = self._clock.later(self._period_ms(), self._run)
 
     def cancel(self) -> None:
         """Ends it."""
-        self._period_ms = -1
+        self._is_over = True
         if self._delayed is not None and self._delayed.active():
             self._delayed.cancel()
 
@@ -82,12 +85,20 @@ class Clock:
         return done
 
     def every(
-        self, period_ms: int, call: Callable[[], object], *, first_ms: int | None = None
+        self,
+        period_ms: int | Callable[[], int],
+        call: Callable[[], object],
+        *,
+        first_ms: int | None = None,
     ) -> Repeating:
-        """Calls again and again, the first time after `first_ms` (a period unless told)."""
-        repeating = Repeating(self, period_ms, call)
+        """Calls again and again, the first time after `first_ms` (a period unless told).
+
+        A period that may change is a function, asked each time.
+        """
+        period = period_ms if callable(period_ms) else lambda: period_ms
+        repeating = Repeating(self, period, call)
         self._repeating.append(repeating)
-        repeating.start(period_ms if first_ms is None else first_ms)
+        repeating.start(period() if first_ms is None else first_ms)
         return repeating
 
     def in_thread(self, work: Callable[[], T]) -> Deferred[T]:

@@ -28,7 +28,7 @@ def test_the_flags_of_the_original() -> None:
 def test_without_a_file_everything_is_default() -> None:
     config, store_config, given = configure(None, None)
     assert config == BrokerConfig()
-    assert store_config == StoreConfig()
+    assert store_config == StoreConfig(ha_listen_port=10912)
     assert given == {}
 
 
@@ -102,6 +102,15 @@ def test_all_settings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     printed = read_properties(capsys.readouterr().out)
     assert printed["namesrvAddr"] == "127.0.0.1:9876"
     assert set(printed) == {**as_properties(BrokerConfig()), **as_properties(StoreConfig())}.keys()
+
+
+def test_the_port_for_replication_is_printed_as_it_will_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("listenPort=12000")
+    assert main(["-c", str(path), "-p"]) == 0
+    assert read_properties(capsys.readouterr().out)["haListenPort"] == "12001"
 
 
 def test_important_settings_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

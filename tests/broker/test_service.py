@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,10 @@ from txrocketmq.remoting.protocol.body.route import KVTable, RegisterBrokerBody,
 from txrocketmq.remoting.protocol.heartbeat import HeartbeatRequestHeader
 from txrocketmq.remoting.protocol.offset import UpdateConsumerOffsetRequestHeader
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
-from txrocketmq.remoting.protocol.route import RegisterBrokerResponseHeader
+from txrocketmq.remoting.protocol.route import (
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+)
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 from txrocketmq.remoting.serialize.json import decode_body
 from txrocketmq.remoting.transport.clock import Clock
@@ -111,7 +116,9 @@ class Client:
 class Scene:
     """A broker that has started, its name servers in the test's hands."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, store_settings: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
         self.folder = folder
         self.reactor = MemoryReactorClock()
         self.reactor.advance(1_700_000_000)
@@ -130,6 +137,7 @@ class Scene:
                 mapped_file_size_consume_queue=2_000,
                 max_hash_slot_num=100,
                 max_index_num=400,
+                **(store_settings or {}),
             ),
             Clock(self.reactor),
         )
@@ -439,3 +447,53 @@ def test_the_address_that_it_found_stands_in_its_settings(tmp_path: Path) -> Non
     assert port == "10911"
     assert scene.broker.config.broker_ip1 == ip
     assert scene.broker.configuration.properties["brokerIP1"] == ip
+
+
+def test_its_address_may_be_a_name(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, broker_ip1="localhost").start()
+    assert scene.broker.address == "localhost:10911"
+    assert scene.broker.store_host == bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
+
+
+def test_a_name_that_is_none_is_told_before_the_store_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="brokerIP1 is 'no such host', which has no address"):
+        Scene(tmp_path, broker_ip1="no such host").start()
+    assert not (tmp_path / "abort").exists()
+
+
+@pytest.mark.parametrize(("configured", "shown"), [(0, 11_001), (12_000, 12_000)])
+def test_the_port_for_replication_is_beside_its_own_unless_told(
+    tmp_path: Path, configured: int, shown: int
+) -> None:
+    scene = Scene(tmp_path, {"ha_listen_port": configured}, listen_port=11_000).start()
+    assert scene.broker.configuration.properties["haListenPort"] == str(shown)
+    (asked,) = scene.connections.take()
+    assert isinstance(asked.header, RegisterBrokerRequestHeader)
+    assert asked.header.ha_server_addr == f"127.0.0.1:{shown}"
+
+
+def test_the_interval_of_flushes_may_change(scene: Scene) -> None:
+    store = scene.broker.store
+    store.configure(dataclasses.replace(store.config, flush_interval_commit_log=5_000))
+    scene.pass_ms(600)
+    Client(scene).send()
+    scene.pass_ms(4_000)
+    assert store.flush.flushed_offset < store.flush.appended_offset
+    scene.pass_ms(1_500)
+    assert store.flush.flushed_offset == store.flush.appended_offset
+
+
+def test_a_folder_is_called_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by the original, whatever a shell would make of it; all of the store is in one place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    scene = Scene(Path("~/store")).start()
+    scene.broker.topics.update(TopicConfig(topic_name="T"))
+    assert not (tmp_path / "home").exists()
+    assert sorted(path.name for path in (tmp_path / "~" / "store").iterdir() if path.is_dir()) == [
+        "commitlog",
+        "config",
+        "consumequeue",
+    ]

@@ -75,6 +75,8 @@ def test_load_fills_fields_and_names_what_it_does_not_know() -> None:
     ("key", "value", "what"),
     [
         ("listenPort", "x", "listenPort is a whole number, not 'x'"),
+        ("listenPort", "1_0", "listenPort is a whole number, not '1_0'"),
+        ("listenPort", "\u0663", "listenPort is a whole number"),
         ("orderMessageEnable", "yes", "orderMessageEnable is true or false, not 'yes'"),
         ("ratio", "", "ratio is a number, not ''"),
     ],

@@ -103,8 +103,10 @@ def test_without_a_file_changes_hold_until_the_end(parts: Parts, admin: Admin) -
 
 def test_a_file_that_cannot_be_written_is_told(parts: Parts, admin: Admin) -> None:
     parts.config.broker_config_path = str(Path(admin.path.parent, "none", "broker.conf"))
-    with refused(ResponseCode.SYSTEM_ERROR, "broker.conf"):
-        admin.update("longPollingEnable=false\n")
+    with refused(ResponseCode.SYSTEM_ERROR, "changed until the next start, but not in"):
+        admin.update("longPollingEnable=false\nmaxMessageSize=100\n")
+    assert parts.config.long_polling_enable is False
+    assert parts.store.config.max_message_size == 100
 
 
 def test_a_changed_permission_is_told_to_name_servers(parts: Parts, admin: Admin) -> None:

@@ -32,6 +32,8 @@ def test_keys_without_effect_are_known() -> None:
         ({"mappedFileSizeConsumeQueue": "0"}, "mappedFileSizeConsumeQueue"),
         ({"maxHashSlotNum": "0"}, "maxHashSlotNum"),
         ({"maxIndexNum": "1"}, "maxIndexNum"),
+        ({"flushIntervalCommitLog": "0"}, "flushIntervalCommitLog is at least 1, not 0"),
+        ({"flushDelayOffsetInterval": "-1"}, "flushDelayOffsetInterval is at least 1, not -1"),
         ({"deleteWhen": "25"}, "hours from 00 to 23"),
         ({"deleteWhen": "4 o'clock"}, "hours from 00 to 23"),
         ({"messageDelayLevel": "1s 5x"}, "no '5x'"),

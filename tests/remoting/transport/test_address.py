@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.remoting.transport.address import LOOPBACK, address_facing
+from txrocketmq.remoting.transport.address import LOOPBACK, address_facing, address_of
 
 
 def test_loopback_faces_loopback() -> None:
@@ -30,3 +30,26 @@ def test_the_first_name_server_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_without_an_address_it_is_loopback(text: str) -> None:
     assert address_facing(text) == LOOPBACK
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("10.0.0.7", "10.0.0.7"), ("::1", "::1"), ("fe80::1%lo", "fe80::1"), ("localhost", LOOPBACK)],
+)
+def test_a_host_has_an_address(monkeypatch: pytest.MonkeyPatch, host: str, address: str) -> None:
+    def getaddrinfo(host: str, *_: object, **__: object) -> list[object]:
+        assert host == "localhost", "only names are looked up"
+        return [(2, 1, 6, "", (LOOPBACK, 0))]
+
+    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
+    assert address_of(host, "key") == address
+
+
+@pytest.mark.parametrize("host", ["", "a..b", "no such host", "x" * 300])
+def test_a_name_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    def getaddrinfo(*_: object, **__: object) -> list[object]:
+        raise OSError("not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
+    with pytest.raises(ValueError, match="brokerIP1 is .*, which has no address: not known"):
+        address_of(host, "brokerIP1")

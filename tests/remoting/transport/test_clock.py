@@ -59,6 +59,15 @@ def test_every(reactor: Any, clock: Clock) -> None:
     assert len(times) == 2
 
 
+def test_a_period_may_change(reactor: Any, clock: Clock) -> None:
+    times: list[int] = []
+    periods = iter([100, 300, 100, 100, 100])
+    clock.every(lambda: next(periods), lambda: times.append(clock.now_ms()))
+    for _ in range(6):
+        reactor.advance(0.1)
+    assert times == [100, 400, 500]
+
+
 def test_a_failure_is_logged_and_not_the_end(reactor: Any, clock: Clock) -> None:
     calls: list[int] = []
 

@@ -28,7 +28,7 @@ def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
     """
     queues = present_queues(cluster, options)
     present = {queue.topic for queue in queues}
-    for topic in _topics_named(options):
+    for topic in topics_named(options):
         if topic not in present:
             raise ClusterError(
                 f"topic {topic} is not known at {cluster}, or its brokers let nobody read it, or"
@@ -44,7 +44,7 @@ def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
 
 def present_queues(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
     """The queues to be read that are there now: topics and brokers may be missing for a time."""
-    topics = _topics_named(options)
+    topics = topics_named(options)
     if options.topic_pattern is not None:
         matches = options.topic_pattern.matches
         topics = [each for each in cluster.topics() if matches(each) and not is_system_topic(each)]
@@ -60,7 +60,8 @@ def present_queues(cluster: Cluster, options: SourceOptions) -> list[MessageQueu
     return queues
 
 
-def _topics_named(options: SourceOptions) -> list[str]:
+def topics_named(options: SourceOptions) -> list[str]:
+    """Topics that are to be read by their names, none with a pattern."""
     if options.assign is not None:
         return sorted(options.assign.topics())
     return list(options.topics or ())

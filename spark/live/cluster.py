@@ -262,7 +262,13 @@ class Cluster:
                 return True  # the end: whatever comes is younger
             offset = pulled.next_offset
 
-    def commit_offsets(self, group: str, next_offsets: Mapping[MessageQueue, int]) -> None:
+    def commit_offsets(
+        self,
+        group: str,
+        next_offsets: Mapping[MessageQueue, int],
+        *,
+        attempts: int | None = None,
+    ) -> None:
         """Tells brokers where a group goes on: the offsets of the next messages to read."""
         headers = {
             queue: UpdateConsumerOffsetRequestHeader(
@@ -274,7 +280,7 @@ class Cluster:
             )
             for queue, offset in next_offsets.items()
         }
-        self.ask_each(offsets.UPDATE_CONSUMER_OFFSET, headers, master_only=True)
+        self.ask_each(offsets.UPDATE_CONSUMER_OFFSET, headers, master_only=True, attempts=attempts)
 
     # ------------------------------------------------------------------- pulls
 
@@ -404,7 +410,9 @@ class Cluster:
                     return connection_to(address).ask(
                         call, header, accepted=accepted, timeout_ms=self.timeout_ms
                     )
-                except Unreachable as error:
+                except (Unreachable, Refused) as error:
+                    if not is_passing(error):
+                        raise
                     troubles.append(str(error))
         raise Unreachable("no name server is reachable: " + "; ".join(troubles))
 

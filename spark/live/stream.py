@@ -35,6 +35,7 @@ from txrocketmq.spark.live.bounds import (
     present_queues,
     queues_of,
     starts,
+    topics_named,
 )
 from txrocketmq.spark.live.position import Position
 from txrocketmq.spark.live.rpc import Unreachable, close_connections
@@ -45,8 +46,9 @@ from txrocketmq.spark.offsets import LATEST
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
-_END_ATTEMPTS = 2
-"""How often a broker is asked for the ends of its queues; the next micro-batch asks again."""
+_ATTEMPTS = 2
+"""How often a broker is asked for the ends of its queues, or told how far the group has come; the
+next micro-batch does it again."""
 
 log = logging.getLogger("txrocketmq.spark")
 Ends = Mapping[MessageQueue, int]
@@ -61,7 +63,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster = cluster_of(options)
         self._target: Ends | None = None
         self._seen: Ends = {}
-        self._reported: Ends = {}
+        self._missing: set[str] = set()
+        self._to_report: Ends = {}
+        self._reported: dict[MessageQueue, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
@@ -124,17 +128,29 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reachable_ends(self) -> Ends:
         """Where the queues end; those of a broker that cannot be reached are left out."""
         queues = present_queues(self._cluster, self._options)
+        self._tell_missing({queue.topic for queue in queues})
         ends: dict[MessageQueue, int] = {}
         trouble: Unreachable | None = None
         for broker_name, its in groupby(sorted(queues, key=_broker_name), _broker_name):
             try:
-                ends |= self._cluster.max_offsets(list(its), attempts=_END_ATTEMPTS)
+                ends |= self._cluster.max_offsets(list(its), attempts=_ATTEMPTS)
             except Unreachable as error:
                 log.warning("broker %s is left out for the moment: %s", broker_name, error)
                 trouble = error
         if trouble is not None and not ends:
             raise trouble
         return ends
+
+    def _tell_missing(self, present: set[str]) -> None:
+        """Warns of topics that are not there, when that is news."""
+        missing = set(topics_named(self._options)) - present
+        for topic in sorted(missing - self._missing):
+            log.warning(
+                "topic %s is not known at %s: nothing of it is read for the moment",
+                topic,
+                self._cluster,
+            )
+        self._missing = missing
 
     def _shrink(self, queue: MessageQueue, offset: int, backlog: int) -> int:
         """A queue ends before the stream's offset. By how much to go back."""
@@ -153,15 +169,19 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         group = self._options.group
         if not self._options.commit_group_offsets or group is None:
             return
+        if position.next_offsets == self._to_report:
+            return  # a broker that did not take it is tried again with the next micro-batch
+        self._to_report = position.next_offsets
         news = {
             queue: offset
             for queue, offset in position.next_offsets.items()
             if self._reported.get(queue) != offset
         }
-        self._reported = position.next_offsets
         for broker_name, its in groupby(sorted(news, key=_broker_name), _broker_name):
+            some = {queue: news[queue] for queue in its}
             try:
-                self._cluster.commit_offsets(group, {queue: news[queue] for queue in its})
+                self._cluster.commit_offsets(group, some, attempts=_ATTEMPTS)
+                self._reported |= some
             except ClusterError as error:
                 log.warning("offsets of %s are not told to %s: %s", group, broker_name, error)
 

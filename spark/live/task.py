@@ -7,6 +7,7 @@ as those of stores are; answers are joined into batches of about batchBytes firs
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +32,8 @@ from txrocketmq.spark.scan import Rows, Scan
 from txrocketmq.spark.selection import Selection
 from txrocketmq.spark.walk import Buffer, Stop, chain
 
+ROUTE_S: Final = 30
+"""How long the tasks of a worker go by what they know of brokers (pollNameServerInterval)."""
 MAX_BAD_BYTES: Final = 64 << 10
 """As much of what is damaged is kept for people to look at."""
 _HEAD: Final = fixed(record.RECORD_HEAD)
@@ -66,7 +69,8 @@ class LiveScan:
         """The rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
         queue, options = part.queue, self.options
         assert options.name_server is not None  # SourceOptions.use has seen to it
-        cluster = _known_cluster(options.name_server, options.pull_timeout_ms)
+        period = int(time.monotonic() // ROUTE_S)
+        cluster = _known_cluster(options.name_server, options.pull_timeout_ms, period)
         cluster.route(queue.topic)
         pulls = RangePull(
             cluster,
@@ -151,6 +155,9 @@ def _origin(cluster: Cluster, queue: MessageQueue, options: SourceOptions) -> Br
 
 
 @lru_cache(maxsize=8)
-def _known_cluster(name_server: str, timeout_ms: int) -> Cluster:
-    """The same for all tasks of a worker, with the routes it has asked for."""
+def _known_cluster(name_server: str, timeout_ms: int, _period: int) -> Cluster:
+    """The same for all tasks of a worker in a period, with the routes it has asked for.
+
+    A broker that is gone does not always fail to answer: its address may be another one's by now.
+    """
     return Cluster(name_server, timeout_ms=timeout_ms)

@@ -185,6 +185,20 @@ def test_name_servers_are_asked_in_turn(world: MakeWorld) -> None:
     assert made.pauses == [0.5]
 
 
+def test_a_name_server_that_is_busy_is_passed_over(world: MakeWorld) -> None:
+    made = two_brokers(world)
+    busy: Reply[Any] = Reply(code=ResponseCode.SYSTEM_BUSY, remark="overloaded")
+    made.fail = lambda address, *_: busy if address == "10.0.0.8:1" else None
+    assert Cluster(f"10.0.0.8:1;{NAME_SERVER}", pause=made.pauses.append).topics() == ["t", "u"]
+    made.fail = lambda *_: busy
+    with pytest.raises(Unreachable, match="no name server is reachable: .*overloaded"):
+        made.cluster(attempts=2).topics()
+    refusal: Reply[Any] = Reply(code=ResponseCode.NO_PERMISSION, remark="not for you")
+    made.fail = lambda *_: refusal
+    with pytest.raises(Refused, match="not for you"):
+        made.cluster().topics()
+
+
 @pytest.mark.parametrize("text", ["", " ; ", "host", "a:1;b", "http://h:9876/x"])
 def test_addresses_that_are_none(text: str) -> None:
     with pytest.raises(OptionError, match="option nameServer=.* is not valid; valid: host:port"):

@@ -153,6 +153,24 @@ def test_a_broker_that_is_away_goes_on_where_it_was(
     assert ranges(ours, first, ours.latestOffset(first, ALL)) == [("b/0", 5, 6)]
 
 
+def test_a_topic_that_is_away_is_told_once(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may come back; but it may also be a name that was changed at a restart."""
+    made = some(world)
+    start = reader(made).initialOffset()
+    ours = reader(made, topic="u,t")
+    for _ in range(2):
+        assert ours.latestOffset(start, ALL) is start
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["topic u is not known at 10.0.0.1:9876: nothing of it is read for the moment"]
+    made.brokers["a"].fill("u", [1])
+    assert ours.latestOffset(start, ALL) is not start
+    del made.brokers["a"].queues["u", 0]
+    ours.latestOffset(start, ALL)
+    assert len(caplog.records) == 2, "once more, since it was there"
+
+
 def test_no_broker_at_all_is_an_error(world: MakeWorld, reader: MakeReader) -> None:
     made = some(world)
     ours = reader(made)
@@ -226,6 +244,25 @@ def test_a_broker_that_does_not_take_group_offsets_does_not_stop_the_stream(
     assert "offsets of g are not told to b" in caplog.text
     assert "Group g not exist!" in caplog.text
     assert made.brokers["a"].group_offsets == {("g", "t", 0): 13, ("g", "t", 1): 3}
+
+
+def test_group_offsets_that_were_not_told_are_told_with_the_next_ones(
+    world: MakeWorld, reader: MakeReader
+) -> None:
+    made = some(world)
+    ours = reader(made, group="g", commitGroupOffsets="true")
+    start = ours.initialOffset()
+    made.down = {B_MASTER}
+    ours.commit(start)
+    assert made.brokers["b"].group_offsets == {}
+    tries = made.asked[B_MASTER, "UPDATE_CONSUMER_OFFSET"]
+    ours.commit(start)
+    assert made.asked[B_MASTER, "UPDATE_CONSUMER_OFFSET"] == tries, "no news"
+    made.down.clear()
+    made.brokers["a"].add("t", 0)
+    ours.commit(ours.latestOffset(start, ALL))
+    assert made.brokers["b"].group_offsets == {("g", "t", 0): 5}
+    assert made.brokers["a"].group_offsets["g", "t", 0] == 14
 
 
 def test_more_partitions(world: MakeWorld, reader: MakeReader) -> None:

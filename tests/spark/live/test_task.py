@@ -24,7 +24,7 @@ from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.errors import BadRecordError, DataLossError
 from txrocketmq.spark.live import task
 from txrocketmq.spark.live.pull import Gone, QueueRange
-from txrocketmq.spark.live.task import LiveScan, joined, records_of
+from txrocketmq.spark.live.task import ROUTE_S, LiveScan, joined, records_of
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.records import Records
@@ -73,6 +73,31 @@ def test_rows(read: Read) -> None:
             "uniqKey": "t-0-13",
         }
     ]
+
+
+def test_a_worker_does_not_go_by_an_old_route(
+    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that one broker gives up may be another one's next, who answers without error."""
+    ours, other = FakeBroker("a"), FakeBroker("b")
+    ours.fill("t", [5])
+    other.fill("t", [9], first=2)
+    made = world(ours, other)
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(task, "Cluster", lambda *_, **more: made.cluster(**more))
+    task._known_cluster.cache_clear()
+    options = SourceOptions.of({"nameServer": NAME_SERVER, "topic": "t", "columns": "uniqKey"})
+    scan = LiveScan.of(options, Output.of(options))
+
+    def bodies() -> list[int]:
+        return [len(batch) for batch in scan.read(QueueRange(QUEUE, 0, 5))]
+
+    assert bodies() == bodies() == [5]
+    assert made.asked[NAME_SERVER, "GET_ROUTEINFO_BY_TOPIC"] == 1, "not for each task"
+    other.addresses, ours.addresses = ours.addresses, {0: "10.0.1.9:10911"}
+    now[0] += ROUTE_S
+    assert bodies() == [5]
 
 
 def test_all_columns_come_as_declared(read: Read) -> None:

@@ -11,12 +11,14 @@ Java: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.index_files import IndexFile
 from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.queue_files import MAX_UNITS, UNITS, Queue
 from txrocketmq.spark.records import Records
@@ -75,17 +77,21 @@ class StoreCheck:
         """Items of the index that name a place in the split where no record begins."""
         starts = np.sort(np.concatenate(self._starts)) if self._starts else np.empty(0, np.int64)
         for file in self._store.index_files():
-            header = file.header()
-            if header.end_physical_offset < self._split.start:
-                continue
-            if header.begin_physical_offset >= self._split.end:
-                continue
-            for entries in file.entries():
-                places = np.unique(entries["physical_offset"])
-                places = places[(places >= self._split.start) & (places < self._split.end)]
-                for place in places[~np.isin(places, starts)].tolist():
-                    text = f"{file.path} names this place, where no sound record begins"
-                    yield BadRecord(place, 0, "index", text, b"")
+            with suppress(FileNotFoundError):  # deleted, as nothing that it names is there
+                yield from self._in_file(file, starts)
+
+    def _in_file(self, file: IndexFile, starts: NDArray[np.int64]) -> Iterator[BadRecord]:
+        header = file.header()
+        if header.end_physical_offset < self._split.start:
+            return
+        if header.begin_physical_offset >= self._split.end:
+            return
+        for entries in file.entries():
+            places = np.unique(entries["physical_offset"])
+            places = places[(places >= self._split.start) & (places < self._split.end)]
+            for place in places[~np.isin(places, starts)].tolist():
+                text = f"{file.path} names this place, where no sound record begins"
+                yield BadRecord(place, 0, "index", text, b"")
 
 
 def _units(queue: Queue, first: int, end: int) -> NDArray[np.void]:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from txrocketmq.spark.index_files import IndexFile
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
@@ -125,17 +127,21 @@ _INDEX_COLUMNS: Final = (
 
 def _index(request: Request, name: str) -> Iterator[Rows]:
     for file in request.store.index_files():
-        if file.name != name:
-            continue
-        for entries in file.entries():
-            yield {
-                "file": name,
-                "item": entries["item"],
-                "keyHash": entries["key_hash"],
-                "physicalOffset": entries["physical_offset"],
-                "storeTimestamp": entries["store_timestamp"],
-                "previousItem": entries["previous_item"],
-            }
+        if file.name == name:
+            with suppress(FileNotFoundError):  # deleted since it was listed
+                yield from _items(file)
+
+
+def _items(file: IndexFile) -> Iterator[Rows]:
+    for entries in file.entries():
+        yield {
+            "file": file.name,
+            "item": entries["item"],
+            "keyHash": entries["key_hash"],
+            "physicalOffset": entries["physical_offset"],
+            "storeTimestamp": entries["store_timestamp"],
+            "previousItem": entries["previous_item"],
+        }
 
 
 def _index_names(request: Request) -> Sequence[str]:

@@ -86,6 +86,16 @@ def test_an_index_that_names_no_record(writer: StoreWriter) -> None:
     assert bad.detail.startswith(str(path))
 
 
+def test_an_index_file_that_goes_is_no_damage(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Store.open(str(writer.root)).index_files()
+    monkeypatch.setattr(Store, "index_files", lambda _: listed)
+    assert listed
+    Path(listed[0].path).unlink()
+    assert _found(writer.root) == []
+
+
 def test_offsets_that_make_no_sense_do_not_fill_memory(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path / "s")
     writer.put_all([Draft(), Draft(), Draft("Other")])

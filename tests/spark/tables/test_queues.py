@@ -10,6 +10,7 @@ from tests.spark.stores import Draft, StoreWriter
 from tests.spark.tables.rows import rows_of
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.spark.index_files import key_hash
+from txrocketmq.spark.store import Store
 from txrocketmq.spark.tables import queues
 
 
@@ -69,3 +70,15 @@ def test_items_of_the_index(writer: StoreWriter) -> None:
         each.physical_offset for each in writer.stored[:60]
     ]
     assert rows[7]["keyHash"] == key_hash("T1", "k7")
+
+
+def test_an_index_file_that_goes_has_no_items(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Store.open(str(writer.root)).index_files()
+    monkeypatch.setattr(Store, "index_files", lambda _: listed)
+    there = rows_of(writer.root, "index")
+    Path(listed[0].path).unlink()
+    rows = rows_of(writer.root, "index")
+    assert rows == [row for row in there if row["file"] != listed[0].name]
+    assert len(rows) < len(there)

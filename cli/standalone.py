@@ -39,7 +39,7 @@ from txrocketmq.remoting.config_file import (
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import address_text
-from txrocketmq.remoting.transport.run import run_service
+from txrocketmq.remoting.transport.run import run_service, why_not_listening
 
 PROG: Final = "txrocketmq standalone"
 NAMESRV_PORT: Final = 9876
@@ -108,10 +108,12 @@ class Standalone:
         except CannotListenError as error:
             option = "--namesrv-port" if self.broker is None else "--broker-port"
             self.stop()
-            raise OSError(
-                f"cannot listen on port {error.port}: {error.socketError}. Is another one running?"
-                f" Stop it, or choose another port with {option}."
-            ) from None
+            why = why_not_listening(
+                error,
+                port=f"choose another port with {option}",
+                address="choose another one with --host",
+            )
+            raise OSError(why) from None
         except Exception:
             self.stop()
             raise
@@ -286,4 +288,7 @@ def _is_ready(service: Standalone, ready_file: str | None) -> None:
         flush=True,
     )
     if ready_file is not None:
-        Path(ready_file).write_text(f"{service.namesrv_addr} {service.broker_addr}\n")
+        try:
+            Path(ready_file).write_text(f"{service.namesrv_addr} {service.broker_addr}\n")
+        except OSError as error:
+            print(f"{PROG}: cannot write {ready_file}: {error.strerror}", file=sys.stderr)

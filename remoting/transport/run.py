@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import socket
 import sys
 from contextlib import suppress
 from types import FrameType
@@ -39,7 +40,12 @@ def run_service(name: str, service: Service) -> int:
     try:
         service.start()
     except CannotListenError as error:
-        print(f"{name}: {_why_not(error)}", file=sys.stderr)
+        why = why_not_listening(
+            error,
+            port="set another listenPort in the configuration file",
+            address="set another bindAddress in the configuration file",
+        )
+        print(f"{name}: {why}", file=sys.stderr)
         return 1
     except (ValueError, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)
@@ -52,11 +58,21 @@ def run_service(name: str, service: Service) -> int:
     return 0
 
 
-def _why_not(error: CannotListenError) -> str:
-    advice = "Set another listenPort in the configuration file."
-    if isinstance(error.socketError, OSError) and error.socketError.errno == errno.EADDRINUSE:
-        advice = "Is another one running? Stop it, or set listenPort in the configuration file."
-    return f"cannot listen on port {error.port}: {error.socketError}. {advice}"
+def why_not_listening(error: CannotListenError, *, port: str, address: str) -> str:
+    """What is wrong and what to do; `port` and `address` say how to have another."""
+    cause = error.socketError
+    number = cause.errno if isinstance(cause, OSError) else None
+    if number == errno.EADDRNOTAVAIL or isinstance(cause, socket.gaierror):
+        where = f"{error.interface}, which is no address of this machine"
+        return f"cannot listen on {where}: {cause}. {_sentence(address)}"
+    advice = _sentence(port)
+    if number == errno.EADDRINUSE:
+        advice = f"Is another one running? Stop it, or {port}."
+    return f"cannot listen on port {error.port}: {cause}. {advice}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def run_until_signal(reactor: Any) -> None:

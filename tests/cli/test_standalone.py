@@ -6,6 +6,7 @@ That it runs is tested in tests/process.
 
 from __future__ import annotations
 
+import errno
 import socket
 from pathlib import Path
 
@@ -135,10 +136,11 @@ class Reactor(MemoryReactorClock):
     """Refuses to listen on some ports."""
 
     taken: frozenset[int] = frozenset()
+    number = errno.EADDRINUSE
 
     def listenTCP(self, port: int, *args: object) -> object:  # noqa: N802
         if port in self.taken:
-            raise CannotListenError("127.0.0.1", port, OSError("in use"))
+            raise CannotListenError("127.0.0.1", port, OSError(self.number, "refused"))
         listening = super().listenTCP(port, *args)  # type: ignore[no-untyped-call]
         listening._hostAddress.port = port
         return listening
@@ -153,9 +155,42 @@ def test_a_port_that_is_taken_is_told_with_the_flag_that_helps(
     reactor = Reactor()  # type: ignore[no-untyped-call]
     reactor.taken = frozenset({port})
     service = Standalone(options("--store", str(tmp_path / "store")), Clock(reactor))
-    with pytest.raises(OSError, match=f"cannot listen on port {port}: in use.*{flag}"):
+    with pytest.raises(OSError, match=f"on port {port}: .*Is another one running.*{flag}"):
         service.start()
     assert service.name_server is None
     assert service.broker is None
     assert not (tmp_path / "store" / "abort").exists()  # the store is closed
     assert not reactor.getDelayedCalls()
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, "on port 9876: .* refused. Choose another port with --namesrv-port."),
+        (errno.EADDRNOTAVAIL, "no address of this machine: .* Choose another one with --host."),
+    ],
+)
+def test_a_port_that_is_not_taken_is_not_said_to_be(
+    tmp_path: Path, number: int, advice: str
+) -> None:
+    reactor = Reactor()  # type: ignore[no-untyped-call]
+    reactor.taken, reactor.number = frozenset({9876}), number
+    service = Standalone(options("--store", str(tmp_path / "store")), Clock(reactor))
+    with pytest.raises(OSError, match=advice) as error:
+        service.start()
+    assert "running" not in str(error.value)
+
+
+def test_a_ready_file_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = Standalone(
+        options("--store", str(tmp_path / "store")),
+        Clock(Reactor()),  # type: ignore[no-untyped-call]
+    )
+    service.start()
+    path = tmp_path / "none" / "ready"
+    standalone._is_ready(service, str(path))
+    said = capsys.readouterr()
+    assert said.err == f"txrocketmq standalone: cannot write {path}: No such file or directory\n"
+    assert "Ready." in said.out

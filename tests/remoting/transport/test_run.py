@@ -13,6 +13,7 @@ import pytest
 
 SERVICE = """
 import errno
+import socket
 import sys
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
@@ -48,7 +49,8 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
             'CannotListenError("", 9876, OSError(errno.EADDRINUSE, "in use"))',
             (
                 f"name server: cannot listen on port 9876: [Errno {errno.EADDRINUSE}] in use."
-                " Is another one running? Stop it, or set listenPort in the configuration file."
+                " Is another one running? Stop it, or set another listenPort in the"
+                " configuration file."
             ),
         ),
         (
@@ -56,6 +58,21 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
             (
                 f"name server: cannot listen on port 80: [Errno {errno.EACCES}] not allowed."
                 " Set another listenPort in the configuration file."
+            ),
+        ),
+        (
+            'CannotListenError("8.8.8.8", 80, OSError(errno.EADDRNOTAVAIL, "cannot assign"))',
+            (
+                "name server: cannot listen on 8.8.8.8, which is no address of this machine:"
+                f" [Errno {errno.EADDRNOTAVAIL}] cannot assign."
+                " Set another bindAddress in the configuration file."
+            ),
+        ),
+        (
+            'CannotListenError("nowhere", 80, socket.gaierror(-2, "Name not known"))',
+            (
+                "name server: cannot listen on nowhere, which is no address of this machine:"
+                " [Errno -2] Name not known. Set another bindAddress in the configuration file."
             ),
         ),
     ],

@@ -12,8 +12,9 @@ of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -169,22 +170,24 @@ def sent_of(reply: Reply[SendMessageResponseHeader]) -> Sent:
 
 def stored_keys(
     cluster: Cluster, topic: str, keys: Sequence[str], *, since_ms: int = 0
-) -> frozenset[str]:
-    """Which of these unique keys (UNIQ_KEY) messages of the topic have, of those stored since.
+) -> dict[str, int]:
+    """Which of these unique keys (UNIQ_KEY) messages of the topic have, of those stored since; by
+    key the CRC-32 of the body.
 
     Asks the index of every broker that has the topic, which is behind the log by a moment. Raises
     Refused, Unreachable.
     """
-    found: set[str] = set()
+    found: dict[str, int] = {}
     addresses = cluster.masters(topic).values()
     for address in addresses:
         for begin in range(0, len(keys), QUESTIONS_AT_ONCE):
             some = [key for key in keys[begin : begin + QUESTIONS_AT_ONCE] if key not in found]
             questions = [_start_query(cluster, address, topic, key, since_ms) for key in some]
             for key, question in zip(some, questions, strict=True):
-                if key in _unique_keys(question.wait(_FOUND), address):
-                    found.add(key)
-    return frozenset(found)
+                its = _unique_keys(question.wait(_FOUND), address)
+                if key in its:
+                    found[key] = its[key]
+    return found
 
 
 def _start_query(
@@ -201,10 +204,13 @@ def _start_query(
     return connection_to(address).start(QUERY_MESSAGE, header, timeout_ms=cluster.timeout_ms)
 
 
-def _unique_keys(reply: Reply[Any], address: str) -> Iterator[str | None]:
-    """Of the messages found: the index knows only the hashes of keys."""
+def _unique_keys(reply: Reply[Any], address: str) -> dict[str | None, int]:
+    """Of the messages found, with the CRC-32 of their bodies: the index knows only hashes of keys.
+
+    Messages of one key are copies.
+    """
     try:
         messages = decode_messages(reply.body_bytes, decompress_body=False)
     except MessageDecodeError as error:
         raise ClusterError(f"a message of {address} cannot be read: {error}") from error
-    return (message.unique_key for message in messages)
+    return {message.unique_key: crc32(message.body) for message in messages}

@@ -8,6 +8,9 @@ A query that was killed writes its last micro-batch again. Its rows get the same
 one question for each partition of each batch, since a task sends its first row before all others:
 when that row is not there, none is.
 
+A message with the key of a row and another body is an error, not a row that was sent before: the
+name of the query was used by another, or the rows came in another order.
+
 It is "effectively once", with three conditions: the rows of a batch come in the same partitions and
 order again, as they do from sources that can be replayed, without a random or unordered step; no
 second attempt of a task runs beside the first (no speculation); and a broker that has a part of
@@ -19,10 +22,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.spark.errors import ClusterError, OptionError
+from txrocketmq.spark.errors import ClusterError, OptionError, SparkSourceError
 from txrocketmq.spark.live.cluster import Cluster, is_passing
 from txrocketmq.spark.live.send import stored_keys
 from txrocketmq.spark.options import SourceOptions, Use
@@ -38,8 +42,9 @@ TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
     """A function for `foreachBatch` that writes each micro-batch once, also when it is replayed.
 
-    `query` is a name that no other query ever has, and that this one keeps: unique keys are made
-    of it. `options` are those of `df.write.format("rocketmq")`; OptionError when they are wrong.
+    `query` is a name that no other query ever has, and that this one keeps as long as its
+    checkpoint: unique keys are made of it. `options` are those of `df.write.format("rocketmq")`;
+    OptionError when they are wrong.
     """
     if not query.strip():
         raise OptionError("rocketmq_batch needs the name of a query")
@@ -80,16 +85,25 @@ class SentBefore:
 
     def _stored(self, rows: Sequence[Outgoing]) -> frozenset[str]:
         keys: defaultdict[str, list[str]] = defaultdict(list)
-        for message in (each.message for each in rows):
+        row_of: dict[str, Outgoing] = {}
+        for each in rows:
+            message = each.message
             key = message.properties[names.UNIQ_KEY]
+            row_of[key] = each
             keys[message.topic].append(key)
             if names.DELAY in message.properties:
                 keys[SCHEDULE_TOPIC].append(key)
             elif names.TIMER_DELIVER_MS in message.properties:
                 keys[TIMER_TOPIC].append(key)
-        return frozenset().union(*(self._ask(topic, its) for topic, its in keys.items()))
+        found: set[str] = set()
+        for topic, its in keys.items():
+            for key, body_crc in self._ask(topic, its).items():
+                if body_crc != crc32(row_of[key].message.body):
+                    raise SparkSourceError(_another(row_of[key].row, topic))
+                found.add(key)
+        return frozenset(found)
 
-    def _ask(self, topic: str, keys: Sequence[str]) -> frozenset[str]:
+    def _ask(self, topic: str, keys: Sequence[str]) -> dict[str, int]:
         for attempt in range(1, self._attempts):
             try:
                 return stored_keys(self._cluster, topic, keys)
@@ -98,3 +112,11 @@ class SentBefore:
                     raise
                 self._cluster.recover({topic}, attempt)
         return stored_keys(self._cluster, topic, keys)
+
+
+def _another(row: int, topic: str) -> str:
+    return (
+        f"row {row} of the task has the unique key of a message of {topic} with another body: the name"
+        " of the query (batchKey) was used before, as by the same query with another"
+        " checkpoint, or its rows came in another order; a new checkpoint needs a new name"
+    )

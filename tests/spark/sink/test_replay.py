@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.spark.live.fakes import NAME_SERVER, lost_connection
+from tests.spark.live.fakes import NAME_SERVER, FakeQueue, lost_connection, message
 from tests.spark.sink.conftest import StoringWorld
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import Message
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.live.rpc import Refused
 from txrocketmq.spark.sink.replay import SentBefore, rocketmq_batch
 from txrocketmq.spark.sink.rows import Outgoing
 
 
 def row(number: int, **properties: str) -> Outgoing:
-    message = Message("T", b"x", 0, {"UNIQ_KEY": f"KEY{number}", **properties})
+    message = Message("T", b"body 1/0", 0, {"UNIQ_KEY": f"KEY{number}", **properties})
     return Outgoing(number, message, None, None, None)
+
+
+def stored(world: StoringWorld, broker: str, topic: str, number: int) -> None:
+    """The message of a row."""
+    body = row(number).message.body
+    kept = message(topic, 1, 0, body=body, properties={"UNIQ_KEY": f"KEY{number}"})
+    world.brokers[broker].queues.setdefault((topic, 1), FakeQueue()).messages.append(kept)
 
 
 def sent_before(world: StoringWorld, sent: list[Outgoing]) -> SentBefore:
@@ -43,12 +51,24 @@ def test_of_a_new_batch_the_first_row_goes_before_all_others_and_only_it_is_aske
 
 def test_of_a_replayed_batch_what_is_there_is_left_out(world: StoringWorld) -> None:
     for broker, number in (("a", 0), ("b", 2), ("a", 3)):
-        world.brokers[broker].add("T", 1)
-        world.brokers[broker].queues["T", 1].messages[-1].properties["UNIQ_KEY"] = f"KEY{number}"
+        stored(world, broker, "T", number)
     sent: list[Outgoing] = []
     ours = sent_before(world, sent)
     assert ours.left([row(0), row(1), row(2)]) == [row(1)]
     assert ours.left([row(3), row(4)]) == [row(4)]
+    assert not sent
+
+
+def test_another_message_under_the_key_of_a_row_is_not_taken_for_it(world: StoringWorld) -> None:
+    """As when the checkpoint of a stream is deleted: its batches have the old numbers again."""
+    for number in range(3):
+        stored(world, "a", "T", number)
+    other = row(1)._replace(message=replace(row(1).message, body=b"other"))
+    with pytest.raises(SparkSourceError, match=r"row 1 .* a new checkpoint needs a new name"):
+        sent_before(world, []).left([row(0), other, row(2)])
+    sent: list[Outgoing] = []
+    with pytest.raises(SparkSourceError, match="another body"):
+        sent_before(world, sent).left([other])
     assert not sent
 
 
@@ -62,8 +82,7 @@ def test_of_a_replayed_batch_what_is_there_is_left_out(world: StoringWorld) -> N
 def test_messages_that_are_not_yet_delivered_are_found(
     world: StoringWorld, properties: dict[str, str], topic: str
 ) -> None:
-    world.brokers["b"].add(topic, 2)
-    world.brokers["b"].queues[topic, 2].messages[-1].properties["UNIQ_KEY"] = "KEY0"
+    stored(world, "b", topic, 0)
     ours = sent_before(world, [])
     assert ours.left([row(0, **properties), row(1, **properties)]) == [row(1, **properties)]
 

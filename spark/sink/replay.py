@@ -116,7 +116,7 @@ class SentBefore:
 
 def _another(row: int, topic: str) -> str:
     return (
-        f"row {row} of the task has the unique key of a message of {topic} with another body: the name"
-        " of the query (batchKey) was used before, as by the same query with another"
+        f"row {row} of the task has the unique key of a message of {topic} with another body: the"
+        " name of the query (batchKey) was used before, as by the same query with another"
         " checkpoint, or its rows came in another order; a new checkpoint needs a new name"
     )

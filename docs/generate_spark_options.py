@@ -52,7 +52,8 @@ each row, at least once. Other columns are refused: `select` some of these.
 TABLES_TEXT = """\
 ## Tables
 
-`option("table", NAME)` with `storePath`. They are read anew by each query.
+`option("table", NAME)` with `storePath`. They are read anew by each query. All take `columns`,
+`brokerName` and `cluster`; what else a table takes stands with it.
 """
 
 
@@ -90,8 +91,11 @@ def pages() -> dict[Path, str]:
     lines += [KAFKA, *_columns(KAFKA_COLUMNS), "", SINK]
     written = [Column(name, " or ".join(types), doc) for name, types, doc in SINK_COLUMNS]
     lines += [*_columns(written), "", TABLES_TEXT]
+    declared = declared_options().values()
     for table in TABLES.values():
-        lines += [f"### {table.name}", "", table.doc, "", *_columns(table.columns), ""]
+        takes = ", ".join(f"`{o.name}`" for o in declared if o.name in table.options)
+        doc = f"{table.doc} Options: {takes}." if takes else table.doc
+        lines += [f"### {table.name}", "", doc, "", *_columns(table.columns), ""]
     return {PAGE: "\n".join(lines).rstrip() + "\n"}
 
 

@@ -26,6 +26,8 @@ from txrocketmq.spark.options import SourceOptions, Use, declared_options
 from txrocketmq.spark.reports.report import Report, Result
 from txrocketmq.spark.selection import HIDDEN_TOPICS
 from txrocketmq.spark.session import cause
+from txrocketmq.spark.tables.reader import TABLES
+from txrocketmq.spark.tables.table import OF_EVERY_TABLE
 
 FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "messages": {},
@@ -123,8 +125,11 @@ def columns_of(reports: Sequence[Report]) -> list[str]:
 
 def _load(spark: SparkSession, options: Mapping[str, str], name: str) -> DataFrame:
     own = FRAMES[name]
-    use = Use.TABLE if "table" in own else Use.STORE_BATCH
-    meaning = {o.name.lower() for o in declared_options().values() if use in o.uses} | {"path"}
+    if "table" in own:
+        takes = TABLES[own["table"]].options | OF_EVERY_TABLE
+    else:
+        takes = frozenset(o.name for o in declared_options().values() if Use.STORE_BATCH in o.uses)
+    meaning = {option.lower() for option in takes} | {"path"}
     given = {key: value for key, value in options.items() if key.lower() in meaning}
     if any(key.lower() in _CHOOSE_TOPICS for key in given):
         own = {key: value for key, value in own.items() if key.lower() not in _CHOOSE_TOPICS}

@@ -24,7 +24,15 @@ from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.queues import units_of
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+from txrocketmq.spark.tables.table import (
+    BROKER_NAME,
+    CHOOSING_QUEUES,
+    READING_PICKS,
+    Request,
+    Rows,
+    Table,
+    tuples,
+)
 
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 """Messages with a time of delivery of their own (5.x), until they are due."""
@@ -173,7 +181,11 @@ def _waiting(row: Row, properties: dict[str, str], level: int | None, due: int) 
 
 
 DELAY: Final = Table(
-    "delay", "Messages that wait for their time of delivery.", _DELAY_COLUMNS, _delay
+    "delay",
+    "Messages that wait for their time of delivery.",
+    _DELAY_COLUMNS,
+    _delay,
+    options=CHOOSING_QUEUES | READING_PICKS,
 )
 
 # ------------------------------------------------------------------------------------ transactions
@@ -255,4 +267,5 @@ TRANSACTIONS: Final = Table(
     "Half messages that were neither committed nor rolled back.",
     _TRANSACTION_COLUMNS,
     _transactions,
+    options=CHOOSING_QUEUES | READING_PICKS,
 )

@@ -10,7 +10,7 @@ from txrocketmq.remoting.message.flags import perm_to_string
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, is_system_topic
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Rows, Table, tuples
 
 _TOPIC_COLUMNS: Final = (
     BROKER_NAME,
@@ -46,7 +46,13 @@ def _topics(request: Request, _: Any) -> Iterator[Rows]:
     )
 
 
-TOPICS: Final = Table("topics", "Topics that the broker knows.", _TOPIC_COLUMNS, _topics)
+TOPICS: Final = Table(
+    "topics",
+    "Topics that the broker knows.",
+    _TOPIC_COLUMNS,
+    _topics,
+    options=CHOOSING_QUEUES,
+)
 
 _GROUP_COLUMNS: Final = (
     BROKER_NAME,
@@ -128,7 +134,11 @@ def _stored(request: Request, queue: Queue, index: int, end: int) -> int | None:
 
 
 OFFSETS: Final = Table(
-    "offsets", "Offsets of consumer groups, and their lag.", _OFFSET_COLUMNS, _offsets
+    "offsets",
+    "Offsets of consumer groups, and their lag.",
+    _OFFSET_COLUMNS,
+    _offsets,
+    options=CHOOSING_QUEUES,
 )
 
 _DELAY_COLUMNS: Final = (

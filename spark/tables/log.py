@@ -81,7 +81,6 @@ CHECKPOINT: Final = Table(
 
 
 def _ranges(request: Request) -> Sequence[LogRange]:
-    """All of the log, whatever topics are chosen: damage has none."""
     return log_ranges(extent_of(request.store, request.options), request.options)
 
 
@@ -127,6 +126,17 @@ QUARANTINE: Final = Table(
     quarantine.COLUMNS,
     _damaged,
     _ranges,
+    frozenset(
+        {
+            "startingOffsets",
+            "minPartitions",
+            "windowBytes",
+            "batchBytes",
+            "maxBytesPerSecond",
+            "failOnDataLoss",
+            "verify",
+        }
+    ),
 )
 
 _LOSS_COLUMNS: Final = (
@@ -162,4 +172,5 @@ DATALOSS: Final = Table(
     "What is no longer in the store: all of it, or from startingOffsets on.",
     _LOSS_COLUMNS,
     _losses,
+    options=frozenset({"startingOffsets"}),
 )

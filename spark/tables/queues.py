@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from txrocketmq.spark.index_files import IndexFile
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Rows, Table, tuples
 
 _STEP_UNITS: Final = 500_000
 """Units read at once: 16 MB."""
@@ -77,7 +77,12 @@ def _names(request: Request) -> Sequence[Sequence[QueueName]]:
 
 
 QUEUES: Final = Table(
-    "queues", "Queues: what is in them and since when.", _QUEUE_COLUMNS, _queues, _names
+    "queues",
+    "Queues: what is in them and since when.",
+    _QUEUE_COLUMNS,
+    _queues,
+    _names,
+    CHOOSING_QUEUES,
 )
 
 _UNIT_COLUMNS: Final = (
@@ -111,7 +116,7 @@ def _units(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
 
 
 CONSUME_QUEUE: Final = Table(
-    "consumequeue", "Units of the consume queues.", _UNIT_COLUMNS, _units, _names
+    "consumequeue", "Units of the consume queues.", _UNIT_COLUMNS, _units, _names, CHOOSING_QUEUES
 )
 
 _INDEX_COLUMNS: Final = (

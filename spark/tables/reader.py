@@ -55,8 +55,10 @@ class TableReader(DataSourceReader):
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        table = TABLES[options.table]
+        table.check(options.given)
         self._options = options
-        available = TABLES[options.table].columns
+        available = table.columns
         columns = columns_named(schema.names, available, "schema")
         for column, field in zip(columns, schema.fields, strict=True):
             kind = field.dataType.simpleString()

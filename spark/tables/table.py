@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from txrocketmq.spark.damage import Damage
-from txrocketmq.spark.errors import UnsupportedLayout
+from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.schema import Column, arrow_schema
@@ -20,6 +20,11 @@ from txrocketmq.spark.store import Store
 
 Rows = Mapping[str, Any]
 """By column: a sequence or numpy array of values, times in ms; or one value for all rows."""
+
+OF_EVERY_TABLE: Final = frozenset({"storePath", "table", "columns", "brokerName", "cluster"})
+CHOOSING_QUEUES: Final = frozenset({"topic", "topicPattern", "assign"})
+READING_PICKS: Final = frozenset({"badRecords", "failOnDataLoss", "maxBytesPerSecond"})
+"""Of tables that read messages named by the consume queues."""
 
 BROKER_NAME: Final = Column("brokerName", "string", "of the store")
 _ROWS_OF_TUPLES: Final = 10_000
@@ -67,6 +72,17 @@ class Table:
     rows: Callable[[Request, Any], Iterable[Rows]]
     pieces: Callable[[Request], Sequence[Any]] = lambda _: [None]
     """What one task reads: small and picklable. One task a store unless the table says more."""
+    options: frozenset[str] = frozenset()
+    """Names of the options that choose or treat its rows, beside those of every table."""
+
+    def check(self, given: frozenset[str]) -> None:
+        """OptionError when an option was given that means nothing to this table."""
+        for name in sorted(given - self.options - OF_EVERY_TABLE):
+            takes = ", ".join(sorted(self.options)) or "none of its own"
+            raise OptionError(
+                f"option {name} has no meaning for table={self.name}; options that it takes:"
+                f" {takes}"
+            )
 
     def batches(
         self, request: Request, piece: Any, columns: Sequence[Column], schema: pa.Schema

@@ -11,8 +11,9 @@ from tests.spark.stores import StoreWriter
 from tests.spark.tables.rows import rows_of, schema_of
 from txrocketmq.spark import options as declared
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.tables.reader import TABLES, TableReader, table_schema
+from txrocketmq.spark.tables.table import OF_EVERY_TABLE, Table
 
 
 def _options(path: Path, **options: str) -> SourceOptions:
@@ -66,3 +67,26 @@ def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     reader = TableReader(_options(tmp_path / "a", table="queues"), schema_of("queues"))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "takes"),
+    [
+        ("index", {"topic": "Orders"}, "none of its own"),
+        ("quarantine", {"topic": "Orders"}, "batchBytes, failOnDataLoss, .*verify"),
+        ("queues", {"columns": "topic", "verify": "crc"}, "assign, topic, topicPattern"),
+    ],
+)
+def test_an_option_without_meaning_for_the_table(
+    tmp_path: Path, table: str, options: dict[str, str], takes: str
+) -> None:
+    StoreWriter(tmp_path / "a")
+    why = f"option {list(options)[-1]} has no meaning for table={table}; .* takes: {takes}"
+    with pytest.raises(OptionError, match=why):
+        TableReader(_options(tmp_path / "a", table=table, **options), schema_of(table))
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_tables_take_options_that_there_are(table: Table) -> None:
+    of_tables = {o.name for o in declared.declared_options().values() if Use.TABLE in o.uses}
+    assert table.options | OF_EVERY_TABLE <= of_tables

@@ -25,7 +25,7 @@ from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import is_writable
-from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES, decode_properties
 from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import FORBIDDEN_TO_SEND
@@ -236,7 +236,7 @@ class SendManyProcessor:
                 return None
             properties = body[text_at:at]
             match = usual(properties.decode())
-            if match is None:
+            if match is None or properties_bytes + len(suffix) >= MAX_PROPERTIES_BYTES:
                 return None
             keys, uniq_key, tags = match.groups()
             if properties[-1] != _PAIR_END:

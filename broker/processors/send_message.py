@@ -39,7 +39,7 @@ from txrocketmq.remoting.message.flags import (
 )
 from txrocketmq.remoting.message.ids import UniqueKeys
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_batch
-from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES, decode_properties
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, FORBIDDEN_TO_SEND, RETRY_PREFIX
 from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.body.route import TopicConfig
@@ -118,7 +118,10 @@ class SendMessageProcessor:
         else:
             messages = [self._single(request, topic)]
             transaction_id = messages[0].properties[names.UNIQ_KEY]
-        appended = self.store.put([message.to_put() for message in messages], request.now_ms)
+        puts = [message.to_put() for message in messages]
+        if any(len(each.properties) > MAX_PROPERTIES_BYTES for each in puts):
+            raise self._refusal(*self._illegal())  # of a batch none is stored then
+        appended = self.store.put(puts, request.now_ms)
         return self._reply(messages, appended, transaction_id, request.now_ms)
 
     # ---------------------------------------------------------------- checks

@@ -334,6 +334,17 @@ def test_batches_go_the_short_way_when_each_of_their_messages_would() -> None:
         assert batches_taken(short, without_key, retried, empty, cut) == 0
 
 
+def test_a_batch_with_one_message_that_cannot_be_is_refused_as_a_whole() -> None:
+    good, tag = USUAL + "\x02", "a" * 32_700
+    batch = entries(good, f"UNIQ_KEY\x01{KEY}\x02WAIT\x01true\x02TAGS\x01{tag}\x02", good)
+    asked = command(batch, RequestCode.SEND_BATCH_MESSAGE, m="true", i="WAIT\x01true")
+    with both() as ways:
+        for way in ways:
+            (answer,) = way.serve([asked])
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert way.stored() == []
+
+
 def test_topics_are_learnt_anew_when_they_change() -> None:
     with both() as (_, short):
         short.serve([command(e="4")])

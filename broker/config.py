@@ -90,7 +90,7 @@ class BrokerConfig:
     channel_expired_timeout: int = setting(120_000)
     """Age of the last heartbeat at which a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
-    """Idle time in seconds at which a connection is closed."""
+    """Idle time in seconds at which a connection is closed; 0: never."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
     """How often consumer offsets are written to their file."""
     register_name_server_period: int = setting(30_000)

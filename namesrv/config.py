@@ -58,7 +58,7 @@ class NamesrvConfig:
     wait_seconds_for_service: int = setting(45, live=True)
     """That time, in seconds."""
     server_channel_max_idle_time_seconds: int = setting(120)
-    """Idle time in seconds at which a connection is closed."""
+    """Idle time in seconds at which a connection is closed; 0: never."""
     product_env_name: str = setting("center", effect=False)
     """Of another name server that is asked for unknown topics in cluster tests."""
     cluster_test: bool = setting(False, effect=False)

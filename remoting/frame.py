@@ -29,6 +29,8 @@ from txrocketmq.remoting.serialize.plain_sends import (
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest frame including its length word (com.rocketmq.remoting.frameMaxLength)."""
 
+_MAX_CHUNKS = 1024
+"""More than the reads that the longest frame takes, unless its peer sends it in tiny pieces."""
 _PREFIX = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")
 _HEADER_MASK = 0xFFFFFF
@@ -67,8 +69,12 @@ class FrameDecoder:
         if self._chunks:
             self._chunks.append(data)
             self._held_bytes += len(data)
-            if self._held_bytes < self._wanted_bytes:
-                return []  # a long frame is joined once, not at every read
+            if self._held_bytes < self._wanted_bytes:  # a long frame is joined once, not each time
+                if (
+                    len(self._chunks) > _MAX_CHUNKS
+                ):  # but tiny pieces would cost more than they hold
+                    self._chunks = [b"".join(self._chunks)]
+                return []
             data = b"".join(self._chunks)
         commands: list[Received] = []
         used = self._cut(data, commands)

@@ -72,8 +72,9 @@ class HeartbeatProcessor:
         for consumer in data.consumer_data_set:
             known = self._fingerprints.get(consumer.group_name)
             changed |= fingerprint != 0 and known is not None and known != fingerprint
+            if not self._register(client, consumer, without_subscriptions=bare):
+                continue
             self._fingerprints[consumer.group_name] = fingerprint
-            self._register(client, consumer, without_subscriptions=bare)
             if bare:
                 changed |= self._misses_subscriptions(consumer.group_name)
         for producer in data.producer_data_set:
@@ -87,10 +88,11 @@ class HeartbeatProcessor:
 
     def _register(
         self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
-    ) -> None:
+    ) -> bool:
+        """Takes a consumer in; False when its group may not be."""
         group = self._groups.find(consumer.group_name)
         if group is None:
-            return
+            return False
         self._topics.create_in_send_back(
             RETRY_PREFIX + consumer.group_name,
             group.retry_queue_nums,
@@ -104,6 +106,7 @@ class HeartbeatProcessor:
             consumer.consume_from_where or "CONSUME_FROM_LAST_OFFSET",
             None if without_subscriptions else consumer.subscription_data_set,
         )
+        return True
 
     def _misses_subscriptions(self, group_name: str) -> bool:
         """Whether they were never told here, since this broker was started after its clients.

@@ -103,6 +103,8 @@ class PullMessageProcessor:
         if not self._config.long_polling_enable:
             hold_ms = self._config.short_polling_time_mills
         pending = PendingReply()
+        # However large they were, they are not kept while it waits.
+        request.command.body, request.command.ext_fields = b"", None
 
         def resume() -> None:
             try:

@@ -69,7 +69,8 @@ class _PeerFactory(ServerFactory):
 class RemotingServer:
     """Listens on ports, keeps the peers, closes the idle ones.
 
-    `disconnected(peer, now_ms)` is called for each peer whose connection has ended.
+    `disconnected(peer, now_ms)` is called for each peer whose connection has ended. With a
+    `max_idle_ms` of 0 no peer is idle.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class RemotingServer:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
         self._disconnected = disconnected
-        self._max_idle_ms = max_idle_ms
+        self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
@@ -122,7 +123,9 @@ class RemotingServer:
         now_ms = self.clock.now_ms()
         for peer in list(self.peers):
             peer.expire(now_ms)
-            if now_ms - peer.last_active_ms <= self._max_idle_ms:
+            if not self._max_idle_ms and not peer.closing:
+                continue
+            if now_ms - peer.last_active_ms <= (self._max_idle_ms or MAX_IDLE_MS):
                 continue
             if peer.closing:
                 peer.abort()  # nor does it read what it was still sent

@@ -119,6 +119,16 @@ def test_a_long_frame_is_joined_once() -> None:
     assert len(command.body) == 4 * 1024 * 1024
 
 
+def test_a_frame_in_tiny_pieces_costs_no_more_than_it_holds() -> None:
+    decoder = FrameDecoder()
+    data = frame(body=bytes(5_000))
+    for at in range(len(data) - 1):
+        assert decoder.receive(data[at : at + 1]) == []
+        assert len(decoder._chunks) <= 1_025
+    (command,) = decoder.receive(data[-1:])
+    assert len(command.body) == 5_000
+
+
 @FORMS
 @given(at=st.integers(0, 200), value=st.integers(0, 255))
 def test_a_damaged_frame_never_raises(form: SerializeType, at: int, value: int) -> None:

@@ -94,9 +94,18 @@ def test_a_group_that_may_not_be_made_is_passed_over(
     parts: Parts, processor: HeartbeatProcessor
 ) -> None:
     parts.config.auto_create_subscription_group = False
-    beat(processor, consumer("g"), consumer("CID_RMQ_SYS_x"), peer=FakePeer())
+    for fingerprint in (5, 6):
+        changed = beat(
+            processor,
+            consumer("g"),
+            consumer("CID_RMQ_SYS_x"),
+            peer=FakePeer(),
+            heartbeat_fingerprint=fingerprint,
+        )
+        assert changed == ("true" if fingerprint == 6 else "false")
     assert [group.name for group in parts.consumers.groups()] == ["CID_RMQ_SYS_x"]
     assert parts.topics.get("%RETRY%g") is None
+    assert processor._fingerprints.keys() == {"CID_RMQ_SYS_x"}
 
 
 def test_version_2_asks_for_subscriptions_when_they_changed(

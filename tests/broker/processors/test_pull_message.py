@@ -65,9 +65,10 @@ class Pulling:
             "sub_version": 0,
         }
         header = PullMessageRequestHeader(**{**values, **fields})
-        return self.processor.pull(
-            request(header, code=code, peer=self.peer, now_ms=self.parts.now_ms)
+        self.last = request(
+            header, b"of no use", code=code, peer=self.peer, now_ms=self.parts.now_ms
         )
+        return self.processor.pull(self.last)
 
 
 @pytest.fixture
@@ -317,6 +318,12 @@ def test_a_pull_waits_for_a_message(pulling: Pulling) -> None:
     pulling.polling.run_woken()
     assert bodies(outcome_of(pending)) == [b"a"]
     assert len(pulling.polling) == 0
+
+
+def test_nothing_is_kept_of_a_pull_that_waits_but_what_it_asks(pulling: Pulling) -> None:
+    pulling.pull(sys_flag=OWN | SUSPEND)
+    assert len(pulling.polling) == 1
+    assert (pulling.last.body, pulling.last.command.ext_fields) == (b"", None)
 
 
 def test_a_pull_waits_for_its_tag(pulling: Pulling) -> None:

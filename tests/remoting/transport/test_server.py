@@ -142,6 +142,17 @@ def test_how_long_is_a_setting() -> None:
     assert end.wire.disconnecting
 
 
+@pytest.mark.parametrize("max_idle_ms", [0, -1])
+def test_without_a_limit_no_peer_is_idle(max_idle_ms: int) -> None:
+    scene = Scene(max_idle_ms=max_idle_ms)
+    end = scene.connect()
+    scene.pass_s(1_000)
+    assert not end.wire.disconnecting
+    end.protocol.close()
+    scene.pass_s(1)
+    assert end.wire.disconnected, "but who does not read its last answers is not waited for"
+
+
 def test_questions_to_peers_do_not_wait_for_ever(scene: Scene) -> None:
     end = scene.connect()
     outcomes: list[Any] = []

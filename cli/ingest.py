@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from txrocketmq.spark.ingest.job import Job, Listener
     from txrocketmq.spark.ingest.runner import Runner
     from txrocketmq.spark.ingest.verify import Verification
+    from txrocketmq.spark.store import Store
 
 PROG: Final = "txrocketmq ingest"
 DONE: Final = 0
@@ -189,6 +190,8 @@ def _main(options: argparse.Namespace) -> int:
         bar = ProgressBar(console)
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
         job = make_job(options, bar, start_runner)
+        for topic in unknown_topics(options, job.stores):
+            console.print(f"no store has a queue of topic {topic} yet", highlight=False)
         if is_submitted():
             start_runner()  # YARN takes a program that starts no session for one that failed
         if options.dry_run:
@@ -258,6 +261,16 @@ def make_job(
         rate=rate,
         listener=listener,
     )
+
+
+def unknown_topics(options: argparse.Namespace, stores: Sequence[Store]) -> list[str]:
+    """Topics that --topic names and that no store has, as far as queues tell: perhaps misspelt."""
+    from txrocketmq.spark.option_values import names
+
+    if options.topic is None or any(store.queue_kind != "files" for store in stores):
+        return []
+    named = names("topic", options.topic)
+    return [each for each in named if not any(store.queues_of(each) for store in stores)]
 
 
 def _source(options: argparse.Namespace) -> dict[str, str]:

@@ -99,8 +99,9 @@ class LocalFolder:
     def __init__(self, path: str) -> None:
         self.name = path
         self._root = Path(path)
-        if self._root.exists() and not self._root.is_dir():
-            raise OptionError(f"option out={path!r} is a file; a table is a folder")
+        there = next(each for each in (self._root, *self._root.parents) if each.exists())
+        if not there.is_dir():
+            raise OptionError(f"option out={path!r}: {there} is a file; a table is a folder")
 
     def list(self, path: str) -> list[str]:
         try:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,17 @@ def test_stores_can_be_named_together_and_one_by_one(
     first, second, third = (str(each.root) for each in others)
     assert run(store, "--store", first, second, "--store", third) == ingest.DONE
     assert keys(tmp_path / "table") == keys_of(store, *others)
+
+
+def test_topics_that_no_store_has_are_told(
+    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They may come, or be misspelt."""
+    assert run(store, "--topic", "Orders, Ordres", "--dry-run") == ingest.DONE
+    assert capsys.readouterr().err == "no store has a queue of topic Ordres yet\n"
+    shutil.rmtree(store.root / "consumequeue")
+    assert run(store, "--topic", "Ordres", "--dry-run") == ingest.DONE
+    assert capsys.readouterr().err == ""
 
 
 def test_a_dry_run_shows_the_splits(

@@ -188,7 +188,8 @@ def test_a_path_or_uri_says_which_folder(tmp_path: Path) -> None:
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="is a file"):
-        folder_of(str(tmp_path / "file"))
+    for path in (tmp_path / "file", tmp_path / "file" / "in" / "it"):
+        with pytest.raises(OptionError, match=f"{tmp_path / 'file'} is a file"):
+            folder_of(str(path))
     with pytest.raises(OptionError, match="option out is empty"):
         folder_of(" ")

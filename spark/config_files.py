@@ -6,7 +6,7 @@ missing, empty or broken, as the broker itself does. The JSON is fastjson's: map
 bare keys. A file that was never written is an empty table.
 
 Java: ConfigManager, TopicConfigManager, SubscriptionGroupManager, ConsumerOffsetManager,
-ScheduleMessageService, DataVersion, StoreCheckpoint.
+ScheduleMessageService, StoreCheckpoint.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.flags import PermName
+from txrocketmq.remoting.message.topics import DEFAULT_TOPIC, REPLY_SUFFIX, SYSTEM_PREFIX
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize.json import JsonError, decode_body
 from txrocketmq.spark.errors import StoreError, UnsupportedLayout
@@ -25,10 +26,6 @@ from txrocketmq.spark.files import Files
 _CHECKPOINT: Final = fixed(formats.CHECKPOINT)
 _CHECKPOINT_V4: Final = fixed(formats.CHECKPOINT_V4)
 _TOPIC_AT_GROUP: Final = "@"
-_DEFAULT_TOPIC: Final = "TBW102"
-_SYSTEM_PREFIX: Final = "rmq_sys_"
-_REPLY_SUFFIX: Final = "_REPLY_TOPIC"
-
 
 ROCKSDB_FILE: Final = "CURRENT"
 """Every RocksDB has it."""
@@ -38,14 +35,6 @@ _ROCKSDB: Final = {
     "consumerOffset.json": ("consumerOffsets", "metadata", "rdb"),
 }
 """Where 5.x keeps a table when it is told to use RocksDB for its configuration."""
-
-
-class DataVersion(NamedTuple):
-    """Of a table: it counts up with each change. `timestamp` in ms; 4.9 has no state version."""
-
-    counter: int
-    state_version: int
-    timestamp: int
 
 
 class Checkpoint(NamedTuple):
@@ -88,14 +77,6 @@ class StoreConfigFiles:
         name = "delayOffset.json"
         return self._numbers(name, self._load(name).get("offsetTable") or {})
 
-    def data_version(self, name: str) -> DataVersion | None:
-        """Of the file of this name, such as topics.json; None where it has none."""
-        version = self._load(name).get("dataVersion")
-        if not isinstance(version, Mapping):
-            return None
-        counts = (version.get(key, 0) for key in ("counter", "stateVersion", "timestamp"))
-        return DataVersion(*(self._number(name, count) for count in counts))
-
     def checkpoint(self) -> Checkpoint | None:
         """None where the file is missing or too short."""
         try:
@@ -111,7 +92,7 @@ class StoreConfigFiles:
         """Of the broker's cluster, told by the topics that every broker makes of that name."""
         topics = self.topics()
         for name in topics:
-            cluster = name.removesuffix(_REPLY_SUFFIX)
+            cluster = name.removesuffix(REPLY_SUFFIX)
             if cluster != name and cluster in topics:
                 return cluster
         return None
@@ -123,8 +104,8 @@ class StoreConfigFiles:
             for name, topic in self.topics().items()
             if topic.get("writeQueueNums") == 1
             and topic.get("perm", 0) & PermName.INHERIT
-            and name not in (_DEFAULT_TOPIC, self.cluster_name())
-            and not name.lower().startswith(_SYSTEM_PREFIX)
+            and name not in (DEFAULT_TOPIC, self.cluster_name())
+            and not name.lower().startswith(SYSTEM_PREFIX)
         ]
         return found[0] if len(found) == 1 else None
 

@@ -63,10 +63,6 @@ class Files(Protocol):
         """What the directory holds, by name; FileNotFoundError when there is none."""
         ...
 
-    def size(self, path: str) -> int:
-        """Bytes of the file; FileNotFoundError when there is none."""
-        ...
-
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of this path."""
         ...
@@ -114,11 +110,8 @@ class LocalFiles:
                     continue  # deleted since
         return sorted(entries)
 
-    def size(self, path: str) -> int:
-        return os.stat(path).st_size  # noqa: PTH116 - paths are text here, as for remote files
-
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)  # noqa: PTH110 - as above
+        return os.path.exists(path)  # noqa: PTH110 - paths are text here, as for remote files
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:  # noqa: PTH123 - as above
@@ -204,12 +197,6 @@ class ArrowFiles:
             Entry(each.base_name, each.size or 0, each.type == fs.FileType.Directory)
             for each in found
         )
-
-    def size(self, path: str) -> int:
-        info = _file_system(self.uri).get_file_info(path)
-        if info.type != fs.FileType.File:
-            raise FileNotFoundError(errno.ENOENT, "no such file", path)
-        return int(info.size)
 
     def exists(self, path: str) -> bool:
         return bool(_file_system(self.uri).get_file_info(path).type != fs.FileType.NotFound)

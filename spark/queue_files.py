@@ -112,31 +112,6 @@ class Queue:
         units = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return self._with_ext_codes(units) if self.ext_path else units
 
-    def index_by_time(
-        self, timestamp: int, min_physical: int, stored_at: Callable[[int], int | None]
-    ) -> int:
-        """Queue offset of the first message stored at that time (ms) or later; else max_index().
-
-        `stored_at` tells when the record at a physical offset was stored, None where it cannot be
-        read; such a record counts as stored when the next one was.
-        """
-        listed = self._listed()
-        first = self._first_in_log(listed, min_physical)
-        high = self._end(listed)
-        low = high if first is None else int(first["queue_offset"][0])
-        while low < high:
-            middle = (low + high) // 2
-            place, stored = middle, None
-            while place < high and stored is None:
-                unit = self._units(listed, place, place + 1)
-                place = int(unit["queue_offset"][0] + unit["count"][0]) if len(unit) else place + 1
-                stored = stored_at(int(unit["physical_offset"][0])) if len(unit) else None
-            if stored is None or stored >= timestamp:
-                high = middle
-            else:
-                low = place
-        return low
-
     def next_physical(self, physical_offset: int) -> int | None:
         """Where the first message of this queue lies whose record starts there or later."""
         found = self._first_in_log(self._listed(), physical_offset)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
-from txrocketmq.spark.config_files import Checkpoint, DataVersion, StoreConfigFiles
+from txrocketmq.spark.config_files import Checkpoint, StoreConfigFiles
 from txrocketmq.spark.errors import StoreError, UnsupportedLayout
 from txrocketmq.spark.files import LocalFiles
 
@@ -30,9 +30,6 @@ def test_golden_stores(golden_store: Callable[[str], Path], golden_version: str)
     assert config.groups()["golden_retry"]["retryMaxTimes"] >= 0
     assert config.cluster_name() == "DefaultCluster"
     assert config.broker_name() == "broker-a"
-    version = config.data_version("topics.json")
-    assert version is not None
-    assert version.counter == 12
     checkpoint = config.checkpoint()
     assert checkpoint is not None
     assert checkpoint.physic_msg_timestamp > START_MS
@@ -48,7 +45,6 @@ def test_what_is_written_is_read(tmp_path: Path, version: str) -> None:
     assert list(config.groups()) == ["g"]
     assert config.consumer_offsets() == {("T", "g"): {0: 7, 11: 9}, ("%RETRY%g", "g"): {0: 1}}
     assert config.delay_offsets() == {1: 3, 18: 0}
-    assert config.data_version("topics.json") == DataVersion(3, 0, START_MS)
     confirmed = 0 if version.startswith("4.") else writer.end
     times = (stored.store_timestamp, stored.store_timestamp, 0)
     assert config.checkpoint() == Checkpoint(*times, 0, confirmed)
@@ -59,7 +55,6 @@ def test_an_empty_store_has_empty_tables(config: StoreConfigFiles) -> None:
     assert config.groups() == {}
     assert config.consumer_offsets() == {}
     assert config.delay_offsets() == {}
-    assert config.data_version("topics.json") is None
     assert config.checkpoint() is None
     assert config.cluster_name() is None
     assert config.broker_name() is None

@@ -31,7 +31,7 @@ def test_list_by_name_with_sizes(files: Files, tmp_path: Path) -> None:
 def test_what_is_not_there(files: Files, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert not files.exists(missing)
-    for call in (files.list, files.size, files.read):
+    for call in (files.list, files.read):
         with pytest.raises(FileNotFoundError):
             call(missing)
     with pytest.raises(FileNotFoundError):
@@ -43,7 +43,6 @@ def test_read(files: Files, tmp_path: Path) -> None:
     data = os.urandom(10_000)
     path.write_bytes(data)
     assert files.exists(str(path))
-    assert files.size(str(path)) == len(data)
     assert files.read(str(path)) == data
     for offset, length in ((0, 10), (9_000, 1_000), (9_990, 100), (10_000, 5), (20_000, 5), (3, 0)):
         buffer = bytearray(length)

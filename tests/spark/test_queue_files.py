@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.spark.stores import START_MS, Draft, StoreWriter
+from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.spark.errors import StoreError
@@ -145,33 +145,3 @@ def test_queues_of_batches(tmp_path: Path) -> None:
     assert units["count"].tolist() == [3, 1, 4, 3]
     assert queue.units(0, 32)["physical_offset"].tolist() == [e.physical_offset for e in stored]
     assert queue.units(8, 8)["queue_offset"].tolist() == []
-
-
-def test_index_by_time(tmp_path: Path) -> None:
-    writer = _writer(tmp_path / "store")
-    stored = writer.put_all(Draft(after_ms=10 * (number % 3)) for number in range(20))
-    store = Store.open(str(writer.root))
-    queue = _queue(writer)
-    times = [each.store_timestamp for each in stored]
-    for timestamp in range(START_MS - 5, times[-1] + 10, 5):
-        first = next((n for n, time in enumerate(times) if time >= timestamp), 20)
-        assert queue.index_by_time(timestamp, 0, store.stored_at) == first
-    low = stored[7].physical_offset
-    assert queue.index_by_time(0, low, store.stored_at) == 7
-
-
-def test_index_by_time_beside_records_that_cannot_be_read(tmp_path: Path) -> None:
-    writer = _writer(tmp_path / "store")
-    stored = writer.put_all(Draft(after_ms=10) for _ in range(20))
-    unreadable = {stored[number].physical_offset for number in (4, 9, 10, 19)}
-    times = {each.physical_offset: each.store_timestamp for each in stored}
-
-    def stored_at(offset: int) -> int | None:
-        return None if offset in unreadable else times[offset]
-
-    queue = _queue(writer)
-    for number in range(20):
-        found = queue.index_by_time(stored[number].store_timestamp, 0, stored_at)
-        assert found <= number
-        between = [each.physical_offset for each in stored[found:number]]
-        assert set(between) <= unreadable

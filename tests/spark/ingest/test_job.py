@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from txrocketmq.spark.ingest import job, ledger, parts, stages, task
 from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, SplitResult
 from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import Outcome, Rate
+from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of
 from txrocketmq.spark.ingest.stages import Stage
 from txrocketmq.spark.pace import Pace
 
@@ -354,6 +355,21 @@ def test_errors_of_tasks(store: StoreWriter, table: Path) -> None:
     _overwrite(store, store.stored[50].physical_offset + 4, b"\0\0\0\0")
     with pytest.raises(BadRecordError, match=r"; splits that failed: 2$"):
         run([store.root], table.with_name("other"), quarantines=False)
+
+
+def test_attempts_at_a_task_may_overlap(store: StoreWriter, table: Path) -> None:
+    """As when Spark begins a second one beside the first."""
+
+    def each_three_times(tasks: Sequence[Task]) -> list[Outcome]:
+        with ThreadPoolExecutor(3 * len(tasks)) as pool:
+            return list(pool.map(outcome_of, [*tasks, *tasks, *tasks]))[: len(tasks)]
+
+    its = replace(job_of([store.root], table), start_runner=lambda: each_three_times)
+    (commit,) = its.run()
+    assert commit.rows == 60
+    assert keys(table) == keys_of(store)
+    named = {part.path: part.size_bytes for part in commit.parts}
+    assert {path: its.folder.size(path) for path in its.ledger.data_files()} == named
 
 
 def test_a_task_that_gives_nothing_is_a_failure(store: StoreWriter, table: Path) -> None:

@@ -37,8 +37,9 @@ from txrocketmq.spark.live.bounds import (
     starts,
     topics_named,
 )
+from txrocketmq.spark.live.cluster import is_passing
 from txrocketmq.spark.live.position import Position
-from txrocketmq.spark.live.rpc import Unreachable, close_connections
+from txrocketmq.spark.live.rpc import Refused, Unreachable, close_connections
 from txrocketmq.spark.live.share import share
 from txrocketmq.spark.live.task import LiveScan
 from txrocketmq.spark.losses import lose
@@ -126,15 +127,17 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         close_connections()
 
     def _reachable_ends(self) -> Ends:
-        """Where the queues end; those of a broker that cannot be reached are left out."""
+        """Where the queues end; those of a broker that cannot answer now are left out."""
         queues = present_queues(self._cluster, self._options)
         self._tell_missing({queue.topic for queue in queues})
         ends: dict[MessageQueue, int] = {}
-        trouble: Unreachable | None = None
+        trouble: ClusterError | None = None
         for broker_name, its in groupby(sorted(queues, key=_broker_name), _broker_name):
             try:
                 ends |= self._cluster.max_offsets(list(its), attempts=_ATTEMPTS)
-            except Unreachable as error:
+            except (Unreachable, Refused) as error:
+                if not is_passing(error):
+                    raise
                 log.warning("broker %s is left out for the moment: %s", broker_name, error)
                 trouble = error
         if trouble is not None and not ends:

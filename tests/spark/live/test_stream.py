@@ -153,6 +153,26 @@ def test_a_broker_that_is_away_goes_on_where_it_was(
     assert ranges(ours, first, ours.latestOffset(first, ALL)) == [("b/0", 5, 6)]
 
 
+def test_a_broker_that_is_busy_does_not_stop_the_stream(
+    world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(world)
+    ours = reader(made)
+    start = ours.initialOffset()
+    made.brokers["a"].add("t", 0)
+    busy = refusal = Reply[Any](code=ResponseCode.SYSTEM_BUSY, remark="overloaded")
+    made.fail = lambda address, *_: refusal if address == B_MASTER else None
+    assert ranges(ours, start, ours.latestOffset(start, ALL)) == [("a/0", 13, 14)]
+    assert "broker b is left out for the moment: 10.0.1.2:10911 refused" in caplog.text
+    made.fail = lambda address, *_: busy if address != NAME_SERVER else None
+    with pytest.raises(ClusterError, match="overloaded"):
+        ours.latestOffset(start, ALL)
+    made.fail = lambda address, *_: refusal if address == B_MASTER else None
+    refusal = Reply(code=ResponseCode.NO_PERMISSION, remark="not for you")
+    with pytest.raises(ClusterError, match="not for you"):
+        ours.latestOffset(start, ALL)
+
+
 def test_a_topic_that_is_away_is_told_once(
     world: MakeWorld, reader: MakeReader, caplog: pytest.LogCaptureFixture
 ) -> None:

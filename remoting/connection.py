@@ -77,15 +77,20 @@ class Connection:
         if len(self._in_flight) >= self._max_in_flight:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
         command = self._command(call, header, body)
+        buffers = encode_frame(command)
         pending = PendingReply()
         self._in_flight[command.opaque] = (pending, call, deadline_ms)
-        return pending, encode_frame(command)
+        return pending, buffers
 
     def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
         """A request without answer, as buffers to write."""
         command = self._command(call, header, body)
         command.flag = ONEWAY_FLAG
         return encode_frame(command)
+
+    def is_late(self, now_ms: int) -> bool:
+        """Whether something has waited beyond its deadline, for `expire` to fail."""
+        return any(waiting[2] <= now_ms for waiting in self._in_flight.values())
 
     def expire(self, now_ms: int) -> None:
         """Fails what has waited beyond its deadline."""

@@ -2,7 +2,9 @@
 """The client side: one connection for each address, made when it is first needed.
 
 Counterpart of NettyRemotingClient. What is asked while a connection is being made waits for it;
-when it cannot be made, all of that fails with ConnectError. Peers may ask back: their requests go
+when it cannot be made, all of that fails with ConnectError. One whose peer owes an answer and says
+nothing more is given up, as with clientCloseSocketIfTimeout: a network that drops a connection
+tells nobody. Peers may ask back: their requests go
 to the dispatcher that was given.
 """
 
@@ -65,15 +67,9 @@ class _PeerFactory(Factory):
 class Connections:
     """Connections by address; `invoke` and `invoke_oneway` find or make the one they need."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        dispatcher: Dispatcher | None = None,
-        disconnected: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, clock: Clock, dispatcher: Dispatcher | None = None) -> None:
         self._clock = clock
         self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms)
-        self._disconnected = disconnected
         self._peers: dict[str, TcpPeer] = {}
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
@@ -119,16 +115,6 @@ class Connections:
                 outcome.invoke_oneway(call, header, body)
 
         self._connect(address, connected)
-
-    def peer(self, address: str) -> TcpPeer | None:
-        """The connection to an address, when there is one now."""
-        return self._peers.get(address)
-
-    def close_address(self, address: str) -> None:
-        """Ends the connection to an address, if there is one."""
-        peer = self._peers.pop(address, None)
-        if peer is not None:
-            peer.close()
 
     def close(self) -> None:
         """Ends all connections; nothing can be asked afterwards."""
@@ -188,12 +174,14 @@ class Connections:
         def closed(peer: TcpPeer) -> None:
             if self._peers.get(address) is peer:
                 del self._peers[address]
-            if self._disconnected is not None:
-                self._disconnected(address)
 
         return closed
 
     def _expire_all(self) -> None:
         now_ms = self._clock.now_ms()
-        for peer in list(self._peers.values()):
+        for address, peer in list(self._peers.items()):
+            if peer.is_lost(now_ms):
+                # First, so that what is tried again makes a connection of its own.
+                del self._peers[address]
+                peer.abort()
             peer.expire(now_ms)

@@ -33,6 +33,8 @@ READ_BYTES = 256 * 1024
 """How much one read takes at most; all whole frames in it are served together."""
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """Unsent bytes at which a peer that does not read is given up."""
+SILENT_MS = 3_000
+"""A peer that owes an answer and has said nothing for so long is not there any more."""
 _MAX_VECTORS = 64
 
 Serve = Callable[[Any, Iterable[Received]], None]
@@ -145,6 +147,10 @@ class TcpPeer(Protocol):
     def closing(self) -> bool:
         """Whether we have ended the connection, though what was written may still be leaving."""
         return self._closing
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Whether an answer is late and nothing else has come for long: nobody may be there."""
+        return now_ms - self.last_active_ms >= SILENT_MS and self._connection.is_late(now_ms)
 
     def expire(self, now_ms: int) -> None:
         """Fails our requests that have waited too long."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server side: ports that accept peers, and the rules for idle ones.
 
-Counterpart of NettyRemotingServer. TLS is wrapped around a port by `listen(..., wrap=...)`.
+Counterpart of NettyRemotingServer.
 """
 
 from __future__ import annotations
@@ -87,19 +87,11 @@ class RemotingServer:
         self._ports: list[IListeningPort] = []
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
-    def listen(
-        self,
-        port: int,
-        dispatcher: Dispatcher,
-        interface: str = "",
-        wrap: Callable[[ServerFactory], ServerFactory] | None = None,
-    ) -> int:
+    def listen(self, port: int, dispatcher: Dispatcher, interface: str = "") -> int:
         """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
         if not 0 <= port < 65_536:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
-        factory: ServerFactory = _PeerFactory(self, dispatcher)
-        if wrap is not None:
-            factory = wrap(factory)
+        factory = _PeerFactory(self, dispatcher)
         listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
         self._ports.append(listening)
         address: Any = listening.getHost()

@@ -27,6 +27,7 @@ from txrocketmq.remoting.transport.client import (
     parse_address,
 )
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.peer import SILENT_MS
 
 HERE = "127.0.0.1:10911"
 WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
@@ -37,8 +38,7 @@ class Scene:
 
     def __init__(self, dispatcher: Dispatcher | None = None) -> None:
         self.reactor: Any = MemoryReactorClock()
-        self.gone: list[str] = []
-        self.connections = Connections(Clock(self.reactor), dispatcher, self.gone.append)
+        self.connections = Connections(Clock(self.reactor), dispatcher)
         self.outcomes: list[Any] = []
 
     def ask(self, address: str = HERE, timeout_ms: int = 10_000) -> None:
@@ -105,13 +105,11 @@ def test_a_connection_is_made_when_it_is_needed(scene: Scene) -> None:
     assert scene.attempts == 0
     scene.ask()
     assert scene.reactor.tcpClients[0][:2] == ("127.0.0.1", 10_911)
-    assert scene.connections.peer(HERE) is None
     end = scene.accept()
     (asked,) = end.heard()
     assert (asked.code, asked.body) == (RequestCode.GET_MAX_OFFSET, b"body")
     end.tell(answer(asked))
     assert [each.header.offset for each in scene.outcomes] == [5]
-    assert scene.connections.peer(HERE) is not None
 
 
 def test_all_share_one(scene: Scene) -> None:
@@ -172,8 +170,7 @@ def test_nobody_is_there(scene: Scene) -> None:
     assert str(error).startswith(f"connect to {HERE} failed: ")
     scene.ask()  # and it is tried again
     assert scene.attempts == 2
-    scene.accept()
-    assert scene.connections.peer(HERE) is not None
+    assert len(scene.accept().heard()) == 1
 
 
 def test_an_attempt_has_its_time(scene: Scene) -> None:
@@ -203,24 +200,37 @@ def test_a_connection_that_breaks(scene: Scene) -> None:
     end = scene.accept()
     end.leave()
     assert [type(each) for each in scene.outcomes] == [SendError]
-    assert scene.gone == [HERE]
-    assert scene.connections.peer(HERE) is None
     scene.ask()
     assert scene.attempts == 2
 
 
-def test_one_address_is_given_up(scene: Scene) -> None:
-    scene.ask()
+def test_a_connection_whose_peer_says_nothing_more_is_given_up(scene: Scene) -> None:
+    again: list[Any] = []
+    call = scene.connections.invoke(HERE, offset.GET_MAX_OFFSET, WHERE, timeout_ms=SILENT_MS)
+    call.then(lambda outcome: (again.append(outcome), scene.ask()))
+    lost = scene.accept()
+    scene.pass_ms(SILENT_MS + 200)
+    assert [type(each) for each in again] == [RequestTimeout]
+    assert lost.wire.disconnected
+    assert scene.attempts == 2, "what is tried again has a connection of its own"
     end = scene.accept()
-    scene.connections.close_address(HERE)
-    scene.connections.close_address(HERE)
-    assert end.wire.disconnecting
+    lost.leave()  # the old one's end is not the new one's
+    (asked,) = end.heard()
+    end.tell(answer(asked, 2))
     scene.ask()
     assert scene.attempts == 2
-    scene.accept()
-    renewed = scene.connections.peer(HERE)
-    end.leave()  # the old one's end is not the new one's
-    assert scene.connections.peer(HERE) is renewed is not None
+
+
+def test_a_connection_on_which_others_are_answered_is_kept(scene: Scene) -> None:
+    scene.ask(timeout_ms=SILENT_MS)
+    scene.ask(timeout_ms=SILENT_MS)
+    end = scene.accept()
+    _, other = end.heard()
+    scene.pass_ms(SILENT_MS // 2)
+    end.tell(answer(other, 2))
+    scene.pass_ms(SILENT_MS // 2 + 200)
+    assert [type(each) for each in scene.outcomes] == [Reply, RequestTimeout]
+    assert not end.wire.disconnected
 
 
 def test_closed_connections_ask_nothing_more(scene: Scene) -> None:

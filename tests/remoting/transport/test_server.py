@@ -173,18 +173,6 @@ def test_a_stopped_server_has_no_peers_and_no_ports(scene: Scene) -> None:
     assert not scene.reactor.getDelayedCalls()
 
 
-def test_a_wrapped_port(scene: Scene) -> None:
-    wrapped: list[Any] = []
-
-    def wrap(factory: Any) -> Any:
-        wrapped.append(factory)
-        return factory
-
-    scene.server.listen(10_909, scene.dispatcher, wrap=wrap)
-    assert [port for port, *_ in scene.reactor.tcpServers] == [10_911, 10_909]
-    assert wrapped == [scene.reactor.tcpServers[1][1]]
-
-
 def test_a_port_that_is_taken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(port: int, *_: object) -> None:
         raise CannotListenError("", port, OSError("taken"))

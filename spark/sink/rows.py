@@ -125,7 +125,9 @@ class Rows:
             body = body.encode()
         message = Message(topic, body, _whole(row, "flag", _INT32) or 0)
         for name, value in row.get("properties") or ():
-            message.set_user_property(name, "" if value is None else value)
+            if not value or value.isspace():
+                raise ValueError(f"its property {name!r} is empty, which RocketMQ does not allow")
+            message.set_user_property(name, value)
         self._set_own_properties(message.properties, row)
         return Outgoing(
             number,
@@ -142,7 +144,7 @@ class Rows:
             raise ValueError("it has both a delayLevel and a deliverTimestamp")
         keys = row.get("keys")
         if isinstance(keys, list):
-            keys = names.KEY_SEPARATOR.join(key for key in keys if key)
+            keys = _joined([key for key in keys if key])
         for name, value in (
             (names.TAGS, row.get("tags")),
             (names.KEYS, keys),
@@ -174,6 +176,13 @@ def check_transactional(fields: Sequence[tuple[str, str]]) -> None:
 def unwritable(row: int, reason: ValueError) -> SparkSourceError:
     """What is raised for a row that RocketMQ would not take."""
     return SparkSourceError(f"row {row} of the task cannot be written: {reason}")
+
+
+def _joined(keys: Sequence[str]) -> str:
+    for key in keys:
+        if names.KEY_SEPARATOR in key:
+            raise ValueError(f"its key {key!r:.100} holds a blank, which would make two keys of it")
+    return names.KEY_SEPARATOR.join(keys)
 
 
 def _plain_type(type_: str) -> str:

@@ -86,7 +86,10 @@ def test_a_time_of_delivery_is_in_milliseconds(kind: str) -> None:
         ({"queueId": -1}, "queueId is -1"),
         ({"tags": "a\x01b"}, "TAGS hold a separator"),
         ({"properties": [("UNIQ_KEY", "x")]}, "UNIQ_KEY> is used by system"),
-        ({"properties": [("a", None)]}, "can not be null or blank"),
+        ({"properties": [("", "x")]}, "can not be null or blank"),
+        ({"properties": [("a", None)]}, "property 'a' is empty"),
+        ({"properties": [("a", "x"), ("b", " ")]}, "property 'b' is empty"),
+        ({"keys": ["one", "t wo"]}, "its key 't wo' holds a blank"),
     ],
 )
 def test_a_value_that_cannot_be_written_is_an_error_of_its_row(
@@ -95,6 +98,7 @@ def test_a_value_that_cannot_be_written_is_an_error_of_its_row(
     types = {
         "body": "string", "flag": "bigint", "delayLevel": "int", "deliverTimestamp": "bigint",
         "queueId": "int", "tags": "string", "properties": "map<string,string>",
+        "keys": "array<string>",
     }  # fmt: skip
     with pytest.raises(SparkSourceError, match="row 11 of the task cannot be written") as raised:
         messages(types, {"body": "fine"}, {"body": "b"} | row)

@@ -37,9 +37,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("topic", metavar="TOPIC", help="brokers create it unless told otherwise")
     parser.add_argument("bodies", metavar="BODY", nargs="+", help="text, or - for lines of input")
-    parser.add_argument("--tag", help="the tag that consumers filter by")
+    parser.add_argument("--tag", type=_word, help="the tag that consumers filter by")
     parser.add_argument(
-        "--key", action="append", default=[], help="key to find the message by; may be repeated"
+        "--key",
+        action="append",
+        default=[],
+        type=_word,
+        help="key to find the message by; may be repeated",
     )
     parser.add_argument(
         "--property",
@@ -60,6 +64,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     if STDIN in options.bodies and options.count > 1:
         parser.error("standard input cannot be sent more than once: leave --count out")
     return options
+
+
+def _word(text: str) -> str:
+    if names.NAME_VALUE_SEPARATOR in text or names.PROPERTY_SEPARATOR in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} holds a separator of properties, \\x01 or \\x02"
+        )
+    return text
 
 
 def _property(text: str) -> tuple[str, str]:

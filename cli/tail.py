@@ -73,11 +73,11 @@ def parse_start(text: str) -> Start:
             moment = datetime.datetime.strptime(text, _JAVA_TIME)  # noqa: DTZ007 - local time
         else:
             moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):  # also of a time before the first year, in another zone
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither first, last nor a time like 2026-11-21T08:00:00"
         ) from None
-    return int(moment.timestamp() * 1000)
 
 
 def _positive(text: str) -> int:

@@ -97,6 +97,8 @@ def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
         (["T", "x", "--count", "two"], "'two'"),
         (["T", "x", "--property", "a"], "'a' is no NAME=VALUE"),
         (["T", "x", "--property", "TAGS=a"], "used by system"),
+        (["T", "x", "--tag", "a\x02b"], "argument --tag: 'a\\x02b' holds a separator"),
+        (["T", "x", "--key", "\x01"], "argument --key: '\\x01' holds a separator"),
         (["T", "-", "--count", "2"], "standard input"),
     ],
 )

@@ -153,7 +153,9 @@ def test_starts(text: str, start: object) -> None:
     assert parse_start(text) == start
 
 
-@pytest.mark.parametrize("text", ["", "now", "17952489301234567", "20261321101530", "2026-11-41"])
+@pytest.mark.parametrize(
+    "text", ["", "now", "17952489301234567", "20261321101530", "2026-11-41", "0001-01-01"]
+)
 def test_what_is_no_start(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="neither first, last nor a time"):
         parse_start(text)

@@ -143,8 +143,7 @@ class Connection:
         Raises remoting.errors.TooManyRequests with 65,535 under way.
         """
         deadline_ms = _now_ms() + timeout_ms
-        if not self._peer.in_flight:
-            self._look_for_end()
+        self._look_for_end()
         if self._socket is None:
             self._open(timeout_ms)
         pending, buffers = self._peer.request(call, header, body, deadline_ms)
@@ -172,8 +171,11 @@ class Connection:
         self._socket = opened
 
     def _look_for_end(self) -> None:
-        """Finds out whether the peer has closed the connection while it was not used."""
-        if self._socket is not None and _ready(self._socket, select.POLLIN, 0):
+        """Finds out whether the peer has closed the connection while nobody read from it.
+
+        Answers may come before the end: of questions that a task before this one did not wait for.
+        """
+        while self._socket is not None and _ready(self._socket, select.POLLIN, 0):
             self._read()
 
     def _write(self, buffers: list[Buffer], deadline_ms: int) -> None:

@@ -140,6 +140,25 @@ def test_a_connection_that_the_peer_closed_while_unused_is_opened_anew(peer: Pee
     connection.close()
 
 
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_question_that_nobody_waits_for_does_not_hide_the_end(
+    peer: Peer, is_answered: bool
+) -> None:
+    """As of a task that was ended; its worker goes on with another one, perhaps much later."""
+    connection = Connection("a:1")
+    abandoned = connection.start(GET_MAX_OFFSET, ASKED)
+    (request,) = peer.requests()
+    if is_answered:
+        peer.answer(request)
+    peer.sockets[0].close()
+    question = connection.start(GET_MAX_OFFSET, ASKED)
+    assert abandoned.done
+    assert len(peer.opened) == 2
+    peer.answer(peer.requests()[0], offset=8)
+    assert question.wait().header == GetMaxOffsetResponseHeader(offset=8)
+    connection.close()
+
+
 def test_all_under_way_fail_when_the_peer_goes(peer: Peer) -> None:
     connection = Connection("a:1")
     questions = [connection.start(GET_MAX_OFFSET, ASKED) for _ in range(2)]

@@ -52,9 +52,25 @@ class Offsets:
         """Names of brokers that are named."""
         return frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))
 
-    def topics(self) -> frozenset[str]:
-        """Topics that are named."""
-        return frozenset(topic for topic, _, _ in self.queues)
+
+def queue_text(topic: str, broker_name: str, queue_id: int) -> str:
+    """A queue, for people."""
+    return f"queue {queue_id} of {topic} on {broker_name}"
+
+
+def check_order(starting: Offsets, ending: Offsets) -> None:
+    """OptionError where a read would end before it begins."""
+    pairs = {
+        f"the log of {name}": (start, ending.of_log(name)) for name, start in starting.logs.items()
+    } | {
+        queue_text(*queue): (start, ending.of_queue(*queue))
+        for queue, start in starting.queues.items()
+    }
+    for place, (start, end) in sorted(pairs.items()):
+        if 0 <= end < start:
+            raise OptionError(
+                f"endingOffsets is before startingOffsets for {place}: {end} and {start}"
+            )
 
 
 def starting_offsets(option: str, text: str) -> Offsets:

@@ -19,7 +19,13 @@ from typing import Any, Final, TypeVar
 
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.offsets import Offsets, ending_offsets, starting_offsets
+from txrocketmq.spark.offsets import (
+    Offsets,
+    check_order,
+    ending_offsets,
+    queue_text,
+    starting_offsets,
+)
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
 
 T = TypeVar("T")
@@ -173,7 +179,7 @@ class SourceOptions:
     """Name of the broker whose store it is, where the store does not tell."""
     cluster: str | None = _option("cluster", None, _EVERY)
     """Name of the cluster, for the column of that name."""
-    min_partitions: int | None = _option("minPartitions", None, _EVERY, values.whole(1))
+    min_partitions: int | None = _option("minPartitions", None, _EVERY, values.whole(1, 100_000))
     """At least so many partitions, where there is enough to read; else one for each file of the
     log, or for each queue of a cluster."""
     max_records_per_partition: int | None = _option(
@@ -279,6 +285,8 @@ class SourceOptions:
         start, end = self.starting_timestamp_ms, self.ending_timestamp_ms
         if start is not None and end is not None and end < start:
             raise OptionError("endingTimestamp is before startingTimestamp")
+        if self.starting_offsets is not None and self.ending_offsets is not None:
+            check_order(self.starting_offsets, self.ending_offsets)
         if self.kafka_names and self.properties_format != "map":
             raise OptionError("kafkaNames has headers instead of properties: no propertiesFormat")
 
@@ -307,10 +315,9 @@ class SourceOptions:
             self._check_live()
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
-        named = [o.topics() for o in (self.starting_offsets, self.ending_offsets) if o]
-        for topic in sorted(frozenset().union(*named)):
-            if not self.selects(topic):
-                raise OptionError(f"offsets are given for the topic {topic}, which is not selected")
+        for offsets in (self.starting_offsets, self.ending_offsets):
+            for queue in sorted(offsets.queues if offsets else ()):
+                self._check_selected(*queue)
 
     def _check_live(self) -> None:
         if not self.given & {"topic", "topicPattern", "assign"}:
@@ -323,6 +330,15 @@ class SourceOptions:
         ):
             if offsets is not None and offsets.logs:
                 raise OptionError(f"option {name}: bytes of logs are for stores; name queues")
+
+    def _check_selected(self, topic: str, broker_name: str, queue_id: int) -> None:
+        if not self.selects(topic):
+            raise OptionError(f"offsets are given for the topic {topic}, which is not selected")
+        if self.assign is not None and queue_id not in self.assign.of(topic, broker_name):
+            raise OptionError(
+                f"offsets are given for {queue_text(topic, broker_name, queue_id)},"
+                " which assign does not name"
+            )
 
     def selects(self, topic: str) -> bool:
         """Whether topic, topicPattern or assign select the topic; true when none is given."""

@@ -20,7 +20,7 @@ from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.log_times import mean_record_bytes, offset_after, offset_before
 from txrocketmq.spark.losses import lose, loss_text
-from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
+from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, queue_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched, indexes, tagged
 from txrocketmq.spark.queue_files import Queue
@@ -32,6 +32,8 @@ _EARLIEST: Final = Offsets(EARLIEST)
 _LATEST: Final = Offsets(LATEST)
 _SAMPLE_UNITS: Final = 256
 """Of each queue, to guess how large its messages are and how many have the tags."""
+MOST_PARTITIONS: Final = 100_000
+"""Of one store, whatever is asked for, besides one for each file of its log."""
 _PICKS_BYTES: Final = 64 << 20
 """Neighbouring files of the log are one split of picks up to about so many bytes of records."""
 
@@ -145,7 +147,7 @@ def _bounds(
     fail: bool,
 ) -> Bounds:
     queue = store.queue(topic, queue_id)
-    place = f"queue {queue_id} of {topic} on {store.broker_name}"
+    place = queue_text(topic, store.broker_name, queue_id)
     if queue is None:
         raise OptionError(f"offsets are given for {place}, which {store.uri} does not have")
     first, end = queue.min_index(least), queue.max_index()
@@ -210,12 +212,13 @@ def _segments(extent: Extent, *, fail: bool) -> list[Segment]:
 
 
 def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions) -> list[LogRange]:
-    most = extent.end - extent.start
+    most = size = extent.end - extent.start
     if options.min_partitions is not None:
-        most = min(most, -(-(extent.end - extent.start) // options.min_partitions))
+        most = min(most, -(-size // options.min_partitions))
     if options.max_records_per_partition is not None:
         mean = mean_record_bytes(extent.store, extent.start)
         most = min(most, options.max_records_per_partition * mean)
+    most = max(most, -(-size // MOST_PARTITIONS))
     found: list[LogRange] = []
     for segment in segments:
         start = max(extent.start, segment.first_offset)
@@ -260,6 +263,7 @@ def _picks(
         if options.max_records_per_partition is not None:
             units = sum(_count(queue, extent) for queue in queues)
             pieces = max(pieces, -(-units // options.max_records_per_partition))
+        pieces = min(pieces, MOST_PARTITIONS)
         size = known_end - extent.start
         cuts = [extent.start + size * number // pieces for number in range(pieces + 1)]
         found += [

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.output import Output
 
@@ -67,6 +68,7 @@ class RocketMQSource(DataSource):
         options = self.parsed
         use = options.use(stream=False)
         options.check(use)
+        _check_columns(options, schema)
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
 
@@ -85,6 +87,7 @@ class RocketMQSource(DataSource):
         options = self.parsed
         use = options.use(stream=True)
         options.check(use)
+        _check_columns(options, schema)
         output = _output(options, schema)
         if use == Use.LIVE_STREAM:
             from txrocketmq.spark.live.stream import LiveStreamReader  # noqa: PLC0415
@@ -123,6 +126,13 @@ class OldNameSource(PushdownSource):
     @classmethod
     def name(cls) -> str:
         return OLD_NAME
+
+
+def _check_columns(options: SourceOptions, schema: StructType) -> None:
+    """A schema of the user's own goes before the option: the two may not differ."""
+    names = [name.lower() for name in schema.names]
+    if options.columns is not None and [name.lower() for name in options.columns] != names:
+        raise OptionError("option columns and the schema name different columns: give only one")
 
 
 def _output(options: SourceOptions, schema: StructType) -> Output:

@@ -48,7 +48,24 @@ def test_an_unknown_option_names_the_nearest(name: str, meant: str) -> None:
             {**STORE, "startingTimestamp": "2026-02-02", "endingTimestamp": "2026-02-01"},
             "endingTimestamp is before",
         ),
+        (
+            {
+                **STORE,
+                "startingOffsets": '{"log": {"a": 9, "b": 1}}',
+                "endingOffsets": '{"log": {"a": 8, "b": 9}}',
+            },
+            "endingOffsets is before startingOffsets for the log of a: 8 and 9",
+        ),
+        (
+            {
+                **STORE,
+                "startingOffsets": '{"t": {"a": {"0": 5}}}',
+                "endingOffsets": '{"t": {"a": {"0": 4, "1": 0}}}',
+            },
+            "endingOffsets is before startingOffsets for queue 0 of t on a: 4 and 5",
+        ),
         ({**STORE, "topic": "  "}, "option topic is empty"),
+        ({**STORE, "minPartitions": "1000000000"}, "minPartitions='1000000000' .* from 1 to"),
         ({**STORE, "table": "lag"}, "table='lag'.*offsets"),
         ({**STORE, "kafkaNames": "true", "propertiesFormat": "raw"}, "kafkaNames"),
     ],
@@ -90,6 +107,15 @@ def test_a_read_says_of_what() -> None:
         ({**LIVE, "commitGroupOffsets": "true"}, Use.LIVE_STREAM, "group is needed"),
         ({**LIVE, "startingOffsets": '{"log": {"a": 1}}'}, Use.LIVE_BATCH, "are for stores"),
         ({**LIVE, "startingOffsets": '{"u": {"a": {"0": 1}}}'}, Use.LIVE_BATCH, "topic u, which"),
+        (
+            {
+                **STORE,
+                "assign": '{"t": {"a": [0]}}',
+                "startingOffsets": '{"t": {"a": {"0": 1, "1": 2}}}',
+            },
+            Use.STORE_BATCH,
+            "offsets are given for queue 1 of t on a, which assign does not name",
+        ),
         ({"topic": "t"}, Use.SINK, "nameServer is needed"),
     ],
 )

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark import plan
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.errors import DataLossError, OptionError
 from txrocketmq.spark.options import SourceOptions
@@ -73,6 +74,16 @@ def test_fewer_records_in_a_partition(writer: StoreWriter) -> None:
         starts = [s for s in writer.stored if split.start <= s.physical_offset < split.end]
         assert len(starts) <= 12, "about ten"
     assert 16 <= len(found) <= 32
+
+
+def test_partitions_are_not_without_number(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MOST_PARTITIONS", 30)
+    for topic in ("Few", "Many"):
+        options = {"topic": topic, "maxRecordsPerPartition": "1"}
+        count = len(_splits(writer, **options))
+        assert 15 < count <= 30 + writer.end // SEGMENT_BYTES
 
 
 def test_a_small_topic_by_its_queue(writer: StoreWriter) -> None:

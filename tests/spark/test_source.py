@@ -74,6 +74,12 @@ def test_errors_come_when_a_reader_is_made(path: str) -> None:
         RocketMQSource({"path": path}).reader(wrong)
     with pytest.raises(OptionError, match="schema says topic int, but it is string"):
         RocketMQSource({"path": path, "table": "topics"}).reader(wrong)
+    for more in ({"columns": "queueId"}, {"columns": "topic,queueId,body"}):
+        for make in (RocketMQSource.reader, RocketMQSource.streamReader):
+            with pytest.raises(OptionError, match="option columns and the schema"):
+                make(RocketMQSource({"path": path, **more}), SCHEMA)
+    with pytest.raises(OptionError, match="option columns and the schema"):
+        RocketMQSource({"path": path, "table": "topics", "columns": "perm"}).reader(SCHEMA)
     with pytest.raises(OptionError, match="endingOffsets has no meaning here"):
         RocketMQSource({"path": path, "endingOffsets": "latest"}).streamReader(SCHEMA)
     with pytest.raises(OptionError, match="storePath has no meaning here .writing."):

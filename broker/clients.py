@@ -141,11 +141,6 @@ class Consumers:
                 self._left(group)
         return gone
 
-    def remove_subscription(self, topic: str) -> None:
-        """Forgets subscriptions to a topic that is deleted."""
-        for group in self._groups.values():
-            group.subscriptions.pop(topic, None)
-
     def _left(self, group: ConsumerGroup) -> None:
         if not group.members:
             self._groups.pop(group.name, None)
@@ -157,12 +152,11 @@ class Consumers:
 
 
 class Producers:
-    """Producer groups with members; a client is also found by its id alone (request-reply)."""
+    """Producer groups with members."""
 
     def __init__(self, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, dict[Peer, Client]] = {}
         self._expired_ms = expired_ms
-        self._next: dict[str, int] = {}
 
     def register(self, group: str, client: Client) -> None:
         """A heartbeat."""
@@ -198,20 +192,3 @@ class Producers:
     def groups(self) -> dict[str, list[Client]]:
         """All groups with their members."""
         return {group: list(members.values()) for group, members in self._groups.items()}
-
-    def find(self, client_id: str) -> Client | None:
-        """A producer by its client id, of whatever group."""
-        for members in self._groups.values():
-            for client in members.values():
-                if client.client_id == client_id:
-                    return client
-        return None
-
-    def next_member(self, group: str) -> Client | None:
-        """One member after the other, to be asked for the state of transactions."""
-        members = [c for c in self.members(group) if c.peer.connected]
-        if not members:
-            return None
-        turn = self._next.get(group, 0)
-        self._next[group] = turn + 1
-        return members[turn % len(members)]

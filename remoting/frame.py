@@ -54,11 +54,6 @@ class FrameDecoder:
         self._held_bytes = 0
         self._wanted_bytes = 8
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of an unfinished frame."""
-        return self._held_bytes
-
     def receive(self, data: bytes) -> list[Any]:
         """The commands that `data` completes; never raises for bad bytes, see `error`.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from txrocketmq.remoting.message.message import MessageQueue
@@ -67,31 +67,6 @@ def consistent_hash(
 def _ring_hash(text: str) -> int:
     digest = hashlib.md5(text.encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")
-
-
-def machine_room(rooms: Collection[str]) -> Strategy:
-    """Only queues of brokers whose name starts with "room@", for one of these rooms.
-
-    What does not come out even goes one by one from the end of the queues.
-    """
-
-    def allocate(
-        client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        if client_id not in client_ids:
-            return []
-        near = [queue for queue in queues if _room(queue.broker_name) in rooms]
-        index = client_ids.index(client_id)
-        size, rest = divmod(len(near), len(client_ids))
-        own = near[size * index : size * (index + 1)]
-        return [*own, near[index + size * len(client_ids)]] if index < rest else own
-
-    return allocate
-
-
-def _room(broker_name: str) -> str | None:
-    room, *more = broker_name.rstrip("@").split("@")
-    return room if len(more) == 1 else None
 
 
 STRATEGIES: Final[Mapping[str, Strategy]] = {

@@ -41,11 +41,6 @@ def transaction_type(sys_flag: int) -> int:
     return sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
-def with_transaction_type(sys_flag: int, kind: int) -> int:
-    """The flags with another transaction type (MessageSysFlag.resetTransactionValue)."""
-    return (sys_flag & ~MessageSysFlag.TRANSACTION_ROLLBACK_TYPE) | kind
-
-
 class PullSysFlag:
     """`sysFlag` of a pull request."""
 
@@ -90,11 +85,6 @@ def is_writable(perm: int) -> bool:
 def is_inherited(perm: int) -> bool:
     """Whether topics may be created after the pattern of this one."""
     return perm & PermName.INHERIT != 0
-
-
-def is_valid_perm(perm: int) -> bool:
-    """Whether an administrator may set this permission (PermName.isValid): 0 to 7."""
-    return 0 <= perm < PermName.PRIORITY
 
 
 def perm_to_string(perm: int) -> str:

@@ -156,18 +156,6 @@ class SubscriptionData:
     expression_type: str = TAG
     class_filter_mode: bool = False
 
-    def accepts_code(self, code: int) -> bool:
-        """Whether the broker passes a message whose consume queue unit has this tags code.
-
-        Of an expression that is no TAG expression nothing is known here, so all pass: as
-        ExpressionMessageFilter and DefaultMessageFilter do before the property filter.
-        """
-        if self.sub_string == SUB_ALL or self.class_filter_mode:
-            return True
-        if self.expression_type not in (TAG, ""):
-            return True
-        return ((code & _MASK) ^ _SIGN) - _SIGN in self.code_set
-
     def accepts_tags(self, tags: str | None) -> bool:
         """Whether the client keeps a pulled message with these TAGS (PullAPIWrapper)."""
         if not self.tags_set or self.class_filter_mode:

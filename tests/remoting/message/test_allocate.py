@@ -11,7 +11,6 @@ from txrocketmq.remoting.message.allocate import (
     averagely,
     averagely_by_circle,
     consistent_hash,
-    machine_room,
 )
 from txrocketmq.remoting.message.message import MessageQueue
 
@@ -70,16 +69,7 @@ def test_a_client_that_comes_takes_queues_but_moves_no_others() -> None:
     assert {after[queue] for queue in moved} == {"c"}
 
 
-def test_machine_room_takes_its_own_brokers_only() -> None:
-    mixed = [*queues(5, "near@b"), *queues(3, "far@b"), *queues(2, "b"), *queues(1, "near@b@c")]
-    strategy = machine_room(["near"])
-    first, second = (strategy(client, mixed, ["a", "b"]) for client in "ab")
-    assert [queue.queue_id for queue in first] == [0, 1, 4]
-    assert [queue.queue_id for queue in second] == [2, 3]
-    assert {queue.broker_name for queue in first + second} == {"near@b"}
-
-
-@pytest.mark.parametrize("strategy", [*STRATEGIES.values(), machine_room(["b"])])
+@pytest.mark.parametrize("strategy", STRATEGIES.values())
 def test_a_client_that_is_no_member_gets_nothing(strategy: Strategy) -> None:
     assert strategy("x", queues(4), ["a", "b"]) == []
 

@@ -270,16 +270,12 @@ class RemoteFolder:
         return self.read(path) == content
 
     def spool(self) -> str:
-        scratch = Path(tempfile.gettempdir())
-        prefix = f"txrocketmq-ingest-{socket.gethostname()}-"
-        for left in scratch.glob(f"{prefix}*"):
-            process = left.name.removeprefix(prefix).partition("-")[0]
-            if process.isdecimal() and not Path("/proc", process).exists():
-                shutil.rmtree(left, ignore_errors=True)
-        return tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=scratch)
+        _sweep_scratch()  # of this machine, which need not be the one of the command
+        return tempfile.mkdtemp(prefix=f"{_scratch_prefix()}{os.getpid()}-")
 
     def sweep_spools(self) -> None:
         self.delete_folder(_TEMPORARY)
+        _sweep_scratch()
 
     def publish(self, spooled: str, path: str) -> int:
         with pa.memory_map(spooled) as source:
@@ -322,3 +318,16 @@ class RemoteFolder:
     def lock(self) -> contextlib.AbstractContextManager[None]:
         """None: object stores have no locks; `Ledger` notices a plan that was written over."""
         return contextlib.nullcontext()
+
+
+def _scratch_prefix() -> str:
+    return f"txrocketmq-ingest-{socket.gethostname()}-"
+
+
+def _sweep_scratch() -> None:
+    """Deletes the spools of processes of this machine that are gone."""
+    prefix = _scratch_prefix()
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        process = left.name.removeprefix(prefix).partition("-")[0]
+        if process.isdecimal() and not Path("/proc", process).exists():
+            shutil.rmtree(left, ignore_errors=True)

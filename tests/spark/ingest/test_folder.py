@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,8 +130,9 @@ def test_spools_are_swept(tmp_path: Path) -> None:
     assert folder.list("_ingest") == []
 
 
+@pytest.mark.parametrize("sweep", [RemoteFolder.spool, RemoteFolder.sweep_spools])
 def test_a_remote_folder_sweeps_the_spools_of_processes_that_are_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: Callable[[RemoteFolder], object]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = DiskBehindArrow(str(tmp_path / "table"))
@@ -139,7 +141,7 @@ def test_a_remote_folder_sweeps_the_spools_of_processes_that_are_gone(
     gone.mkdir()
     other = tmp_path / "somebody-else"
     other.mkdir()
-    folder.spool()
+    sweep(folder)
     assert mine.is_dir()
     assert other.is_dir()
     assert not gone.exists()

@@ -154,13 +154,13 @@ class LocalFolder:
 
     def _temporary(self) -> Path:
         folder = self._root / _TEMPORARY
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
         return folder
 
     def _place(self, path: str) -> Path:
         """Where a file goes: its folder is there."""
         place = self._root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(place.parent)
         return place
 
     def spool(self) -> str:
@@ -198,6 +198,14 @@ class LocalFolder:
                     f"another run is writing to {self.name}: wait for its end, or write elsewhere"
                 ) from None
             yield
+
+
+def _make_folder(path: Path) -> None:
+    """With those that it lies in; all of them on the disk, as what will lie in it."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(path: Path) -> None:

@@ -117,6 +117,18 @@ def test_a_part_leaves_the_spool_for_its_place(folder: Folder) -> None:
     assert folder.list("topic=a") == ["part.parquet"]
 
 
+def test_folders_are_on_the_disk_before_what_lies_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = LocalFolder(str(tmp_path / "table"))
+    path = spooled(folder, b"part")
+    synced: list[Path] = []
+    monkeypatch.setattr("txrocketmq.spark.ingest.folder._sync_folder", synced.append)
+    folder.publish(path, "topic=a/dt=b/part.parquet")
+    inside = [str(each.relative_to(tmp_path)) for each in synced]
+    assert inside == ["table", "table/topic=a", "table/topic=a/dt=b"]
+
+
 def test_folders_travel_to_workers(folder: Folder) -> None:
     folder.write("a", b"1")
     assert pickle.loads(pickle.dumps(folder)).read("a") == b"1"  # noqa: S301

@@ -17,6 +17,7 @@ their start.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from txrocketmq.spark.conditions import Bounds
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.errors import NotAStore, SparkSourceError
 from txrocketmq.spark.fingerprint import fingerprint, is_same_log
 from txrocketmq.spark.live.share import share
 from txrocketmq.spark.log_cut import cut_within, first_boundary
@@ -46,6 +47,8 @@ from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import LogRange
 from txrocketmq.spark.store import Store, resolve
+
+log = logging.getLogger("txrocketmq.spark")
 
 _PATTERN: Final = re.compile(r"[*?\[]")
 
@@ -148,8 +151,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {store.broker_name: store for store in stores}
 
     def _look_for_stores(self) -> None:
-        if _PATTERN.search(self._options.store_path or ""):
+        if not _PATTERN.search(self._options.store_path or ""):
+            return
+        try:
             self._stores = self._resolved()
+        except NotAStore as error:  # a broker may just be making it
+            log.warning("%s; the stream goes on with the stores that it knows", error)
 
     def _check_brokers(self, positions: Mapping[str, LogPosition]) -> None:
         for name in sorted(positions.keys() - self._stores.keys()):

@@ -254,6 +254,25 @@ def test_a_broker_that_appears_is_read_from_its_start(tmp_path: Path) -> None:
     assert query.places == places(first) + kept
 
 
+def test_a_directory_that_is_no_store_yet_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = StoreWriter(tmp_path / "a", segment_bytes=4096)
+    fill(first, 3)
+    stream = reader(f"{tmp_path}/*", startingOffsets="earliest")
+    query = Query().run(stream)
+    (tmp_path / "b").mkdir()
+    fill(first, 2)
+    query.run(stream)
+    assert query.places == places(first)
+    assert "b is no store: it has no directory commitlog/" in caplog.text
+    (tmp_path / "b").rmdir()
+    second = StoreWriter(tmp_path / "b", segment_bytes=4096)
+    fill(second, 4)
+    query.run(stream)
+    assert query.places == places(first) + places(second)
+
+
 def test_a_broker_that_disappears_is_data_loss(tmp_path: Path) -> None:
     writers = [StoreWriter(tmp_path / name, segment_bytes=4096) for name in ("a", "b")]
     for writer in writers:

@@ -76,6 +76,10 @@ class Schedule:
         """Of the levels that the store refused a message of, and has taken none since."""
         self.on_refused: Callable[[int, str, str], None] = lambda *_: None
         """Called with level, topic and status when a level stands still for a while."""
+        self._durable: dict[int, int] = {}
+        """Progress of which all that was delivered is durable: that alone is saved."""
+        self._awaited: tuple[int, dict[int, int]] | None = None
+        """Progress that will be, once the log is durable up to an offset."""
         self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms)
 
@@ -84,6 +88,7 @@ class Schedule:
         with self._file.content() as content:
             for level, offset in (content.get("offsetTable") or {}).items():
                 self._offsets[int(level)] = int(offset)
+            self._durable = dict(self._offsets)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
@@ -94,23 +99,36 @@ class Schedule:
         """
         for level, offset in self._offsets.items():
             self._offsets[level] = min(offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+        self._durable = dict(self._offsets)
 
     def changes(self, now_ms: int) -> Callable[[], None] | None:
         """What writes delayOffset.json, in any thread; None when nothing changed since."""
+        self._look_what_is_durable()
         if not self._dirty:
             return None
         self._dirty = False
         self.data_version = self.data_version.next(now_ms)
-        return self._file.saving(self.table(), self._not_saved)
+        return self._file.saving(self._table(self._durable), self._not_saved)
+
+    def _look_what_is_durable(self) -> None:
+        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
+        if self._awaited is None or flushed >= end:
+            self._awaited = end, dict(self._offsets)
+        if flushed >= self._awaited[0]:
+            self._dirty |= self._awaited[1] != self._durable
+            self._durable, self._awaited = self._awaited[1], None
 
     def _not_saved(self) -> None:
         self._dirty = True
 
     def table(self) -> dict[str, Any]:
-        """The table as it is saved, and as GET_ALL_DELAY_OFFSET sends it."""
+        """The table as GET_ALL_DELAY_OFFSET sends it."""
+        return self._table(self._offsets)
+
+    def _table(self, offsets: dict[int, int]) -> dict[str, Any]:
         return {
             "dataVersion": self.data_version.to_json(),
-            "offsetTable": dict(sorted(self._offsets.items())),
+            "offsetTable": dict(sorted(offsets.items())),
         }
 
     def progress(self) -> dict[int, tuple[int, int]]:
@@ -126,6 +144,7 @@ class Schedule:
         for level in range(1, self.levels.max_level + 1):
             if self._paused_until_ms.get(level, 0) <= now_ms:
                 delivered += self._deliver_level(level, now_ms)
+        self._look_what_is_durable()
         return delivered
 
     def _deliver_level(self, level: int, now_ms: int) -> int:
@@ -153,9 +172,7 @@ class Schedule:
         delivered = self._put(level, due, now_ms) if due else 0
         if delivered < len(due):
             offset = offsets[delivered]
-        if offset != self._offsets.get(level):
-            self._offsets[level] = offset
-            self._dirty = True
+        self._offsets[level] = offset
         return delivered
 
     def _put(self, level: int, due: list[InnerMessage], now_ms: int) -> int:

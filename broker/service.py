@@ -233,15 +233,15 @@ class Broker:
         """What is only in memory, then the store's last marks; what fails holds up nothing else."""
         now_ms = self.clock.now_ms()
         for what, write in (
-            ("writing consumerOffset.json", self.offsets.changes()),
-            ("writing delayOffset.json", self.schedule.changes(now_ms)),
+            ("flushing the store", self.store.flush.flush_all),
+            ("writing consumerOffset.json", lambda: _run(self.offsets.changes())),
+            ("writing delayOffset.json", lambda: _run(self.schedule.changes(now_ms))),
             ("writing topics.json", self.topics.save),
             ("writing subscriptionGroup.json", self.groups.save),
             ("closing the store", lambda: self.store.stop(now_ms)),
         ):
             try:
-                if write is not None:
-                    write()
+                write()
             except (OSError, StoreError) as error:
                 log.error(  # noqa: TRY400 - a full disk is no defect of ours
                     "{what} failed: {error}", what=what, error=error
@@ -331,6 +331,11 @@ class Broker:
             )
         )
         saved.addBoth(lambda _: self._saving.__delitem__(name))
+
+
+def _run(write: Callable[[], None] | None) -> None:
+    if write is not None:
+        write()
 
 
 def _level_stands_still(level: int, topic: str, status: str) -> None:

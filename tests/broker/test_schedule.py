@@ -33,6 +33,19 @@ def arrived(parts: Parts, queue_id: int = 2) -> list[MessageExt]:
     ]
 
 
+def saved(parts: Parts) -> dict[int, int]:
+    """The progress that a new start would find."""
+    write = parts.schedule.changes(parts.now_ms)
+    if write is not None:
+        write()
+    later = Schedule(
+        parts.delay_levels, parts.store, JsonFile(parts.folder / "delay.json"), parts.now_ms
+    )
+    later.load()
+    table: dict[int, int] = later.table()["offsetTable"]
+    return table
+
+
 def test_levels() -> None:
     levels = DelayLevels()
     assert levels.max_level == 18
@@ -144,6 +157,26 @@ def test_a_message_that_is_refused_holds_up_its_level_and_repeats_nothing(parts:
     assert [message.body[:2] for message in arrived(parts)] == [b"be", b"be", b"xx", b"be"]
 
 
+def test_progress_is_saved_when_what_was_delivered_is_durable(parts: Parts) -> None:
+    """Or else a loss of power would cost the message: the log's copy, and its turn."""
+    delayed(parts, 1)
+    parts.store.flush.flush_all()
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 1
+    assert parts.schedule.progress() == {1: (1, 1)}
+    parts.schedule.tick(parts.now_ms + 2_000)
+    assert saved(parts) in ({}, {1: 0})
+    delayed(parts, 1)
+    job = parts.store.flush.begin()
+    assert job is not None
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 1
+    job.run()
+    parts.store.flush.finish(job)
+    parts.schedule.tick(parts.now_ms + 1_000)
+    assert saved(parts) == {1: 1}, "though the next one is not durable yet"
+    parts.store.flush.flush_all()
+    assert saved(parts) == {1: 2}
+
+
 def test_progress_beyond_the_end_of_a_level_is_corrected(parts: Parts) -> None:
     """A crash has cost the log its last messages, but not the file of the progress."""
     (parts.folder / "delay.json").write_text('{"offsetTable":{1:5}}')
@@ -167,6 +200,7 @@ def test_progress_survives(parts: Parts) -> None:
     parts.schedule.tick(parts.now_ms + 1_000)
     delayed(parts, 1)
     assert parts.schedule.progress() == {1: (2, 3)}
+    parts.store.flush.flush_all()
     write = parts.schedule.changes(parts.now_ms)
     assert write is not None
     write()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.boundaries import Boundaries, next_record
-from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.resync import MAX_RECORD_BYTES, whole_bytes
@@ -34,8 +34,6 @@ from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
 from txrocketmq.spark.windows import Windows
 
 WINDOW_BYTES: Final = 16 << 20
-MAX_BAD_BYTES: Final = 64 << 10
-"""As much of a damaged record is kept for people to look at."""
 
 _SLACK_BYTES: Final = 64 << 10
 """Read beyond the end asked for, so that the last record is mostly whole."""
@@ -186,7 +184,7 @@ def _none(records: Records) -> Records:
 
 def _consistent(window: Buffer, found: Walk, at: int) -> tuple[Records, Walk]:
     """The records up to the first whose lengths do not add up: its size leads astray."""
-    records = Records(window, found.starts, at)
+    records = Records(window, found.starts, at, read=found.heads)
     wrong = np.flatnonzero(records.inconsistent())
     if not len(wrong):
         return records, found

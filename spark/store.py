@@ -279,6 +279,11 @@ def resolve(
     return stores
 
 
+def has_pattern(paths: str) -> bool:
+    """Whether `resolve` may find other directories another time."""
+    return any(_pattern_in(part) for part in _parts(paths))
+
+
 def _shown(paths: str) -> str:
     return ",".join(shown(part) for part in _parts(paths))
 
@@ -291,21 +296,28 @@ def _parts(paths: str) -> list[str]:
 
 def _matching(part: str) -> list[str]:
     """The directories that a pattern means; a name without a pattern as it is."""
-    files, _ = files_of(part)
+    found = _pattern_in(part)
+    if not found:
+        return [part]
     options = ""
-    if files.is_remote:
+    if files_of(part)[0].is_remote:
         part, mark, after = part.partition("?")
         options = mark + after
-    glob = _GLOB if files.is_remote else _LOCAL_GLOB
-    if not glob.search(part) or (not files.is_remote and files.exists(part)):
-        return [part + options]
-    start = part[: glob.search(part).start()].rpartition("/")  # type: ignore[union-attr]  # found
+    start = part[: found.start()].rpartition("/")
     bases = [start[0] + start[1]]
     for step in part[len(bases[0]) :].split("/"):
         bases = [found for base in bases for found in _step(base, step, options)]
     if not bases:
         raise OptionError(f"storePath={shown(part)!r} matches no directory")
     return [base.rstrip("/") + options for base in bases]
+
+
+def _pattern_in(part: str) -> re.Match[str] | None:
+    """Where the pattern begins. At a bucket "?" is not one, but what opens the options."""
+    files, path = files_of(part)
+    if files.is_remote:
+        return _GLOB.search(part.partition("?")[0])
+    return None if files.exists(path) else _LOCAL_GLOB.search(part)
 
 
 def _step(base: str, pattern: str, options: str) -> list[str]:

@@ -18,10 +18,9 @@ their start.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -46,11 +45,9 @@ from txrocketmq.spark.plan import Extent, log_ranges
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import LogRange
-from txrocketmq.spark.store import Store, resolve
+from txrocketmq.spark.store import Store, has_pattern, resolve
 
 log = logging.getLogger("txrocketmq.spark")
-
-_PATTERN: Final = re.compile(r"[*?\[]")
 
 
 class _Part(NamedTuple):
@@ -151,7 +148,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {store.broker_name: store for store in stores}
 
     def _look_for_stores(self) -> None:
-        if not _PATTERN.search(self._options.store_path or ""):
+        if not has_pattern(self._options.store_path or ""):
             return
         try:
             self._stores = self._resolved()

@@ -19,8 +19,8 @@ from tests.spark.stores import Draft, StoreWriter, drafts, write_store
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import transaction_type
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.log_reader import MAX_BAD_BYTES, Found, Lost, read_log, read_picks
+from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
+from txrocketmq.spark.log_reader import Found, Lost, read_log, read_picks
 from txrocketmq.spark.queue_files import UNITS
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store

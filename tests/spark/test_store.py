@@ -15,7 +15,7 @@ from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Entry, LocalFiles
-from txrocketmq.spark.store import Segment, Store, resolve
+from txrocketmq.spark.store import Segment, Store, has_pattern, resolve
 
 _SEGMENT_BYTES = 4096
 
@@ -252,6 +252,18 @@ def test_a_directory_with_a_comma_and_a_star(tmp_path: Path) -> None:
     writer = _writer(tmp_path / "a,b*", 1)
     (store,) = resolve(str(writer.root))
     assert store.broker_name == "a,b*"
+
+
+def test_a_pattern_may_find_others_later(brokers: Path, tmp_path: Path) -> None:
+    literal = tmp_path / "[a]" / "store"
+    _writer(literal, 1)
+    bucket = "s3://bucket/{}/store?endpoint_override=localhost:1&scheme=http&region=x"
+    for paths in (f"{brokers}/broker-a/store", str(literal), literal.as_uri(), bucket.format("a")):
+        assert not has_pattern(paths)
+    for paths in (f"/x,{brokers}/broker-?/store", "file:/none/[ab]", bucket.format("*")):
+        assert has_pattern(paths)
+    (store,) = resolve(f"file:{literal}")
+    assert store.end_of_log() > 0
 
 
 def test_what_cannot_be_resolved(brokers: Path) -> None:

@@ -31,6 +31,9 @@ from txrocketmq.broker.store.consume_queue import (
 
 _MAX_PULL_BYTES: Final = 128 * 1024 * 1024
 _LEAST_PULL_BYTES: Final = 100
+_MOST_COUNT: Final = 1024
+"""No client asks for more messages at once (pullBatchSize), so no pull looks through more units
+for one, unless maxFilterMessageSize says so."""
 _FIELDS: Final = 3
 _INT: Final = 1 << 31
 _UINT: Final = (1 << 32) - 1
@@ -216,7 +219,8 @@ class _Search:
     def run(self) -> GetResult:
         """Looks through units until it has enough, or has seen enough."""
         queue, request = self._queue, self._request
-        scan = max(self._config.max_filter_message_size, request.max_count * UNIT_BYTES)
+        count = min(request.max_count, _MOST_COUNT)
+        scan = max(self._config.max_filter_message_size, count * UNIT_BYTES)
         end = request.offset - (-scan // UNIT_BYTES)
         for _ in range(self._config.travel_cq_file_num_when_get_message):
             if self._count or self._next >= min(queue.max_offset, end):

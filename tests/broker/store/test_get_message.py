@@ -232,13 +232,15 @@ def test_a_filter_sees_the_record(rig: Rig) -> None:
 def test_a_filter_looks_through_so_many_units_and_no_more(
     files: Any, config: Callable[..., StoreConfig], message: Callable[..., PutMessage]
 ) -> None:
-    settings = {"mapped_file_size_consume_queue": 2000, "max_filter_message_size": 190}
+    settings = {"mapped_file_size_consume_queue": 40_000, "max_filter_message_size": 190}
     rig = Rig(files, config(**settings), message)
     rig.put(*[(0, 1)] * 30, (0, 2))
     assert rig.get(0, 2, codes={2}).next_begin_offset == 10
     assert rig.get(0, 15, codes={2}).next_begin_offset == 15
     found = rig.get(21, 2, codes={2})
     assert (rig.offsets(found), found.next_begin_offset) == ([30], 31)
+    rig.put(*[(0, 1)] * 1_100)
+    assert rig.get(31, 2**31 - 1, codes={2}).next_begin_offset == 31 + 1_024
 
 
 def test_a_pull_looks_through_more_queue_files_if_told(

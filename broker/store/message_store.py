@@ -281,7 +281,7 @@ class MessageStore:
         try:
             touched = self._reput.run(durable_offset)
         except OSError:
-            # Without room now: what is missing is dispatched with the next flush.
+            # Without room now: what is missing is dispatched with the next flush, or tick.
             return
         self.flush.queues_timestamp_ms = self.flush.log_timestamp_ms
         if self.on_arrival is not None:
@@ -436,6 +436,8 @@ class MessageStore:
             return
         self.stats.sample(now_ms)
         self._write_index(now_ms)
+        if self._waits_for_disk and self._reput.offset < self.flush.flushed_offset:
+            self._dispatch(self.flush.flushed_offset)
         self.flush.tick(now_ms)
         self.flush.expire(now_ms)
         self._retention.tick(now_ms)  # last: it may fail, when files may not be removed

@@ -277,6 +277,21 @@ def test_with_sync_flush_consumers_see_what_is_durable(
     assert len(store.query("Topic", "U" * 32, 32, 0, NOW_MS * 2).buffers) == 1
 
 
+def test_with_sync_flush_a_full_disk_hides_messages_only_until_there_is_room(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store(flush_disk_type="SYNC_FLUSH")
+    for _ in range(2):
+        store.put([message() for _ in range(4)], NOW_MS)
+    files.room_bytes = 0
+    flushed(store)
+    assert store.dispatch_behind_bytes > 0
+    files.room_bytes = None
+    store.tick(NOW_MS)
+    assert store.dispatch_behind_bytes == 0
+    assert store.max_offset("Topic", 0) == 8
+
+
 def test_with_sync_flush_a_stopped_store_has_all_in_its_queues(
     open_store: OpenStore, files: Any, message: Build
 ) -> None:

@@ -82,7 +82,7 @@ def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
     def work(file: int, first_offset: int, at: int) -> Window:
         there = buffer[: os.preadv(file, [buffer.data], at)]
         found = walk(there, first_offset + at)
-        records = Records(there, found.starts, first_offset + at)
+        records = Records(there, found.starts, first_offset + at, read=found.heads)
         ends = np.arange(BATCH_BYTES, found.stop, BATCH_BYTES)
         cuts = [0, *np.searchsorted(records.starts, ends).tolist(), len(records)]
         messages = 0

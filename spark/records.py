@@ -28,7 +28,7 @@ from txrocketmq.spark.columns.gather import (
     utf8,
     words,
 )
-from txrocketmq.spark.walk import Buffer, Positions
+from txrocketmq.spark.walk import HEAD_BYTES, Buffer, Positions
 
 _FIXED: Final = dtype(record.RECORD_FIXED)
 _FIXED_IPV6: Final = {
@@ -73,7 +73,8 @@ class Layout(NamedTuple):
 class Records:
     """Records that lie wholly in `buffer`, at the positions `starts`.
 
-    `first_offset` is the physical offset of buffer[0], for the records of a log.
+    `first_offset` is the physical offset of buffer[0], for the records of a log. `read` are the
+    HEAD_BYTES at each start, if somebody has read them before.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class Records:
         starts: Positions,
         first_offset: int = 0,
         *,
+        read: NDArray[np.void] | None = None,
         heads: NDArray[np.void] | None = None,
         layout: Layout | None = None,
     ) -> None:
         self.buffer = buffer
         self.starts = starts
         self.first_offset = first_offset
+        self._read = read
         self._heads = heads
         self._layout = layout
         self._topics: tuple[NDArray[np.int64], list[str]] | None = None
@@ -109,6 +112,7 @@ class Records:
             self.buffer,
             self.starts[rows],
             self.first_offset,
+            read=None if self._read is None or self._heads is not None else self._read[rows],
             heads=None if self._heads is None else self._heads[rows],
             layout=self._layout and Layout._make(each[rows] for each in self._layout),
         )
@@ -126,7 +130,7 @@ class Records:
         return self._heads
 
     def _gathered_heads(self) -> NDArray[np.void]:
-        heads = words(self.buffer, self.starts, _FIXED.itemsize)
+        heads = words(self.buffer, self.starts, HEAD_BYTES) if self._read is None else self._read
         for flag, rows in _ipv6_rows(heads.view(_FIXED)):
             long = self.ipv6_heads(rows, flag).view(np.uint8).reshape(len(rows), -1)
             kept = np.take(long, _KEPT_OF_IPV6[flag], axis=1)

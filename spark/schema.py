@@ -38,40 +38,47 @@ class Column(NamedTuple):
     doc: str
     on_demand: bool = False
     """Only in the table when the option `columns` or a schema asks for it."""
+    nullable: bool = True
+    """Whether Spark has to look for nulls: it does so for each value of each row."""
 
     @property
     def arrow(self) -> pa.Field:
         return pa.field(self.name, _ARROW_BY_TYPE[self.type])
 
 
+def _always(name: str, type: str, doc: str, *, on_demand: bool = False) -> Column:  # noqa: A002
+    """A column that is never null."""
+    return Column(name, type, doc, on_demand, nullable=False)
+
+
 MESSAGES: Final = (
-    Column("topic", "string", "as stored: a delayed message has SCHEDULE_TOPIC_XXXX"),
-    Column("queueId", "int", "queue of the topic on its broker"),
-    Column("queueOffset", "bigint", "position in the queue"),
-    Column("body", "binary", "decompressed, unless decompress=false"),
-    Column("properties", "map<string,string>", "all properties; see propertiesFormat"),
-    Column("brokerName", "string", "of the store, or as the cluster says"),
-    Column("flag", "int", "the user's flag"),
+    _always("topic", "string", "as stored: a delayed message has SCHEDULE_TOPIC_XXXX"),
+    _always("queueId", "int", "queue of the topic on its broker"),
+    _always("queueOffset", "bigint", "position in the queue"),
+    _always("body", "binary", "decompressed, unless decompress=false"),
+    _always("properties", "map<string,string>", "all properties; see propertiesFormat"),
+    _always("brokerName", "string", "of the store, or as the cluster says"),
+    _always("flag", "int", "the user's flag"),
     Column("bornTimestamp", "timestamp", "by the producer's clock"),
     Column("storeTimestamp", "timestamp", "by the broker's clock"),
     Column("tags", "string", "property TAGS"),
     Column("keys", "string", "property KEYS, separated by blanks"),
     Column("uniqKey", "string", "property UNIQ_KEY: the producer's message id"),
-    Column("bornHost", "string", "address:port of the producer"),
-    Column("storeHost", "string", "address:port of the broker"),
-    Column("physicalOffset", "bigint", "byte offset in the broker's commit log"),
-    Column("storeSize", "int", "bytes of the whole record"),
-    Column("bodySize", "int", "bytes of the body as stored, compressed or not"),
-    Column("bodyCRC", "int", "CRC-32 of the body as stored, without the sign bit"),
-    Column("sysFlag", "int", "compression, transaction and address bits"),
-    Column("reconsumeTimes", "int", "how often its consumption was tried again"),
-    Column("preparedTransactionOffset", "bigint", "of the half message, in its queue"),
-    Column(
+    _always("bornHost", "string", "address:port of the producer"),
+    _always("storeHost", "string", "address:port of the broker"),
+    _always("physicalOffset", "bigint", "byte offset in the broker's commit log"),
+    _always("storeSize", "int", "bytes of the whole record"),
+    _always("bodySize", "int", "bytes of the body as stored, compressed or not"),
+    _always("bodyCRC", "int", "CRC-32 of the body as stored, without the sign bit"),
+    _always("sysFlag", "int", "compression, transaction and address bits"),
+    _always("reconsumeTimes", "int", "how often its consumption was tried again"),
+    _always("preparedTransactionOffset", "bigint", "of the half message, in its queue"),
+    _always(
         "msgId", "string", "store host and physical offset, as clients print it", on_demand=True
     ),
-    Column("crcOk", "boolean", "whether bodyCRC is the body's", on_demand=True),
-    Column("transactionState", "string", "none, prepared, commit or rollback", on_demand=True),
-    Column("compression", "string", "none, zlib, lz4 or zstd", on_demand=True),
+    _always("crcOk", "boolean", "whether bodyCRC is the body's", on_demand=True),
+    _always("transactionState", "string", "none, prepared, commit or rollback", on_demand=True),
+    _always("compression", "string", "none, zlib, lz4 or zstd", on_demand=True),
     Column("cluster", "string", "name of the broker's cluster", on_demand=True),
 )
 """Of the table `messages`, in order."""
@@ -115,7 +122,10 @@ def default_columns(available: Sequence[Column]) -> list[Column]:
 
 def spark_schema(columns: Sequence[Column]) -> str:
     """The schema as Spark SQL writes it, which DataSource.schema() may return."""
-    return ", ".join(f"`{column.name}` {column.type}" for column in columns)
+    return ", ".join(
+        f"`{column.name}` {column.type}" + ("" if column.nullable else " NOT NULL")
+        for column in columns
+    )
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:

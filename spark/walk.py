@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import dtype, fixed
+from txrocketmq.spark.columns.gather import words
 
 Buffer = NDArray[np.uint8]
 Positions = NDArray[np.int64]
+_Array = TypeVar("_Array", Positions, NDArray[np.void])
 
 MIN_RECORD_BYTES: Final = (
     fixed(record.RECORD_FIXED).size
@@ -36,8 +38,9 @@ MIN_RECORD_BYTES: Final = (
 )
 """Of a record without body, topic and properties, its hosts IPv4."""
 
+HEAD_BYTES: Final = dtype(record.RECORD_FIXED).itemsize
+_FIXED_TYPE: Final = dtype(record.RECORD_FIXED)
 _HEAD: Final = fixed(record.RECORD_HEAD)
-_HEAD_TYPE: Final = dtype(record.RECORD_HEAD)
 _TOTAL_SIZE: Final = _HEAD.names.index("total_size")
 _MAGIC: Final = _HEAD.names.index("magic")
 _PLACE: Final = _HEAD.names.index("physical_offset")
@@ -51,7 +54,9 @@ _ANY_MAGIC: Final = re.compile(
 _CURSOR_BYTES: Final = 1 << 16
 """About what one cursor walks: its setting costs as much as some ten of its steps."""
 _MAX_CURSORS: Final = 2048
-_MIN_ALIVE: Final = 24
+_STEPS: Final = 8
+"""So many between two looks at which cursors are still on their way."""
+_MIN_ALIVE: Final = 8
 """A step of all cursors costs as much as this many records one by one."""
 _MAX_PLACES: Final = 1 << 22
 """Of all cursors at all steps: bounds the memory of a walk, should they advance unevenly."""
@@ -82,23 +87,26 @@ class Walk(NamedTuple):
     starts: Positions
     stop: int
     reason: Stop
+    heads: NDArray[np.void] | None = None
+    """HEAD_BYTES at each start, if the walk came to read them all."""
 
 
 class _Chains(NamedTuple):
-    """What each cursor found from its `first` place on: row i of `positions` where `found` is true.
+    """What the cursors found, each from its `first` place on, one after the other.
 
-    At its `last` place no record starts, or the next cursor's chain, or the end asked for.
+    Those up to cursor i, included, are starts[:ends[i]]. At the `last` place of a cursor no record
+    starts, or the next cursor's chain, or the end asked for.
     """
 
     first: Positions
     last: Positions
-    positions: Positions
-    found: NDArray[np.bool_]
+    ends: Positions
+    starts: Positions
+    heads: NDArray[np.void]
 
-    def between(self, start: int, end: int) -> Positions:
-        """Of the cursors start to end, all they found, in order."""
-        found: Positions = self.positions[start:end][self.found[start:end]]
-        return found
+    def numbers(self, start: int, end: int) -> slice:
+        """Of the cursors start to end, which of `starts` they found."""
+        return slice(int(self.ends[start - 1]) if start else 0, int(self.ends[end - 1]))
 
 
 def walk(buffer: Buffer, first_offset: int, start: int = 0, end: int | None = None) -> Walk:
@@ -188,56 +196,61 @@ def _reason(buffer: Buffer, offset: int | None, place: int) -> Stop:
 def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _Chains:
     """Advance cursors from `first`, each up to where the next began, the last one up to `end`.
 
-    On the way only the sizes are read; whether records were walked is looked at thereafter, once
-    for all.
+    On the way only the sizes are read, and followed wherever they lead, beyond the limits too:
+    where a chain ends and whether records were walked is looked at thereafter, once for all.
     """
-    size = len(buffer)
     limits = np.append(first[1:], end)
-    sizes_at = np.ndarray((size - 3,), ">i4", buffer, strides=(1,))
-    top = size - _HEAD.size
-    max_steps = _MAX_PLACES // len(first)
-    places = first
-    rows: list[Positions] = []
-    walked: list[NDArray[np.bool_]] = []
-    while True:
-        sizes = sizes_at[np.minimum(places, top)].astype(np.int64)
-        alive = (places < limits) & (sizes >= MIN_RECORD_BYTES)
-        if np.count_nonzero(alive) < _MIN_ALIVE or len(rows) == max_steps:
-            # Also when some could go on: what they leave is walked one by one.
-            break
-        rows.append(places)
-        walked.append(alive)
-        places = places + sizes * alive
-    if not rows:
-        return _Chains(first, first, first[:, None], np.zeros((len(first), 1), np.bool_))
-    positions = np.array(rows).T
-    found = np.array(walked).T
-    are_records = _are_records(buffer, first_offset, positions[found])
-    last = places.copy()
+    sizes_at = np.ndarray((len(buffer) - 3,), ">i4", buffer, strides=(1,))
+    top = len(sizes_at) - 1
+    # Damage may lead astray for ever; what the steps leave is walked one by one.
+    most = int((limits - first).max()) // MIN_RECORD_BYTES + 1
+    max_steps = min(most, _MAX_PLACES // len(first))
+    rows = [first]
+    alive = len(first)
+    while alive >= _MIN_ALIVE and len(rows) < max_steps:
+        for _ in range(_STEPS):
+            places = rows[-1]
+            inside = np.minimum(np.maximum(places, 0), top)
+            rows.append(places + sizes_at[inside])
+        is_alive = (rows[-1] < limits) & (rows[-1] - rows[-2] >= MIN_RECORD_BYTES)
+        alive = int(np.count_nonzero(is_alive))
+    positions = np.array(rows)
+    walked = np.logical_and.accumulate(positions[:-1] < limits)
+    starts = positions[:-1].T[walked.T]
+    heads, are_records = _heads(buffer, first_offset, starts)
     if not are_records.all():
-        good = np.zeros(found.shape, np.bool_)
-        good[found] = are_records
+        good = np.zeros(walked.shape, np.bool_)
+        good.T[walked.T] = are_records
         # What comes after the first place without a record counts no more.
-        good = np.logical_and.accumulate(good | ~found, axis=1) & found
-        counts = np.count_nonzero(good, axis=1)
-        cut = np.flatnonzero(counts < np.count_nonzero(found, axis=1))
-        last[cut] = positions[cut, counts[cut]]
-        found = good
-    return _Chains(first, last, positions, found)
+        good = np.logical_and.accumulate(good)
+        kept = _rows(good.T[walked.T])
+        starts, heads, walked = starts[kept], heads[kept], good
+    counts = np.count_nonzero(walked, axis=0)
+    last = positions[counts, np.arange(len(first))]
+    return _Chains(first, last, np.cumsum(counts), starts, heads)
 
 
-def _are_records(buffer: Buffer, first_offset: int, places: Positions) -> NDArray[np.bool_]:
-    """Whether heads of records that end in the buffer lie there."""
+def _rows(mask: NDArray[np.bool_]) -> slice | NDArray[np.bool_]:
+    """The rows of a mask; nearly always they are the first ones, which need no copy."""
+    count = np.count_nonzero(mask)
+    return slice(0, count) if mask[:count].all() else mask
+
+
+def _heads(
+    buffer: Buffer, first_offset: int, places: Positions
+) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
+    """What lies at these places, and whether these are heads of records that end in the buffer."""
     size = len(buffer)
-    heads = np.ndarray((size - _HEAD.size + 1,), f"V{_HEAD.size}", buffer, strides=(1,))
-    there = heads[np.minimum(places, size - _HEAD.size)].view(_HEAD_TYPE)
-    magics = there["magic"]
+    heads = words(buffer, np.maximum(places, 0), HEAD_BYTES)
+    fields = heads.view(_FIXED_TYPE)
+    magics = fields["magic"]
     result: NDArray[np.bool_] = magics == record.MAGIC_V1
     if not result.all():
         result |= magics == record.MAGIC_V2
-    result &= there["physical_offset"] == places + first_offset
-    result &= there["total_size"] <= size - places
-    return result
+    result &= fields["physical_offset"] == places + first_offset
+    sizes = fields["total_size"]
+    result &= (sizes >= MIN_RECORD_BYTES) & (sizes <= size - places)
+    return heads, result
 
 
 def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: int) -> Positions:
@@ -278,19 +291,29 @@ def _joined(buffer: Buffer, first_offset: int, chains: _Chains, end: int) -> Wal
     first, last = chains.first, chains.last
     breaks = np.append(np.flatnonzero(last[:-1] != first[1:]), len(first) - 1)
     parts: list[Positions] = []
+    heads: list[NDArray[np.void]] = []
     place = int(first[0])
     while True:
         at = int(np.searchsorted(first, place))
         if at < len(first) and first[at] == place != last[at]:
             # The chain of this cursor is trusted; so are all up to the next break.
             last_of_run = int(breaks[np.searchsorted(breaks, at)])
-            parts.append(chains.between(at, last_of_run + 1))
+            found = chains.numbers(at, last_of_run + 1)
+            parts.append(chains.starts[found])
+            heads.append(chains.heads[found])
             place = int(last[last_of_run])
             continue
         at = int(np.searchsorted(first, place, "right"))
         limit = int(first[at]) if at < len(first) else end
         piece = _one_by_one(buffer, first_offset, place, limit)
         parts.append(piece.starts)
+        heads.append(words(buffer, piece.starts, HEAD_BYTES))
         place = piece.stop
         if piece.reason is not Stop.END or place >= end:
-            return Walk(np.concatenate(parts), place, piece.reason)
+            return Walk(_together(parts), place, piece.reason, _together(heads))
+
+
+def _together(parts: Sequence[_Array]) -> _Array:
+    """The parts end to end; nearly always there is one."""
+    filled = [part for part in parts if len(part)]
+    return filled[0] if len(filled) == 1 else np.concatenate(parts)

@@ -350,6 +350,8 @@ def test_whatever_is_damaged_nothing_is_raised_and_nothing_lost(
     assert all(records.body_length[records.physical_offset == place] == 0 for place in unread)
     for part in parts:
         part.batch.validate(full=True)
+        nulls = {name for name in ALL if part.batch.column(name).null_count}
+        assert nulls <= {column.name for column in schema.MESSAGES if column.nullable}
 
 
 # --- what the original wrote ---

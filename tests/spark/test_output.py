@@ -60,7 +60,7 @@ def test_all_but_those_on_demand_by_default() -> None:
 
 def test_columns_in_the_order_asked_for() -> None:
     output = Output.of(_options(columns="body,topic"))
-    assert output.spark_schema() == "`body` binary, `topic` string"
+    assert output.spark_schema() == "`body` binary NOT NULL, `topic` string NOT NULL"
     decoded = _decoded(output, topic="t", body=b"b")
     assert output.batch(decoded).to_pylist() == [{"body": b"b", "topic": "t"}]
     with pytest.raises(OptionError, match="columns='bodi'"):

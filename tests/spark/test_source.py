@@ -49,8 +49,8 @@ def test_which_reader(path: str) -> None:
 
 
 def test_schemas(path: str) -> None:
-    assert RocketMQSource({"path": path}).schema().startswith("`topic` string, `queueId` int")
-    assert RocketMQSource({"path": path, "columns": "body"}).schema() == "`body` binary"
+    assert RocketMQSource({"path": path}).schema().startswith("`topic` string NOT NULL, `queueId` int NOT NULL")
+    assert RocketMQSource({"path": path, "columns": "body"}).schema() == "`body` binary NOT NULL"
     schema = RocketMQSource({"path": path, "table": "delayoffsets"}).schema()
     assert schema.startswith("`brokerName` string, `level` int")
     schema = RocketMQSource({"path": path, "table": "delayoffsets", "columns": "level"}).schema()

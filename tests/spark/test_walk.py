@@ -13,7 +13,7 @@ from tests.spark.logs import Log, buffer_of, log_of, logs
 from tests.spark.stores import Draft
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK, MAGIC_V1
 from txrocketmq.spark import walk as walk_module
-from txrocketmq.spark.walk import MIN_RECORD_BYTES, Stop, candidates, chain, walk
+from txrocketmq.spark.walk import HEAD_BYTES, MIN_RECORD_BYTES, Stop, candidates, chain, walk
 
 FIRST = 1 << 30
 BLANK_BYTES = BLANK.build({"room": 4711, "magic": MAGIC_BLANK})
@@ -48,6 +48,16 @@ def test_the_records_are_those_of_the_declaration(log: Log) -> None:
     assert found.starts.tolist() == log.starts
     assert found.starts.dtype == np.int64
     assert (found.stop, found.reason) == (len(log.data), Stop.END)
+    if found.heads is not None:
+        heads = [log.data[at : at + HEAD_BYTES] for at in log.starts]
+        assert found.heads.tolist() == [head.ljust(HEAD_BYTES, b"\0") for head in heads]
+
+
+def test_the_heads_come_along() -> None:
+    log = large_log(2, fakes=True)
+    found = walk(log.buffer, FIRST)
+    assert found.heads is not None
+    assert found.heads.tobytes() == b"".join(log.data[at : at + HEAD_BYTES] for at in log.starts)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -69,7 +79,7 @@ def test_cursors_are_set_and_trusted() -> None:
     assert len(first) > 20
     assert set(first.tolist()) - set(log.starts), "some were set into bodies"
     chains = walk_module._advance(log.buffer, FIRST, first, len(log.data))
-    assert chains.found.sum() > len(log.starts) // 2
+    assert chains.ends[-1] > len(log.starts) // 2
 
 
 @given(log=logs(), data=st.data())

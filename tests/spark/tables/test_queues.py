@@ -63,6 +63,20 @@ def test_units_of_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -
         assert row["messages"] == 1
 
 
+@pytest.mark.parametrize("step", [1, 2, 7])
+def test_a_batch_over_a_step_counts_once(
+    tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "_STEP_UNITS", step)
+    writer = StoreWriter(tmp_path / "broker-a")
+    inner: tuple[tuple[bytes, dict[str, str]], ...] = ((b"a", {}),) * 5
+    stored = writer.put_all(Draft("B", inner=inner) for _ in range(4))
+    (row,) = rows_of(writer.root, "queues")
+    assert (row["messages"], row["bytes"]) == (20, sum(each.size for each in stored))
+    rows = rows_of(writer.root, "consumequeue")
+    assert [row["queueOffset"] for row in rows] == [0, 5, 10, 15]
+
+
 def test_items_of_the_index(writer: StoreWriter) -> None:
     rows = rows_of(writer.root, "index")
     assert len(rows) == 60

@@ -14,7 +14,7 @@ Java: ConsumeQueue, ConsumeQueueExt, BatchConsumeQueue.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -99,6 +99,15 @@ class Queue:
         if to_index - from_index > MAX_UNITS:
             raise ValueError(f"at most {MAX_UNITS} units at once, not {to_index - from_index}")
         return self._units(self._listed(), from_index, to_index)
+
+    def units_in_steps(self, from_index: int, to_index: int, step: int) -> Iterator[NDArray[Any]]:
+        """As `units`, those of so many messages at once; a batch over two steps is in the first."""
+        for start in range(from_index, to_index, step):
+            units = self.units(start, min(start + step, to_index))
+            if start > from_index:
+                units = units[units["queue_offset"] >= start]
+            if len(units):
+                yield units
 
     def _units(self, listed: list[_File], from_index: int, to_index: int) -> NDArray[Any]:
         pieces = []

@@ -246,13 +246,9 @@ def sum_of(values: Offsets) -> int:
 
 def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
     """Units of the messages of a span, some at a time."""
-    end = queue.max_index()
-    start = queue.min_index(span.start)
-    while start < end:
-        units = queue.units(start, min(start + _UNITS, end))
-        start += _UNITS
+    for units in queue.units_in_steps(queue.min_index(span.start), queue.max_index(), _UNITS):
         yield units[span.holds(units["physical_offset"])]
-        if len(units) and units["physical_offset"][-1] >= span.end:
+        if units["physical_offset"][-1] >= span.end:
             break
 
 

@@ -32,12 +32,7 @@ def queues_wanted(request: Request) -> list[Queue]:
 
 def units_of(queue: Queue, first: int, end: int) -> Iterator[NDArray[Any]]:
     """The queue's units from one offset up to before another, in handy numbers."""
-    for start in range(first, end, _STEP_UNITS):
-        units = queue.units(start, min(start + _STEP_UNITS, end))
-        if start > first:  # a batch that began before was in the step before
-            units = units[units["queue_offset"] >= start]
-        if len(units):
-            yield units
+    return queue.units_in_steps(first, end, _STEP_UNITS)
 
 
 _QUEUE_COLUMNS: Final = (

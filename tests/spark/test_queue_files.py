@@ -145,3 +145,7 @@ def test_queues_of_batches(tmp_path: Path) -> None:
     assert units["count"].tolist() == [3, 1, 4, 3]
     assert queue.units(0, 32)["physical_offset"].tolist() == [e.physical_offset for e in stored]
     assert queue.units(8, 8)["queue_offset"].tolist() == []
+    for step in (1, 2, 5, 100):
+        steps = [units["queue_offset"].tolist() for units in queue.units_in_steps(2, 9, step)]
+        assert [offset for each in steps for offset in each] == [0, 3, 4, 8]
+        assert all(steps)

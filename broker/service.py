@@ -159,24 +159,26 @@ class Broker:
             vip=vip_port,
             address=self.address,
         )
-        ha_port = self.store.config.ha_listen_port
-        if ha_port <= 0:
-            ha_port = self.port + _HA_OFFSET
-            self.configuration.update({"haListenPort": str(ha_port)})
-        ha_address = f"{config.broker_ip2 or ip}:{ha_port}"
         self.name_servers = NameServers(
             self._connections,
-            Identity(
-                config.broker_cluster_name,
-                config.broker_name,
-                config.broker_id,
-                self.address,
-                ha_address,
-            ),
+            self._identity(ip),
             config.register_broker_timeout_mills,
             self.topics.set_order_topics,
         )
         self.register(force=True)
+
+    def _identity(self, ip: str) -> Identity:
+        config, ha_port = self.config, self.store.config.ha_listen_port
+        if ha_port <= 0:
+            ha_port = self.port + _HA_OFFSET
+            self.configuration.update({"haListenPort": str(ha_port)})
+        return Identity(
+            config.broker_cluster_name,
+            config.broker_name,
+            config.broker_id,
+            self.address,
+            f"{config.broker_ip2 or ip}:{ha_port}",
+        )
 
     def _join(self) -> None:
         """Events and clocks of the parts."""

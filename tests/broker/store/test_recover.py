@@ -385,13 +385,7 @@ def test_what_a_killed_process_wrote_is_made_durable_before_it_is_said_to_be(
     disk = files.after_kill()
     store, _ = reopened(disk, config)
     model.put(store, [message("C", body=bytes(7000))], NOW_MS)
-    reached: list[bool] = []
-    store.when_durable(store.max_physical_offset, NOW_MS, reached.append)
-    while reached != [True]:
-        job = store.flush.begin()
-        assert job is not None
-        job.run()
-        store.flush.finish(job)
+    store.flush.flush_all()
     again, _ = reopened(disk.after_power_loss(), config)
     model.check(again)
 

@@ -29,7 +29,7 @@ from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol import offset as offsets
 from txrocketmq.remoting.protocol.body.base import Body
-from txrocketmq.remoting.protocol.body.route import BrokerData, TopicRouteData
+from txrocketmq.remoting.protocol.body.route import BrokerData, TopicConfig, TopicRouteData
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
@@ -43,7 +43,11 @@ from txrocketmq.remoting.protocol.pull import (
     PullMessageResponseHeader,
 )
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader
-from txrocketmq.remoting.protocol.topic import GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+from txrocketmq.remoting.protocol.topic import (
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+    GET_TOPIC_CONFIG,
+    GetTopicConfigRequestHeader,
+)
 from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.rpc import (
     DEFAULT_TIMEOUT_MS,
@@ -262,6 +266,15 @@ class Cluster:
                 return True  # the end: whatever comes is younger
             offset = pulled.next_offset
 
+    def is_compacted(self, queue: MessageQueue) -> bool:
+        """Whether the topic keeps only the last message of each key, as 5.x may: it has holes."""
+        header = GetTopicConfigRequestHeader(topic=queue.topic, bname=queue.broker_name)
+        try:
+            reply = self.ask_each(GET_TOPIC_CONFIG, {queue: header})[queue]
+        except Refused:  # 4.9, or nothing that we may ask
+            return False
+        return _decoded(TopicConfig, reply).attributes.get("cleanup.policy") == "COMPACTION"
+
     def commit_offsets(
         self,
         group: str,
@@ -470,4 +483,4 @@ def _decoded(kind: type[B], reply: Reply[Any]) -> B:
     try:
         return kind.decode(reply.body_bytes)
     except HeaderError as error:
-        raise ClusterError(f"a name server's answer is no {kind.__name__}: {error}") from error
+        raise ClusterError(f"an answer is no {kind.__name__}: {error}") from error

@@ -3,6 +3,10 @@
 
 The body of an answer to a pull has the layout of the commit log, so records are found and decoded
 as those of stores are; answers are joined into batches of about batchBytes first.
+
+A broker whose log has lost some of the messages of an answer gives the others, and says that it has
+found what it was asked for (DefaultMessageStore.getMessage), so the offsets of the queue are
+followed. With tags there is nothing to follow: only brokers know which messages are left out.
 """
 
 from __future__ import annotations
@@ -10,13 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from txrocketmq.remoting.message import record
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
 from txrocketmq.remoting.packing import fixed
@@ -36,6 +41,7 @@ ROUTE_S: Final = 30
 """How long the tasks of a worker go by what they know of brokers (pollNameServerInterval)."""
 MAX_BAD_BYTES: Final = 64 << 10
 """As much of what is damaged is kept for people to look at."""
+LEFT_OUT: Final = "the broker's answer does not have them"
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _PHYSICAL_OFFSET: Final = _HEAD.names.index("physical_offset")
 
@@ -83,16 +89,62 @@ class LiveScan:
         bounds = {(queue.topic, queue.queue_id): Bounds(part.start, part.end)}
         wanted = selection.on(queue.broker_name, bounds)
         rows = Rows(self.scan, _origin(cluster, queue, options), wanted)
-        for found in joined(pulls, self.scan.batch_bytes):
-            if isinstance(found, Gone):
+        follow = _followed if options.tags is None else _as_they_are
+        is_compacted = cache(cluster.is_compacted)
+        for found in follow(part, joined(pulls, self.scan.batch_bytes)):
+            if isinstance(found, BadRecord):
+                rows.complain(found)
+            elif isinstance(found, Records):
+                yield from rows.of(wanted.apply(found))
+            elif found.reason != LEFT_OUT or not is_compacted(queue):
                 lose(str(found), fail=self.scan.fail_on_data_loss)
-                continue
-            for records in records_of(found):
-                if isinstance(records, BadRecord):
-                    rows.complain(records)
-                else:
-                    yield from rows.of(wanted.apply(records))
         rows.end()
+
+
+Answers = Iterable[list[bytes] | Gone]
+Found = Records | BadRecord | Gone
+
+
+def _as_they_are(_part: QueueRange, answers: Answers) -> Iterator[Found]:
+    for answer in answers:
+        if isinstance(answer, Gone):
+            yield answer
+        else:
+            yield from records_of(answer)
+
+
+def _followed(part: QueueRange, answers: Answers) -> Iterator[Found]:
+    """What is in the answers, and each time before it what they leave out."""
+    after: int | None = part.start
+    for answer in answers:
+        if isinstance(answer, Gone):
+            if after is not None and after < answer.start:
+                yield Gone(part.queue, after, answer.start, LEFT_OUT)
+            yield answer
+            after = answer.end
+            continue
+        found = list(records_of(answer))
+        is_whole = all(isinstance(each, Records) and not _has_inner(each) for each in found)
+        for each in found:
+            if is_whole and isinstance(each, Records) and len(each):
+                yield from _holes(part, after, each)
+                after = int(each.queue_offset[-1]) + 1
+            yield each
+        if not is_whole:
+            after = None  # what is damaged, and how many are in an inner batch, is not known here
+    if after is not None and after < part.end:
+        yield Gone(part.queue, after, part.end, LEFT_OUT)
+
+
+def _holes(part: QueueRange, after: int | None, records: Records) -> Iterator[Gone]:
+    offsets = records.queue_offset
+    before = np.append(offsets[0] if after is None else after, offsets[:-1] + 1)
+    for at in np.flatnonzero(offsets > before).tolist():
+        yield Gone(part.queue, int(before[at]), int(offsets[at]), LEFT_OUT)
+
+
+def _has_inner(records: Records) -> bool:
+    return bool((records.sys_flag & MessageSysFlag.INNER_BATCH).any())
 
 
 def joined(answers: Iterable[bytes | Gone], batch_bytes: int) -> Iterator[list[bytes] | Gone]:

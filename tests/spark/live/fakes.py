@@ -15,7 +15,12 @@ from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, encode_message
 from txrocketmq.remoting.message.tags import build_subscription_data
 from txrocketmq.remoting.protocol import offset, pull, query, route, send, topic
-from txrocketmq.remoting.protocol.body.route import BrokerData, QueueData, TopicRouteData
+from txrocketmq.remoting.protocol.body.route import (
+    BrokerData,
+    QueueData,
+    TopicConfig,
+    TopicRouteData,
+)
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Unreachable
@@ -49,6 +54,8 @@ class FakeQueue:
 
     messages: list[MessageExt] = field(default_factory=list)
     first: int = 0
+    deleted: frozenset[int] = frozenset()
+    """Offsets that the queue still has, but the log has not."""
 
     @property
     def end(self) -> int:
@@ -65,6 +72,8 @@ class FakeBroker:
     addresses: dict[int, str] = field(default_factory=dict)
     most_messages: int = 32
     write_queues: int = 4
+    attributes: dict[str, str] = field(default_factory=dict)
+    """Of all its topics."""
 
     def fill(self, topic_name: str, counts: Iterable[int], *, first: int = 0) -> None:
         """Queues 0, 1 ... of a topic with so many messages; their first has an offset."""
@@ -177,6 +186,10 @@ def _of_broker(broker: FakeBroker, call: Call[Any, Any], header: Any, body: byte
         return Reply(answer)
     if call is query.QUERY_MESSAGE:
         return _of_index(broker, header)
+    if call is topic.GET_TOPIC_CONFIG:
+        return Reply(
+            body=TopicConfig(topic_name=header.topic, attributes=broker.attributes).encode()
+        )
     queue = broker.queues.get((header.topic, header.queue_id), FakeQueue())
     key = (getattr(header, "consumer_group", ""), header.topic, header.queue_id)
     if call is offset.GET_MAX_OFFSET:
@@ -212,15 +225,20 @@ def _pulled(broker: FakeBroker, queue: FakeQueue, header: Any) -> Outcome:
     else:
         wanted = build_subscription_data(header.topic, header.subscription)
         after = at
+        code, remark = ResponseCode.SUCCESS, "FOUND"
+        why = "NO_MATCHED_MESSAGE"
         for each in queue.messages[at - queue.first :]:
             if len(found) == min(header.max_msg_nums, broker.most_messages):
                 break
             after += 1
-            if wanted.accepts_tags(each.tags):
+            if not wanted.accepts_tags(each.tags):
+                continue
+            if each.queue_offset in queue.deleted:
+                why = "MESSAGE_WAS_REMOVING"
+            else:
                 found.append(each)
-        code, remark = ResponseCode.SUCCESS, "FOUND"
         if not found:
-            code, remark = ResponseCode.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE"
+            code, remark = ResponseCode.PULL_RETRY_IMMEDIATELY, why
     answer = pull.PullMessageResponseHeader(
         suggest_which_broker_id=0,
         next_begin_offset=after,

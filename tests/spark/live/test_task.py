@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +17,11 @@ from tests.spark.live.fakes import (
     queue,
 )
 from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import Message, encode_batch, encode_message
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
+from txrocketmq.remoting.protocol.topic import GET_TOPIC_CONFIG
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.errors import BadRecordError, DataLossError
 from txrocketmq.spark.live import task
@@ -144,6 +146,71 @@ def test_what_is_gone(read: Read, caplog: pytest.LogCaptureFixture) -> None:
     table = read(broker, 5, 15, failOnDataLoss="false", columns="queueOffset")
     assert table["queueOffset"].to_pylist() == [10, 11, 12, 13, 14]
     assert text in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("deleted", "text"),
+    [
+        ({0, 1, 2}, "messages 0 to 2 of"),
+        ({5, 40}, "messages 5 to 5 of"),
+        ({48, 49}, "messages 48 to 49 of"),
+        (range(50), "messages 0 to 49 of"),
+    ],
+)
+def test_what_answers_leave_out_is_gone(
+    read: Read, caplog: pytest.LogCaptureFixture, deleted: Iterable[int], text: str
+) -> None:
+    """A broker gives what is left of what it was asked for, and says that it has found it."""
+    broker = some(50)
+    broker.queues["t", 0].deleted = frozenset(deleted)
+    with pytest.raises(DataLossError, match=text):
+        read(broker, 0, 50)
+    table = read(broker, 0, 50, failOnDataLoss="false", columns="queueOffset")
+    assert table["queueOffset"].to_pylist() == [at for at in range(50) if at not in deleted]
+    assert text in caplog.text
+
+
+def refusing(what: Call[Any, Any], refusal: Reply[Any]) -> Callable[..., Reply[Any] | None]:
+    return lambda _, call, __: refusal if call is what else None
+
+
+def test_a_topic_that_keeps_the_last_of_each_key_has_holes(read: Read) -> None:
+    broker = some(20)
+    broker.attributes = {"cleanup.policy": "COMPACTION"}
+    broker.queues["t", 0].deleted = frozenset({0, 7, 8, 19})
+    table = read(broker, 0, 20, columns="queueOffset")
+    assert table.num_rows == 16
+
+
+def test_holes_of_a_broker_that_tells_nothing_of_topics_are_losses(read: Read) -> None:
+    broker = some(20)
+    broker.queues["t", 0].deleted = frozenset({7})
+    for code in (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.NO_PERMISSION):
+        answers = refusing(GET_TOPIC_CONFIG, Reply(code=code, remark="no"))
+        with pytest.raises(DataLossError, match="messages 7 to 7"):
+            read(broker, 0, 20, answers)
+
+
+def test_where_answers_are_damaged_nothing_is_called_gone(read: Read) -> None:
+    records = [encode_message(message("t", 0, at)) for at in range(6)]
+    found = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=6, min_offset=0, max_offset=6
+    )
+    answer = Reply(found, b"".join(records[:2]) + records[2][:50])
+
+    def answers(_address: str, call: Call[Any, Any], _header: Any) -> Reply[Any] | None:
+        return answer if call is PULL_MESSAGE else None
+
+    table = read(some(6), 0, 6, answers, badRecords="skip", columns="queueOffset")
+    assert table["queueOffset"].to_pylist() == [0, 1]
+
+
+def test_what_is_left_out_before_what_is_gone() -> None:
+    records = [encode_message(message("t", 0, at)) for at in (0, 1, 2, 8, 9)]
+    gone = Gone(QUEUE, 5, 8, "")
+    found = task._followed(QueueRange(QUEUE, 0, 12), [records[:2], records[2:3], gone, records[3:]])
+    holes = [each[1:3] for each in found if isinstance(each, Gone)]
+    assert holes == [(3, 5), (5, 8), (10, 12)]
 
 
 def test_a_body_that_does_not_decompress(read: Read, caplog: pytest.LogCaptureFixture) -> None:

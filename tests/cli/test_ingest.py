@@ -373,15 +373,15 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_many_differences_are_not_all_printed(
-    store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
+    store: StoreWriter,
+    started: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put_some(store, 60)
     run(store, "--quiet")
     for part in (store.root.parent / "table").glob("topic=*/*/*.parquet"):
         part.unlink()
-    ingest._DIFFERENCES_SHOWN = 3  # type: ignore[misc]  # restored below
-    try:
-        assert run(store, "--verify-only", "--quiet") == ingest.NOT_VERIFIED
-    finally:
-        ingest._DIFFERENCES_SHOWN = 20  # type: ignore[misc]
+    monkeypatch.setattr(ingest, "_DIFFERENCES_SHOWN", 3)
+    assert run(store, "--verify-only", "--quiet") == ingest.NOT_VERIFIED
     assert "and 9 more queues\n" in capsys.readouterr().out

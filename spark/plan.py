@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from txrocketmq.spark.conditions import Bounds
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.log_times import mean_record_bytes, offset_after, offset_before
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, queue_text
@@ -58,7 +58,8 @@ class Extent:
 def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
     """What the options say to read of each store.
 
-    Raises OptionError for offsets that make no sense, DataLossError for what is gone.
+    Raises OptionError for offsets that make no sense, DataLossError for what is gone,
+    UnsupportedLayout when queues are to be compared that are not in files.
     """
     check_brokers(stores, options)
     return [extent_of(store, options) for store in stores]
@@ -86,6 +87,11 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
     least, most = store.min_offset(), store.end_of_log()
+    if options.verify == "store" and store.queue_kind != "files" and least < most:
+        raise UnsupportedLayout(
+            f"verify=store needs consume queue files, which {store.uri} has not; verify=crc is what"
+            " can be looked at without"
+        )
     start = _start_of_log(store, starting, least, most, fail=options.fail_on_data_loss)
     end = _end_of_log(store, ending, most, fail=options.fail_on_data_loss)
     queues = _queue_bounds(store, starting, ending, least, fail=options.fail_on_data_loss)

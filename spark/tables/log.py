@@ -17,6 +17,7 @@ from txrocketmq.spark.scan import pieces as cut
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.split import LogRange
 from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+from txrocketmq.spark.verify import StoreCheck
 
 _SEGMENT_COLUMNS: Final = (
     BROKER_NAME,
@@ -100,6 +101,7 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
         first_is_boundary=split.first_is_boundary,
         pace=request.pace,
     )
+    check = StoreCheck(split) if options.verify == "store" else None
     for found in reading:
         if isinstance(found, BadRecord):
             yield _rows(request, [found])
@@ -110,6 +112,10 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
                 for decoded in decoder.decode(found.slice(start, end)):
                     if decoded.bad:
                         yield _rows(request, decoded.bad)
+            if check is not None:
+                yield _rows(request, [*check.queues(found)])
+    if check is not None:
+        yield _rows(request, [*check.index()])
 
 
 def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:
@@ -122,7 +128,8 @@ def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:
 
 QUARANTINE: Final = Table(
     "quarantine",
-    "Damaged records of the log; with verify=crc also bodies that do not match their CRC.",
+    "Damaged records of the log; with verify=crc also bodies that do not match their CRC, with"
+    " verify=store also what consume queues and index name wrongly.",
     quarantine.COLUMNS,
     _damaged,
     _ranges,

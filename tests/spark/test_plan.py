@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import plan
 from txrocketmq.spark.conditions import Conditions
-from txrocketmq.spark.errors import DataLossError, OptionError
+from txrocketmq.spark.errors import DataLossError, OptionError, UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.plan import Extent, extents_of, splits
 from txrocketmq.spark.queue_files import Queue
@@ -239,6 +240,16 @@ def test_what_was_asked_for_and_is_gone(
     assert len(caplog.records) == 1
     assert extent.start == SEGMENT_BYTES
     assert extent.end == writer.end
+
+
+def test_queues_that_are_not_there_are_compared_with_nothing(
+    writer: StoreWriter, tmp_path: Path
+) -> None:
+    shutil.rmtree(writer.root / "consumequeue")
+    with pytest.raises(UnsupportedLayout, match="verify=store needs consume queue files.*verify="):
+        _extent(writer, verify="store")
+    empty = StoreWriter(tmp_path / "empty")
+    assert _splits(empty, verify="store") == []
 
 
 def test_a_file_that_is_missing_in_between(writer: StoreWriter) -> None:

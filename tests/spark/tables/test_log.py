@@ -17,7 +17,8 @@ def _moment(ms: int) -> datetime:
 @pytest.fixture
 def writer(tmp_path: Path) -> StoreWriter:
     writer = StoreWriter(tmp_path / "broker-a", segment_bytes=4096)
-    writer.put_all(Draft(body=b"x" * 100, fakes=1) for _ in range(60))
+    keys = {"KEYS": "k"}
+    writer.put_all(Draft(body=b"x" * 100, fakes=1, properties=keys) for _ in range(60))
     writer.write_config()
     return writer
 
@@ -63,6 +64,22 @@ def test_damaged_records(writer: StoreWriter) -> None:
         (magic.physical_offset, "magic"), (crc.physical_offset, "crc"),
     ]  # fmt: skip
     assert rows[1]["file"] == str(writer.segment(crc.physical_offset // 4096 * 4096))
+
+
+def test_what_queues_and_index_name_wrongly(writer: StoreWriter) -> None:
+    path = min((writer.root / "consumequeue" / "Topic" / "0").iterdir())
+    data = bytearray(path.read_bytes())
+    data[20 * 7 + 7] ^= 1  # the physical offset of the eighth unit
+    path.write_bytes(data)
+    assert rows_of(writer.root, "quarantine", verify="crc") == []
+    (row,) = rows_of(writer.root, "quarantine", verify="store")
+    assert (row["physicalOffset"], row["reason"]) == (writer.stored[7].physical_offset, "queue")
+    path = min((writer.root / "index").iterdir())
+    data = bytearray(path.read_bytes())
+    data[40 + 4 * 32 + 20 * 5 + 4 + 7] ^= 1
+    path.write_bytes(data)
+    rows = rows_of(writer.root, "quarantine", verify="store")
+    assert [row["reason"] for row in rows] == ["queue", "index"]
 
 
 def test_what_is_gone(writer: StoreWriter) -> None:

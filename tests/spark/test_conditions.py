@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from tests.spark.stores import START_MS
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.record import MAGIC_V1, build_record
 from txrocketmq.spark.conditions import Bounds, Conditions
@@ -89,11 +90,16 @@ FILTERS: dict[type[Any], Callable[[Any, Any], bool]] = {
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-@given(microseconds=st.integers(0, 5000), stored_ms=st.integers(0, 6))
+@given(
+    base_ms=st.sampled_from((0, START_MS)),
+    microseconds=st.integers(0, 5000),
+    stored_ms=st.integers(0, 6),
+)
 def test_no_record_within_the_time_is_left_out(
-    kind: type[Any], microseconds: int, stored_ms: int
+    kind: type[Any], base_ms: int, microseconds: int, stored_ms: int
 ) -> None:
-    moment = EPOCH + timedelta(microseconds=microseconds)
+    stored_ms += base_ms
+    moment = EPOCH + timedelta(milliseconds=base_ms, microseconds=microseconds)
     holds = FILTERS[kind](EPOCH + timedelta(milliseconds=stored_ms), moment)
     (passes,) = _passing([kind(("storeTimestamp",), moment)], {"store_timestamp": stored_ms})
     assert passes or not holds

@@ -67,8 +67,10 @@ class Ledger:
             raise TableBusy(f"another run is writing to {self.folder.name}: it has fixed its plan")
         reached(Stage.PLANNED)
 
-    def _check_plan(self, plan: Plan) -> None:
-        """TableBusy when the plan is not the one that lies there: two runs wrote at once."""
+    def check_plan(self, plan: Plan) -> None:
+        """TableBusy when the plan is not the one that lies there: two runs wrote at once, or this
+        is an attempt at a task that nobody waits for any more.
+        """
         there = self.plan(plan.run)
         if there is None or there.id != plan.id:
             raise TableBusy(
@@ -134,7 +136,7 @@ class Ledger:
     def commit(self, plan: Plan, commit: Commit) -> None:
         """Makes the run part of the table; TableBusy when another run was faster."""
         reached(Stage.BEFORE_COMMIT)
-        self._check_plan(plan)
+        self.check_plan(plan)
         path = f"{MANIFEST}/{_number(commit.run)}.json"
         if not self.folder.create(path, commit.to_json()):
             raise TableBusy(f"another run has committed run {commit.run} of {self.folder.name}")

@@ -153,6 +153,7 @@ class _Taking:
         damaged = self._quarantine.finish()
         reached(Stage.PARTS_WRITTEN)
         folder = self._task.folder
+        Ledger(folder).check_plan(self._task.plan)
         for each in spooled:
             size_bytes = folder.publish(each.spooled, each.path)
             reached(Stage.ONE_PART_IN_PLACE)

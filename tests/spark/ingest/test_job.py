@@ -20,7 +20,7 @@ from txrocketmq.spark.ingest import job, ledger, parts, stages, task
 from txrocketmq.spark.ingest.documents import Commit, Lost, Plan, SplitResult
 from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
 from txrocketmq.spark.ingest.plan import Wishes
-from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of
+from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of, run_here
 from txrocketmq.spark.ingest.stages import Stage
 from txrocketmq.spark.pace import Pace
 
@@ -256,6 +256,39 @@ def test_another_run_makes_the_table_meanwhile(
     monkeypatch.setattr(ledger.Ledger, "create_table", too_late)
     with pytest.raises(TableError, match="made with partition_by=none"):
         run([store.root], table)
+
+
+def test_a_run_whose_plan_was_replaced_puts_nothing_in_its_place(
+    store: StoreWriter, table: Path
+) -> None:
+    """As can be where there are no locks: the sooner it is noticed, the fewer strays there are."""
+    its = job_of([store.root], table)
+
+    def too_late(tasks: Sequence[Task]) -> list[Outcome]:
+        path = "_ingest/plans/0000000001.json"
+        its.folder.write(path, Plan(1, "of another run", 0, (), {}).to_json())
+        return run_here(tasks)
+
+    with pytest.raises(TableBusy, match="replaced the plan of run 1"):
+        list(replace(its, start_runner=lambda: too_late).run())
+    assert list(its.ledger.data_files()) == []
+
+
+def test_an_attempt_that_ends_after_the_commit_puts_nothing_in_its_place(
+    store: StoreWriter, table: Path
+) -> None:
+    tasks: list[Task] = []
+    its = job_of([store.root], table)
+
+    def remembering(given: Sequence[Task]) -> list[Outcome]:
+        tasks.extend(given)
+        return run_here(given)
+
+    list(replace(its, start_runner=lambda: remembering).run())
+    written = {path: path.stat().st_mtime_ns for path in table.glob("topic=*/dt=*/*")}
+    assert all(isinstance(outcome_of(each).error, TableBusy) for each in tasks)
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+    assert its.ledger.folder.list("_ingest/done") == []
 
 
 def test_progress_that_cannot_be_told_hides_no_error(

@@ -205,12 +205,15 @@ def test_a_connection_that_breaks(scene: Scene) -> None:
 
 
 def test_a_connection_whose_peer_says_nothing_more_is_given_up(scene: Scene) -> None:
-    again: list[Any] = []
-    call = scene.connections.invoke(HERE, offset.GET_MAX_OFFSET, WHERE, timeout_ms=SILENT_MS)
-    call.then(lambda outcome: (again.append(outcome), scene.ask()))
+    def try_again(outcome: object) -> None:
+        scene.outcomes.append(outcome)
+        scene.ask()
+
+    asked_first = scene.connections.invoke(HERE, offset.GET_MAX_OFFSET, WHERE, timeout_ms=SILENT_MS)
+    asked_first.then(try_again)
     lost = scene.accept()
     scene.pass_ms(SILENT_MS + 200)
-    assert [type(each) for each in again] == [RequestTimeout]
+    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
     assert lost.wire.disconnected
     assert scene.attempts == 2, "what is tried again has a connection of its own"
     end = scene.accept()

@@ -388,7 +388,7 @@ class MessageStore:
         """Messages by key, stored in a span of time (to the second): their unique key or one of
         their keys, or with index type "T" their tag. As queryMessage does, at most maxMsgsNumBatch.
         """
-        self._write_index(end_ms)
+        self._write_index(self.flush.log_timestamp_ms)
         max_count = min(max_count, self.config.max_msgs_num_batch)
         found = self._index.find(topic, key, max_count, begin_ms, end_ms, index_type)
         records = [

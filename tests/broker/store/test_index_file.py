@@ -189,6 +189,18 @@ def test_names_tell_the_time_and_do_not_collide(files: Any) -> None:
     assert index.paths() == [f"/index/{local}{each:03}" for each in range(3)]
 
 
+def test_files_keep_their_order_when_the_clock_is_set_back(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(39)))
+    index.add([entry(each, "k") for each in range(39, 78)])
+    index.write_pending(NOW_MS - 3_600_000)
+    again = new_index(files)
+    again.load(None)
+    assert again.paths() == index.paths()
+    assert found(again, "k", max_count=200) == list(range(77, -1, -1))
+    assert again.next_offset == 78
+
+
 def test_nothing_is_written_without_room_and_nothing_is_lost(files: Any) -> None:
     index = new_index(files)
     write(index, entry(0, "a"))

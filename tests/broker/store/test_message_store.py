@@ -12,6 +12,7 @@ import pytest
 
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import FileSizeError, StoreError
+from txrocketmq.broker.store.index_file import index_file_name
 from txrocketmq.broker.store.message_store import (
     GetMessageStatus,
     MessageStore,
@@ -346,3 +347,13 @@ def test_a_queue_for_each_message_keeps_few_descriptors(tmp_path: Path, message:
     store.put([message(queue_id=each) for each in range(100)], NOW_MS)
     assert len(os.listdir("/proc/self/fd")) - before <= 102
     store.stop(NOW_MS)
+
+
+def test_a_query_names_no_file_by_the_time_that_it_asks_for(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message(keys="k")], NOW_MS)
+    assert len(store.query("Topic", "k", 32, 0, 2**63 - 1).buffers) == 1
+    (path,) = [each for each in files.maps if each.startswith("/store/index/")]
+    assert path == "/store/index/" + index_file_name(NOW_MS)

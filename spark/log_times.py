@@ -58,9 +58,11 @@ def _refined(store: Store, low: int, high: int, is_early: Callable[[int], bool])
         return low, high  # asking all queues over a network costs more than a file of the log
     boundaries = Boundaries(store)
     while high - low > _NEAR_ENOUGH_BYTES:
-        place = boundaries.after((low + high) // 2)
-        stored = None if place is None or place >= high else store.stored_at(place)
-        if stored is None or place is None:
+        place = boundaries.before((low + high) // 2)
+        if place is None or place <= low:
+            break
+        stored = store.stored_at(place)
+        if stored is None:
             break
         if is_early(stored):
             low = place

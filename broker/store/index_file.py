@@ -386,9 +386,8 @@ class Index:
         name = index_file_name(now_ms)
         last = os.path.basename(self._files[-1].path) if self._files else ""
         if last.isdecimal():  # names are their order, also when the clock was set back
-            name = max(name, _next_name(last))
-        while self._disk.exists(path := os.path.join(self._directory, name)):
-            name = _next_name(name)
+            name = max(name, f"{int(last) + 1:0{len(last)}d}")
+        path = os.path.join(self._directory, name)
         mapped = MappedFile(self._disk, path, self._size_bytes)
         mapped.reserve(_HEADER.size + self._slots * _SLOT.size)
         file = IndexFile(mapped, self._slots, self._items)
@@ -403,10 +402,6 @@ def index_file_name(now_ms: int) -> str:
     """yyyyMMddHHmmssSSS in local time (UtilAll.timeMillisToHumanString)."""
     seconds, millis = divmod(now_ms, 1000)
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
-
-
-def _next_name(name: str) -> str:
-    return f"{int(name) + 1:0{len(name)}d}"
 
 
 def _rows(entries: Sequence[IndexEntry | KeyRun]) -> Rows:

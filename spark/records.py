@@ -26,9 +26,9 @@ from txrocketmq.spark.columns.gather import (
     encode,
     gather,
     utf8,
-    words,
 )
 from txrocketmq.spark.walk import HEAD_BYTES, Buffer, Positions
+from txrocketmq.spark.words import words
 
 _FIXED: Final = dtype(record.RECORD_FIXED)
 _FIXED_IPV6: Final = {

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import dtype, fixed
-from txrocketmq.spark.columns.gather import words
+from txrocketmq.spark.words import words
 
 Buffer = NDArray[np.uint8]
 Positions = NDArray[np.int64]

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from txrocketmq.spark.words import words
+
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
@@ -110,28 +112,6 @@ def _put_inline(views: NDArray[np.int32], buffer: Bytes, at: Positions, rows: Po
     """Into the views of these rows, themselves; what follows them there nobody reads."""
     if len(rows):
         views[rows, 1:] = words(buffer, at[rows], _INLINE_BYTES).view(np.int32).reshape(-1, 3)
-
-
-def words(buffer: Bytes, at: Positions, size: int) -> NDArray[np.void]:
-    """The `size` bytes at each position; beyond the end of the buffer they are zero."""
-    last = len(buffer) - size
-    if last < 0 or (len(at) and at.max() > last):
-        # Few are so near to the end: those are read from a copy of it.
-        tail_at = max(0, last)
-        tail = np.zeros(2 * size, np.uint8)
-        tail[: len(buffer) - tail_at] = buffer[tail_at:]
-        near = at > last
-        result: NDArray[np.void] = np.empty(len(at), f"V{size}")
-        result[near] = _each_byte(tail, size)[at[near] - tail_at]
-        if last >= 0:
-            result[~near] = _each_byte(buffer, size)[at[~near]]
-        return result
-    return _each_byte(buffer, size)[at]
-
-
-def _each_byte(buffer: Bytes, size: int) -> NDArray[np.void]:
-    """A view with an element of `size` bytes at each byte of the buffer."""
-    return np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer, strides=(1,))
 
 
 def utf8(array: pa.BinaryArray) -> pa.StringArray:

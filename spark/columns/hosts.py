@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.columns.gather import Positions, encode, words
+from txrocketmq.spark.columns.gather import Positions, encode
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
 from txrocketmq.spark.records import Records
+from txrocketmq.spark.words import words
 
 BORN: Final = "born_host"
 STORE: Final = "store_host"
@@ -83,6 +84,8 @@ def _ipv6_hosts(records: Records, which: str) -> tuple[Positions, list[bytes]]:
     """The rows of the hosts that are IPv6, and for each address and port in bytes."""
     flags = records.sys_flag
     rows = np.flatnonzero(flags & _IPV6_BIT[which])
+    if not len(rows):
+        return rows, []
     at = records.starts[rows] + _HOST_AT[which]
     if which == STORE:
         at += np.where(flags[rows] & record.BORN_HOST_IPV6, _STORE_AFTER_IPV6 - _HOST_AT[which], 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,11 @@ def timestamps(times_ms: NDArray[np.int64]) -> pa.Array:
 
 def constant(text: str | None, count: int) -> pa.StringArray:
     """The same text in each row."""
+    return _repeated(text, 1 << count.bit_length()).slice(0, count)
+
+
+@lru_cache(maxsize=16)
+def _repeated(text: str | None, count: int) -> pa.StringArray:
     if text is None:
         return pa.nulls(count, pa.string())
     data = text.encode()

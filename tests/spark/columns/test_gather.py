@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.columns.gather import around, encode, gather, utf8, words
+from txrocketmq.spark.columns.gather import around, encode, gather, utf8
 
 
 def array_of(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -67,13 +67,6 @@ def test_what_lies_around_is_zero_beyond_the_ends(data: bytes, places: list[int]
     padded = b"\0" * 4 + data + b"\0" * 12
     found = around(array_of(data), np.array(at, np.int64))
     assert found.tolist() == [padded[place : place + 16] for place in at]
-
-
-@given(data=st.binary(max_size=40), size=st.integers(1, 20), places=st.lists(st.integers(0, 40)))
-def test_words_are_zero_beyond_the_end(data: bytes, size: int, places: list[int]) -> None:
-    places = [place for place in places if place <= len(data)]
-    found = words(array_of(data), np.array(places, np.int64), size)
-    assert found.tolist() == [data[at : at + size].ljust(size, b"\0") for at in places]
 
 
 @given(texts=st.lists(st.none() | st.binary(max_size=20) | st.text(max_size=9).map(str.encode)))

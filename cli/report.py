@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Result]:
     """What the reports find; what can be told wrong without Spark is told before it starts."""
-    from txrocketmq.spark.reports.frames import check, frames, parameters, run
+    from txrocketmq.spark.reports.frames import check
 
     given = dict(options.option)
     if {name.lower() for name in given} & {"storepath", "path"}:
@@ -134,22 +134,18 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
     if options.html is not None and not options.html.absolute().parent.is_dir():
         raise NotADirectoryError(f"there is no folder {options.html.absolute().parent} for --html")
 
-    from txrocketmq.spark.session import cause, session
+    from rich.console import Console
+
+    from txrocketmq.spark.reports.job import Job
+    from txrocketmq.spark.reports.progress import Progress
+    from txrocketmq.spark.reports.queries import parameters
     from txrocketmq.spark.store import resolve
 
-    resolve(source["storePath"], broker_name=parsed.broker_name, cluster=parsed.cluster)
+    stores = resolve(source["storePath"], broker_name=parsed.broker_name, cluster=parsed.cluster)
     options.now = options.now or datetime.now(UTC)
-    with session("txrocketmq report") as spark:
-        from pyspark.errors import PySparkException
-
-        values = parameters(options.now, options.top, options.reserved_hours)
-        if parsed.min_partitions is None:
-            source["minPartitions"] = str(spark.sparkContext.defaultParallelism)
-        try:
-            with frames(spark, source, reports):
-                return [run(spark, report, values) for report in reports]
-        except PySparkException as error:
-            raise SparkSourceError(cause(error)) from error
+    values = parameters(options.now, options.top, options.reserved_hours)
+    with Progress(Console(stderr=True)) as progress:
+        return Job(stores, source, reports, values).results(progress)
 
 
 def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:

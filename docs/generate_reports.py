@@ -35,13 +35,16 @@ txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-1
 ```
 
 - The log is read once, whatever the number of reports, with the columns that they need and never a
-  body. What was read is kept by Spark in memory, and on its local disk as far as it does not fit.
+  body, while Spark starts; the queries run over what was taken. That is in a folder of its own
+  among temporary files (`TMPDIR` says where), some hundredths of the log, and gone at the end.
+- On a terminal it shows how far it is, on standard error.
 - Times are UTC. Ages are counted to the clock's time, or to `--now`: give that for a copy of a
   store.
 - `--option` takes any option of the [Spark source](spark_options.md) that chooses what is read;
   `badRecords=skip` reads on behind a damaged record.
-- It runs in the process that calls it, on all cores; `spark-submit` with a script that calls
-  `txrocketmq.cli.report.main()` runs it elsewhere.
+- It runs on this machine, on all cores; `spark-submit` with a script that calls
+  `txrocketmq.cli.report.main()` runs it elsewhere: there Spark's workers read the stores, and Spark
+  keeps what they read in memory, or on its local disk as far as it does not fit.
 - Exit codes: 0 done; 1 failed, or a store or the value of an option is wrong, with one sentence on
   standard error; 2 flags that are not understood.
 

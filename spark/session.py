@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 _JVM_OPTIONS: Final = f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOG_SETTINGS}"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 LOCAL: Final = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -29,7 +30,7 @@ LOCAL: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.buffer.size": "1048576",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": _JVM_OPTIONS,
+    _JAVA_OPTIONS: _JVM_OPTIONS,
 }
 """Settings of a session on this machine: no ports open to others, few and small shuffles, and a
 quick way from the Python workers into a JVM that is out for throughput.
@@ -46,13 +47,14 @@ def is_submitted() -> bool:
 
 
 @contextmanager
-def session(name: str) -> Iterator[SparkSession]:
+def session(name: str, jvm_options: str = "") -> Iterator[SparkSession]:
     """A session with the source `rocketmq`, stopped at the end; times are in UTC.
 
-    Raises SparkSourceError when Spark cannot run here.
+    A JVM of ours gets `jvm_options` beside the usual ones. Raises SparkSourceError when Spark
+    cannot run here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = _started(name)
+    spark = _started(name, jvm_options)
     try:
         register(spark)
         yield spark
@@ -60,13 +62,14 @@ def session(name: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _started(name: str) -> SparkSession:
+def _started(name: str, jvm_options: str) -> SparkSession:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - see is_submitted
     from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
 
     builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if not is_submitted():
-        for key, value in LOCAL.items():
+        options = f"{LOCAL[_JAVA_OPTIONS]} {jvm_options}".rstrip()
+        for key, value in {**LOCAL, _JAVA_OPTIONS: options}.items():
             builder = builder.config(key, value)
     try:
         return builder.getOrCreate()

@@ -35,8 +35,8 @@ LAG: Final = Report(
     """\
 What each group has yet to consume of each topic, by the offsets that brokers keep. `gone` counts
 messages that were deleted before the group read them. `age` is the time since the oldest unread
-message in the log was stored. Groups that consume by broadcast keep their offsets themselves and
-and the system's own are not here. Reads no log.""",
+message in the log was stored. Groups that consume by broadcast keep their offsets themselves:
+these and the system's own are not here. Reads no log.""",
     """\
 SELECT group, topic, count(*) AS queues, sum(lag) AS lag,
        sum(greatest(minOffset - offset, 0)) AS gone, min(oldestUnread) AS oldest,
@@ -132,15 +132,20 @@ KEYS: Final = Report(
 WITH word AS (
   SELECT topic, explode(split(keys, ' ')) AS key, brokerName, queueId, storeSize, storeTimestamp
   FROM {messages}
-  WHERE keys IS NOT NULL)
+  WHERE keys IS NOT NULL),
+hot AS (
+  SELECT topic, key
+  FROM word
+  WHERE key != ''
+  GROUP BY topic, key
+  ORDER BY count(*) DESC, topic, key
+  LIMIT :top)
 SELECT topic, key, count(*) AS messages, sum(storeSize) AS bytes,
        count(DISTINCT brokerName, queueId) AS queues,
        min(storeTimestamp) AS first, max(storeTimestamp) AS last
-FROM word
-WHERE key != ''
+FROM word JOIN hot USING (topic, key)
 GROUP BY topic, key
 ORDER BY messages DESC, topic, key
-LIMIT :top
 """,
     Bars(["topic", "key"], "messages"),
 )
@@ -216,7 +221,7 @@ WITH sent AS (
   FROM {messages}
   WHERE reconsumeTimes = 0 AND (sysFlag & 12) = 0),
 summary AS (
-  SELECT host, count(*) AS messages, sum(storeSize) AS bytes, count(DISTINCT topic) AS topics,
+  SELECT host, count(*) AS messages, sum(storeSize) AS bytes, size(collect_set(topic)) AS topics,
          percentile_approx(ms, array(0.5D, 0.99D), 10000) AS p, max(ms) AS max,
          min(storeTimestamp) AS first, max(storeTimestamp) AS last
   FROM sent

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DataFrames that reports read, and one pass over the log for all of them.
 
-Each is read once and kept by Spark in memory as far as it fits, else on its local disk. `records`
-has the columns that the chosen reports need and no others; `messages` is the part of it that
-consumers see. Bodies are not read. Queries find them as temporary views: a DataFrame that is given
-to `spark.sql` by name would be let go after the first query.
+`records` has the columns that the chosen reports need and no others; `messages` is the part of it
+that consumers see. Bodies are not read. Each is read once: into files (`spark.reports.snapshot`),
+or by Spark's own workers where spark-submit started us; Spark keeps that in memory as far as it
+fits, else on its local disk. Queries find the DataFrames as temporary views: one that is given to
+`spark.sql` by name would be let go after the first query.
 """
 
 from __future__ import annotations
@@ -12,20 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.topics import SYSTEM_PREFIX
 from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError, UnsupportedLayout
+from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use, declared_options
-from txrocketmq.spark.reports.report import Report, Result
+from txrocketmq.spark.reports.report import Report
 from txrocketmq.spark.selection import HIDDEN_TOPICS
-from txrocketmq.spark.session import cause
 from txrocketmq.spark.tables.reader import TABLES
 from txrocketmq.spark.tables.table import OF_EVERY_TABLE
 
@@ -64,27 +62,38 @@ def check(options: Mapping[str, str]) -> SourceOptions:
     return parsed
 
 
+def asked(options: Mapping[str, str], reports: Sequence[Report]) -> dict[str, dict[str, str]]:
+    """By frame that these reports read: the options of `format("rocketmq")` that make it.
+
+    `messages` is made of `records`, which is here in its place.
+    """
+    needed = set[str]().union(*(report.frames for report in reports))
+    columns = ",".join(columns_of(reports))
+    made = {}
+    for name in sorted({"records" if name == "messages" else name for name in needed}):
+        made[name] = _options(options, name)
+        if name == "records":
+            made[name]["columns"] = columns
+    return made
+
+
 @contextmanager
 def frames(
     spark: SparkSession, options: Mapping[str, str], reports: Sequence[Report]
 ) -> Iterator[dict[str, DataFrame]]:
-    """The DataFrames that these reports read, over the store of the options; `run` finds them.
+    """The DataFrames that these reports read, over the store of the options, read by Spark.
 
-    The options are those of `format("rocketmq")`; storePath is needed. What was kept is let go at
-    the end.
+    The options are those of `format("rocketmq")`; storePath is needed. Queries find the frames.
+    What was kept is let go at the end.
     """
     check(options)
-    columns = ",".join(columns_of(reports))
-    needed = set[str]().union(*(report.frames for report in reports))
     kept = {
-        name: _load(
-            spark, {**options, "columns": columns} if name == "records" else options, name
-        ).persist()
-        for name in sorted({"records" if name == "messages" else name for name in needed})
+        name: spark.read.format("rocketmq").options(**own).load().persist()
+        for name, own in asked(options, reports).items()
     }
     made = dict(kept)
     if "records" in kept:
-        made["messages"] = _logical(kept["records"], options)
+        made["messages"] = logical(kept["records"], options)
     try:
         with views(spark, made):
             yield made
@@ -95,7 +104,7 @@ def frames(
 
 @contextmanager
 def views(spark: SparkSession, made: Mapping[str, DataFrame]) -> Iterator[None]:
-    """Lets `run` find these DataFrames, by temporary views of the session."""
+    """Lets queries find these DataFrames, by temporary views of the session."""
     for name, frame in made.items():
         frame.createOrReplaceTempView(VIEW_PREFIX + name)
     try:
@@ -105,7 +114,7 @@ def views(spark: SparkSession, made: Mapping[str, DataFrame]) -> Iterator[None]:
             spark.catalog.dropTempView(VIEW_PREFIX + name)
 
 
-def _logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:
+def logical(records: DataFrame, options: Mapping[str, str]) -> DataFrame:
     """What the view `logical` would give: without prepared and rolled back records, and without
     system topics, unless they are named.
     """
@@ -123,7 +132,7 @@ def columns_of(reports: Sequence[Report]) -> list[str]:
     return [c.name for c in schema.MESSAGES if c.name in words] if of_messages else []
 
 
-def _load(spark: SparkSession, options: Mapping[str, str], name: str) -> DataFrame:
+def _options(options: Mapping[str, str], name: str) -> dict[str, str]:
     own = FRAMES[name]
     if "table" in own:
         takes = TABLES[own["table"]].options | OF_EVERY_TABLE
@@ -133,30 +142,4 @@ def _load(spark: SparkSession, options: Mapping[str, str], name: str) -> DataFra
     given = {key: value for key, value in options.items() if key.lower() in meaning}
     if any(key.lower() in _CHOOSE_TOPICS for key in given):
         own = {key: value for key, value in own.items() if key.lower() not in _CHOOSE_TOPICS}
-    return spark.read.format("rocketmq").options(**given, **own).load()
-
-
-def run(spark: SparkSession, report: Report, parameters: Mapping[str, Any]) -> Result:
-    """The rows of a report, inside `frames`; times are aware, in UTC.
-
-    A store of a kind that has not what the report reads gives a problem instead of rows; any other
-    error is PySparkException.
-    """
-    try:
-        table = query_of(spark, report, parameters).toArrow()
-    except PySparkException as error:
-        if f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name__}: " not in str(error):
-            raise
-        return Result(report, [], [], cause(error))
-    return Result(report, table.column_names, table.to_pylist())
-
-
-def query_of(spark: SparkSession, report: Report, parameters: Mapping[str, Any]) -> DataFrame:
-    """The report as a DataFrame, inside `frames`."""
-    used = {name: parameters[name] for name in sorted(report.parameters)}
-    return spark.sql(report.query(VIEW_PREFIX), args=used)
-
-
-def parameters(now: datetime, top: int, reserved_hours: int) -> dict[str, Any]:
-    """The values of what queries have parameters for."""
-    return {"now": now, "top": top, "reservedHours": reserved_hours}
+    return {**given, **own}

@@ -8,27 +8,31 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.engine.messages import START, after, messages, several
 from txrocketmq.spark import schema
 from txrocketmq.spark.reports import catalog
-from txrocketmq.spark.reports.frames import frames, parameters, query_of, run, views
+from txrocketmq.spark.reports.frames import asked, frames, views
 from txrocketmq.spark.reports.page import page
 from txrocketmq.spark.reports.plot import svg
+from txrocketmq.spark.reports.queries import parameters, query_of, run, run_all
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
     DEFAULT_TOP,
     Report,
     Result,
 )
+from txrocketmq.spark.reports.snapshot import ONE_TASK_ROWS, Snapshot, take
+from txrocketmq.spark.reports.tuning import tune
 from txrocketmq.spark.tables.reader import TABLES
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reports.md"
@@ -319,26 +323,52 @@ def _sources(text: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def _taken(
+    spark: SparkSession,
+    store: Path,
+    folder: Path,
+    reports: Sequence[Report],
+    values: Mapping[str, Any],
+) -> list[Result]:
+    """What the command finds, in a session whose settings are its own."""
+    options = {"storePath": str(store)}
+    snapshot = take(asked(options, reports), folder)
+    own = spark.newSession()
+    tune(own, max(snapshot.rows.values()), ONE_TASK_ROWS)
+    with snapshot.frames(own, options):
+        return run_all(own, reports, values)
+
+
 def test_the_queries_of_the_page_are_the_reports(
-    spark: SparkSession, golden_store: Callable[[str], Path]
+    spark: SparkSession, golden_store: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Copied from docs/reports.md they give what the command finds, from one pass over the log."""
-    store = str(golden_store("5.4.0") / "clean")
+    """Copied from docs/reports.md they give what the command finds."""
+    store = golden_store("5.4.0") / "clean"
     loading, *queries = _sources(PAGE.read_text("utf-8"))
-    names: dict[str, Any] = {"spark": spark, "path": store}
+    names: dict[str, Any] = {"spark": spark, "path": str(store)}
     exec(loading, names)  # noqa: S102 - our own page
-    compared = [catalog.TOPICS, catalog.RETRIES, catalog.SCHEDULED, catalog.DISK]
     values = parameters(names["now"], DEFAULT_TOP, DEFAULT_RESERVED_HOURS)
-    with frames(spark, {"storePath": store}, compared):
-        for report, query in zip(catalog.REPORTS, queries, strict=True):
-            exec(query, names)  # noqa: S102 - our own page
-            copied = names["result"].toArrow()
-            found = Result(report, copied.column_names, copied.to_pylist())
-            assert found.rows, report.name
-            assert report.plot is None or svg(found), report.name
-            if report in compared:
-                assert found == run(spark, report, values)
+    made = _taken(spark, store, tmp_path, catalog.REPORTS, values)
+    for report, query, found in zip(catalog.REPORTS, queries, made, strict=True):
+        exec(query, names)  # noqa: S102 - our own page
+        copied = names["result"].toArrow()
+        assert found == Result(report, copied.column_names, copied.to_pylist())
+        assert found.rows, report.name
+        assert report.plot is None or svg(found), report.name
     spark.catalog.clearCache()
+
+
+def test_any_time_that_a_producer_says_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+    """Also one before 1900, at which Spark asks which calendar a file's writer had."""
+    schema_ = pa.schema([schema.columns_named(["bornTimestamp"], schema.MESSAGES)[0].arrow])
+    born = [datetime(1, 1, 1, tzinfo=UTC), datetime(1850, 5, 4, 3, 2, 1, tzinfo=UTC), START]
+    taken = Snapshot(tmp_path, {"old": schema_}, {"old": len(born)})
+    (tmp_path / "old").mkdir()
+    pq.write_table(pa.table([born], schema=schema_), tmp_path / "old" / "0.parquet")
+    own = spark.newSession()
+    tune(own, len(born), ONE_TASK_ROWS)
+    with taken.frames(own, {}) as made:
+        assert made["old"].toArrow()["bornTimestamp"].to_pylist() == born
 
 
 def test_a_golden_store_has_what_was_sent(
@@ -346,15 +376,16 @@ def test_a_golden_store_has_what_was_sent(
     golden_messages: Callable[[str], list[dict[str, Any]]],
     golden_version: str,
     spark: SparkSession,
+    tmp_path: Path,
 ) -> None:
     """Whatever the Java client pulled is counted; its own numbers are the judge."""
     pulled = golden_messages(golden_version)
     by_topic = Counter(message["topic"] for message in pulled)
-    options = {"storePath": str(golden_store(golden_version) / "clean")}
+    store = golden_store(golden_version) / "clean"
     chosen = [catalog.TOPICS, catalog.RETRIES, catalog.DEAD_LETTERS, catalog.LAG]
     values = parameters(after(0), 1000, 72)
-    with frames(spark, options, chosen):
-        topics, retries, dead, _ = (run(spark, each, values).rows for each in chosen)
+    made = _taken(spark, store, tmp_path, chosen, values)
+    topics, retries, dead, _ = (each.rows for each in made)
     found = {row["topic"]: row["messages"] for row in topics}
     assert {topic: found.get(topic, 0) for topic in by_topic} == by_topic
     (golden,) = (row for row in retries if row["group"] == "golden_retry")
@@ -380,10 +411,11 @@ def test_every_query_reads_what_was_kept_and_not_the_store_again(
 
 
 def test_an_empty_store_has_a_report(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "commitlog").mkdir()
-    values = parameters(START, 20, 72)
-    with frames(spark, {"storePath": str(tmp_path)}, catalog.REPORTS):
-        results = [run(spark, report, values) for report in catalog.REPORTS]
+    """Without a file in it, and without config."""
+    store, folder = tmp_path / "store", tmp_path / "taken"
+    (store / "commitlog").mkdir(parents=True)
+    folder.mkdir()
+    results = _taken(spark, store, folder, catalog.REPORTS, parameters(START, 20, 72))
     assert [(each.rows, each.problem) for each in results] == [([], None)] * len(results)
     assert page(str(tmp_path), START, results).count("Nothing of this kind") == len(results)
 

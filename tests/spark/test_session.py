@@ -58,6 +58,16 @@ def test_a_session_on_this_machine(builder: Builder, monkeypatch: pytest.MonkeyP
     assert builder.stopped
 
 
+def test_a_jvm_of_ours_gets_more_options(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "spark.driver.extraJavaOptions"
+    with session("name", "-Xmn1m"):
+        assert builder.settings[key] == f"{LOCAL[key]} -Xmn1m"
+    builder.settings.clear()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with session("name", "-Xmn1m"):
+        assert key not in builder.settings
+
+
 def test_spark_submit_chooses_master_and_settings(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

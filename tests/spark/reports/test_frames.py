@@ -6,12 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.reports import catalog
-from txrocketmq.spark.reports.frames import FRAMES, VIEW_PREFIX, columns_of, frames, run
+from txrocketmq.spark.reports.frames import FRAMES, VIEW_PREFIX, columns_of, frames
 from txrocketmq.spark.reports.report import Report
 
 
@@ -138,21 +137,3 @@ def test_every_frame_is_made_of_options_that_exist(name: str) -> None:
     use = options.use(stream=False)
     assert use == (Use.TABLE if "table" in FRAMES[name] else Use.STORE_BATCH)
     options.check(use)
-
-
-class Refuses:
-    """Stands for a session whose queries fail."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def sql(self, *_: object, **__: object) -> Any:
-        raise PySparkException(self.text)
-
-
-def test_what_a_store_has_not_is_a_problem_of_one_report() -> None:
-    text = "[X] Failed\ntxrocketmq.spark.errors.UnsupportedLayout: queues are in RocksDB\n at y"
-    found = run(Refuses(text), catalog.LAG, {"now": 0})  # type: ignore[arg-type]
-    assert (list(found.rows), found.problem) == ([], "queues are in RocksDB")
-    with pytest.raises(PySparkException):
-        run(Refuses("[OOM] no memory"), catalog.LAG, {"now": 0})  # type: ignore[arg-type]

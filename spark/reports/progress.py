@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows on a terminal how reports come along; nothing elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich import progress
+from rich.console import Console
+
+
+class Progress:
+    """A listener of a job: a line for the reading, and one for Spark, both with a clock."""
+
+    def __init__(self, console: Console) -> None:
+        self._lines = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._reading = self._lines.add_task("reading the stores", total=None)
+        self._asking = self._lines.add_task("starting Spark", total=None)
+
+    def __enter__(self) -> Self:
+        self._lines.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lines.stop()
+
+    def reading(self, done: int, of: int) -> None:
+        """So many parts of the stores are read."""
+        self._lines.update(self._reading, completed=done, total=of)
+
+    def asking(self, done: int, of: int) -> None:
+        """Spark has started, and so many reports are made."""
+        self._lines.update(self._asking, description="making reports", completed=done, total=of)

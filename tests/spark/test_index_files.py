@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.spark import index_files as index_module
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.files import LocalFiles
 from txrocketmq.spark.index_files import index_files, key_hash, lookup
@@ -47,6 +48,16 @@ def test_lookup_finds_what_was_put(tmp_path: Path, slots: int, items: int) -> No
         assert lookup(found, "Topic", key) == _offsets(writer, key)
     assert lookup(found, "Topic", "missing") == []
     assert lookup(found, "Other", "a3") == []
+
+
+@pytest.mark.parametrize("search_bytes", [1, 7, 100])
+def test_slots_are_looked_for_in_pieces(
+    tmp_path: Path, search_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_SEARCH_BYTES", search_bytes)
+    writer = _write(tmp_path / "store", 32, 100)
+    (found, *_) = Store.open(str(writer.root)).index_files()
+    assert sum(len(piece) for piece in found.entries()) == 99
 
 
 def test_entries_as_columns(tmp_path: Path) -> None:

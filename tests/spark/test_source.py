@@ -11,7 +11,10 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from tests.spark.stores import StoreWriter
 from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
 from txrocketmq.spark.errors import NotAStore, OptionError
+from txrocketmq.spark.live.batch import LiveReader
+from txrocketmq.spark.live.stream import LiveStreamReader
 from txrocketmq.spark.source import OldNameSource, PushdownSource, RocketMQSource
+from txrocketmq.spark.stream import StoreStreamReader
 from txrocketmq.spark.tables.reader import TableReader
 
 SCHEMA = StructType([StructField("topic", StringType(), nullable=False)])
@@ -48,8 +51,19 @@ def test_which_reader(path: str) -> None:
     assert reader(PushdownSource, table="topics") is TableReader
 
 
+def test_which_stream_reader(path: str) -> None:
+    live = RocketMQSource({"nameServer": "127.0.0.1:1", "topic": "t"})
+    assert type(live.streamReader(SCHEMA)) is LiveStreamReader
+    assert type(RocketMQSource({"path": path}).streamReader(SCHEMA)) is StoreStreamReader
+    assert type(live.reader(SCHEMA)) is LiveReader
+
+
 def test_schemas(path: str) -> None:
-    assert RocketMQSource({"path": path}).schema().startswith("`topic` string NOT NULL, `queueId` int NOT NULL")
+    assert (
+        RocketMQSource({"path": path})
+        .schema()
+        .startswith("`topic` string NOT NULL, `queueId` int NOT NULL")
+    )
     assert RocketMQSource({"path": path, "columns": "body"}).schema() == "`body` binary NOT NULL"
     schema = RocketMQSource({"path": path, "table": "delayoffsets"}).schema()
     assert schema.startswith("`brokerName` string, `level` int")

@@ -3,11 +3,14 @@
 
 What is written is whole on the disk before it takes the file's place, so a crash or a full disk
 costs neither the file nor its .bak; the original, which writes into the file itself, can lose both.
+Saving is done by the broker's thread or beside it; whichever comes last, the newest content stays.
 Counterpart of ConfigManager.
 """
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +34,9 @@ class JsonFile:
         self.path = path
         self._backup = path.with_name(path.name + ".bak")
         self._written: bytes | None = None
+        self._versions = itertools.count(1)
+        self._written_version = 0
+        self._lock = threading.Lock()
 
     @contextmanager
     def content(self) -> Iterator[Mapping[str, Any]]:
@@ -75,18 +81,24 @@ class JsonFile:
 
         Raises OSError; file and .bak are then as they were.
         """
+        self._save(content, next(self._versions))
+
+    def _save(self, content: Any, version: int) -> None:
         data = encode_pretty(content)
-        if data == self._written:
-            return
-        write_replacing(self.path, data)
-        self._written = data
+        with self._lock:
+            if version < self._written_version:
+                return
+            if data != self._written:
+                write_replacing(self.path, data)
+            self._written, self._written_version = data, version
 
     def saving(self, content: Any, failed: Callable[[], None]) -> Callable[[], None]:
         """What saves the content, in any thread; `failed` is called before it raises OSError."""
+        version = next(self._versions)
 
         def save() -> None:
             try:
-                self.save(content)
+                self._save(content, version)
             except OSError:
                 failed()
                 raise

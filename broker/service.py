@@ -191,6 +191,8 @@ class Broker:
         every(SECOND_MS, lambda: store.tick(self.clock.now_ms()))
         every(SECOND_MS, lambda: self.polling.tick(self.clock.now_ms()))
         every(SECOND_MS, self._count)
+        every(SECOND_MS, lambda: self._save("topics.json", self.topics.changes))
+        every(SECOND_MS, lambda: self._save("subscriptionGroup.json", self.groups.changes))
         every(lambda: store.config.flush_interval_commit_log, self._flush)
         every(EXPIRE_MS, self._expire)
         every(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
@@ -38,7 +39,11 @@ def is_system_group(name: str) -> bool:
 
 
 class SubscriptionGroups:
-    """All groups by name. `on_change` is called when a group came or changed."""
+    """All groups by name. `on_change` is called when a group came or changed.
+
+    As of topics, what an administrator changes is on disk when it is done; what heartbeats and
+    pulls make waits for `changes`.
+    """
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class SubscriptionGroups:
         self.on_change = on_change
         self.data_version = DataVersion(timestamp=now_ms())
         self._groups: dict[str, SubscriptionGroupConfig] = {}
+        self._dirty = False
         self._forbidden: dict[str, dict[str, int]] = {}
         for name in SYSTEM_GROUPS:
             self._groups[name] = SubscriptionGroupConfig(
@@ -70,16 +76,28 @@ class SubscriptionGroups:
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def save(self) -> None:
-        """Writes subscriptionGroup.json."""
-        self._file.save(
-            {
-                "dataVersion": self.data_version.to_json(),
-                "forbiddenTable": self._forbidden,
-                "subscriptionGroupTable": {
-                    name: self._groups[name].to_json() for name in sorted(self._groups)
-                },
-            }
-        )
+        """Writes subscriptionGroup.json; raises OSError."""
+        self._file.save(self._table())
+        self._dirty = False
+
+    def changes(self) -> Callable[[], None] | None:
+        """What writes subscriptionGroup.json, in any thread; None when nothing changed since."""
+        if not self._dirty:
+            return None
+        self._dirty = False
+        return self._file.saving(self._table(), self._not_saved)
+
+    def _not_saved(self) -> None:
+        self._dirty = True
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "dataVersion": self.data_version.to_json(),
+            "forbiddenTable": self.forbidden(),
+            "subscriptionGroupTable": {
+                name: self._groups[name].to_json() for name in sorted(self._groups)
+            },
+        }
 
     def all(self) -> dict[str, SubscriptionGroupConfig]:
         """Every group, as a copy of the table."""
@@ -104,8 +122,8 @@ class SubscriptionGroups:
         )
         if not allowed or validate_group(name) is not None:
             return None
-        group = SubscriptionGroupConfig(group_name=name)
-        self.update(group)
+        group = self._groups[name] = SubscriptionGroupConfig(group_name=name)
+        self._changed(name)
         return group
 
     def update(self, group: SubscriptionGroupConfig) -> None:
@@ -120,6 +138,7 @@ class SubscriptionGroups:
         attributes = changed(GROUP_ATTRIBUTES, before, group.attributes)
         self._groups[name] = replace(group, attributes=attributes)
         self._changed(name)
+        self.save()
 
     def delete(self, name: str) -> bool:
         """Forgets a group; False when there was none."""
@@ -127,6 +146,7 @@ class SubscriptionGroups:
         if self._groups.pop(name, None) is None:
             return False
         self._changed(name)
+        self.save()
         return True
 
     def is_read_forbidden(self, group: str, topic: str) -> bool:
@@ -145,9 +165,10 @@ class SubscriptionGroups:
         if not topics:
             del self._forbidden[group]
         self._changed(group)
+        self.save()
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
-        self.save()
+        self._dirty = True
         if self.on_change is not None:
             self.on_change(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from txrocketmq.broker.attributes import TOPIC_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
@@ -75,7 +76,11 @@ def validate_group(name: str) -> str | None:
 
 
 class Topics:
-    """All topics by name. `on_change` is called with the name of a topic that came or changed."""
+    """All topics by name. `on_change` is called with the name of a topic that came or changed.
+
+    What an administrator changes and what gets a message is on disk when it is done. What
+    heartbeats make, and would make again, waits for `changes`: there may be thousands at once.
+    """
 
     def __init__(
         self,
@@ -89,6 +94,7 @@ class Topics:
         self._now_ms = now_ms
         self.on_change = on_change
         self._topics: dict[str, TopicConfig] = {}
+        self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms())
         self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
@@ -105,15 +111,27 @@ class Topics:
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def save(self) -> None:
-        """Writes topics.json."""
-        self._file.save(
-            {
-                "dataVersion": self.data_version.to_json(),
-                "topicConfigTable": {
-                    name: self._topics[name].to_json() for name in sorted(self._topics)
-                },
-            }
-        )
+        """Writes topics.json; raises OSError."""
+        self._file.save(self._table())
+        self._dirty = False
+
+    def changes(self) -> Callable[[], None] | None:
+        """What writes topics.json, in any thread; None when nothing changed since."""
+        if not self._dirty:
+            return None
+        self._dirty = False
+        return self._file.saving(self._table(), self._not_saved)
+
+    def _not_saved(self) -> None:
+        self._dirty = True
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "dataVersion": self.data_version.to_json(),
+            "topicConfigTable": {
+                name: self._topics[name].to_json() for name in sorted(self._topics)
+            },
+        }
 
     def all(self) -> dict[str, TopicConfig]:
         """Every topic, as a copy of the table."""
@@ -154,7 +172,7 @@ class Topics:
         if default_topic == DEFAULT_TOPIC and not self._config.auto_create_topic_enable:
             return None
         queues = max(0, min(queue_nums, model.write_queue_nums))
-        return self._put(
+        made = self._put(
             name,
             TopicConfig(
                 topic_name=name,
@@ -165,6 +183,8 @@ class Topics:
                 topic_sys_flag=sys_flag,
             ),
         )
+        self.save()
+        return made
 
     def create_in_send_back(
         self,
@@ -173,7 +193,20 @@ class Topics:
         perm: int = PermName.READ | PermName.WRITE,
         sys_flag: int = 0,
     ) -> TopicConfig | None:
-        """A retry or dead-letter topic, made when it is missing."""
+        """A retry or dead-letter topic for a message, made when it is missing."""
+        topic = self.create_in_heartbeat(name, queue_nums, perm, sys_flag)
+        if self._dirty:
+            self.save()
+        return topic
+
+    def create_in_heartbeat(
+        self,
+        name: str,
+        queue_nums: int,
+        perm: int = PermName.READ | PermName.WRITE,
+        sys_flag: int = 0,
+    ) -> TopicConfig:
+        """A retry topic for messages that may come, made when it is missing."""
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -202,6 +235,7 @@ class Topics:
         if topic == current:
             return False
         self._put(name, topic)
+        self.save()
         return True
 
     def delete(self, name: str) -> bool:
@@ -209,6 +243,7 @@ class Topics:
         if self._topics.pop(name, None) is None:
             return False
         self._changed(name)
+        self.save()
         return True
 
     def set_order_topics(self, names: set[str]) -> None:
@@ -224,7 +259,7 @@ class Topics:
         if unmarked:
             self._topics.update(unmarked)
             self.data_version = self.data_version.next(self._now_ms())
-            self.save()
+            self._dirty = True
 
     def _put(self, name: str, topic: TopicConfig) -> TopicConfig:
         self._topics[name] = topic
@@ -233,7 +268,7 @@ class Topics:
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
-        self.save()
+        self._dirty = True
         if self.on_change is not None:
             self.on_change(name)
 

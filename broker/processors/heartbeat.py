@@ -93,7 +93,7 @@ class HeartbeatProcessor:
         group = self._groups.find(consumer.group_name)
         if group is None:
             return False
-        self._topics.create_in_send_back(
+        self._topics.create_in_heartbeat(
             RETRY_PREFIX + consumer.group_name,
             group.retry_queue_nums,
             sys_flag=TopicSysFlag.UNIT_SUB if consumer.unit_mode else 0,

@@ -64,6 +64,15 @@ def test_a_full_disk_costs_neither_the_file_nor_its_backup(
     assert loaded(path.with_name("a.json.bak")) == {"a": 1}
 
 
+def test_what_was_to_be_saved_before_does_not_come_after(tmp_path: Path) -> None:
+    """A thread may be late; the broker's own has saved what is newer."""
+    file = JsonFile(tmp_path / "a.json")
+    late = file.saving({"a": 1}, lambda: None)
+    file.save({"a": 2})
+    late()
+    assert loaded(tmp_path / "a.json") == {"a": 2}
+
+
 def test_an_unchanged_content_is_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     file = JsonFile(path)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,18 @@ class Client:
         (answer,) = self.heard()
         return answer
 
-    def beat(self, group: str = "g") -> None:
-        consumer = ConsumerData(
-            group_name=group,
-            consume_type="CONSUME_PASSIVELY",
-            message_model="CLUSTERING",
-            consume_from_where="CONSUME_FROM_LAST_OFFSET",
-            subscription_data_set=[SubscriptionData("T", sub_version=1)],
-        )
-        data = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
+    def beat(self, *groups: str) -> None:
+        consumers = [
+            ConsumerData(
+                group_name=group,
+                consume_type="CONSUME_PASSIVELY",
+                message_model="CLUSTERING",
+                consume_from_where="CONSUME_FROM_LAST_OFFSET",
+                subscription_data_set=[SubscriptionData("T", sub_version=1)],
+            )
+            for group in groups or ("g",)
+        ]
+        data = HeartbeatData(client_id="c1", consumer_data_set=consumers)
         self.tell(heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode())
 
     def send(self, **properties: str) -> RemotingCommand:
@@ -359,12 +363,12 @@ def test_it_stops_in_order_and_starts_where_it_was(scene: Scene) -> None:
 def test_what_fails_at_the_end_holds_up_nothing_else(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError("No space left on device")
 
     scene.broker.offsets.commit("g", "T", 0, 1)
     scene.registered()
-    monkeypatch.setattr(scene.broker.offsets._file, "save", full)
+    monkeypatch.setattr(scene.broker.offsets._file, "_save", full)
     assert scene.stop() == [None]
     assert not (scene.folder / "abort").exists()
     assert "TBW102" in scene.saved("topics.json")["topicConfigTable"]
@@ -380,12 +384,12 @@ def test_it_stops_though_the_disk_has_failed(scene: Scene) -> None:
 def test_offsets_that_could_not_be_saved_are_saved_later(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError("No space left on device")
 
     scene.broker.offsets.commit("g", "T", 0, 1)
     with monkeypatch.context() as patched:
-        patched.setattr(scene.broker.offsets._file, "save", full)
+        patched.setattr(scene.broker.offsets._file, "_save", full)
         scene.pass_ms(5_100)
     assert not (scene.folder / "config" / "consumerOffset.json").exists()
     scene.pass_ms(5_000)
@@ -422,6 +426,21 @@ def test_a_file_that_holds_something_else_is_named(tmp_path: Path, name: str, co
     (tmp_path / "config" / name).write_text(content)
     with pytest.raises(JsonFileError, match=f"config/{name} does not hold what it should: "):
         Scene(tmp_path).start()
+
+
+def test_a_thousand_new_groups_cost_a_write_or_two(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    client = Client(scene)
+    client.beat(*(f"g{number}" for number in range(1_000)))
+    assert len(scene.broker.consumers.groups()) == 1_000
+    assert synced == []
+    scene.pass_ms(2_000, 500)
+    assert 1 <= len(synced) <= 4
+    assert "g999" in scene.saved("subscriptionGroup.json")["subscriptionGroupTable"]
+    assert "%RETRY%g999" in scene.saved("topics.json")["topicConfigTable"]
 
 
 def test_one_that_never_started_stops_too(tmp_path: Path) -> None:

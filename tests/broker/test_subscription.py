@@ -97,7 +97,12 @@ def test_groups_survive(tmp_path: Path) -> None:
 
 
 def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
-    groups_of(tmp_path).find("g")
+    groups = groups_of(tmp_path)
+    groups.find("g")
+    write = groups.changes()
+    assert write is not None
+    write()
+    assert groups.changes() is None
     content = json.loads((tmp_path / "groups.json").read_text())
     group = content["subscriptionGroupTable"]["g"]
     assert group["groupRetryPolicy"] == {"type": "CUSTOMIZED"}

@@ -137,6 +137,21 @@ def test_no_topic_without_auto_creation(tmp_path: Path) -> None:
     assert later.create_in_send("U", "TBW102", 4, 0) is None
 
 
+def test_what_gets_messages_is_on_disk_and_what_heartbeats_make_waits(tmp_path: Path) -> None:
+    topics = topics_of(tmp_path)
+    path = tmp_path / "topics.json"
+    topics.create_in_heartbeat("%RETRY%g", 1)
+    assert not path.exists()
+    topics.create_in_send_back("%RETRY%g", 1)
+    assert "%RETRY%g" in path.read_text()
+    topics.create_in_heartbeat("%RETRY%h", 1)
+    write = topics.changes()
+    assert write is not None
+    assert topics.changes() is None
+    write()
+    assert "%RETRY%h" in path.read_text()
+
+
 def test_retry_topics_are_made_once(parts: Parts) -> None:
     made = parts.topics.create_in_send_back("%RETRY%g", 1, sys_flag=2)
     assert made is not None

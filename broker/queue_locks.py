@@ -41,6 +41,15 @@ class QueueLocks:
             if held.get(queue, ("", 0))[0] == client_id:
                 del held[queue]
 
+    def expire(self, now_ms: int) -> None:
+        """Forgets locks that are over, which anybody may take, so that they do not add up."""
+        for group, held in list(self._locks.items()):
+            live = {q: lock for q, lock in held.items() if now_ms - lock[1] <= LOCK_LIVE_MS}
+            if live:
+                self._locks[group] = live
+            else:
+                del self._locks[group]
+
     def all_expired(self, group: str, now_ms: int) -> bool:
         """Whether the group holds no live lock, so is no orderly one."""
         held = self._locks.get(group)

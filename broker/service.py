@@ -303,6 +303,7 @@ class Broker:
 
     def _expire(self) -> None:
         now_ms = self.clock.now_ms()
+        self.locks.expire(now_ms)
         for peer in {*self.consumers.expire(now_ms), *self.producers.expire(now_ms)}:
             peer.close()
 

@@ -39,3 +39,15 @@ def test_only_the_owner_unlocks() -> None:
     locks.unlock("g", "one", QUEUES)
     assert locks.all_expired("g", 0)
     assert locks.lock("g", "two", QUEUES, 0) == QUEUES
+
+
+def test_locks_that_are_over_are_forgotten() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "one", QUEUES[:1], 0)
+    locks.lock("g", "one", QUEUES[1:], 5)
+    locks.lock("h", "one", QUEUES, 0)
+    locks.expire(LOCK_LIVE_MS)
+    assert locks.lock("g", "two", QUEUES, LOCK_LIVE_MS) == []
+    locks.expire(LOCK_LIVE_MS + 1)
+    assert locks._locks.keys() == {"g"}
+    assert locks.lock("g", "two", QUEUES, LOCK_LIVE_MS + 1) == QUEUES[:1]

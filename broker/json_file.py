@@ -79,7 +79,7 @@ class JsonFile:
     def save(self, content: Any) -> None:
         """Replaces the content, on disk when this returns; nothing is done when nothing changed.
 
-        Raises OSError; file and .bak are then as they were.
+        Raises OSError; the file is then as it was.
         """
         self._save(content, next(self._versions))
 

@@ -97,7 +97,7 @@ def read_file(path: str | Path) -> dict[str, str]:
 def write_replacing(path: Path, data: bytes) -> None:
     """Replaces a file whole, on disk when this returns; the one before stays as .bak.
 
-    Raises OSError; the file and its .bak are then as they were.
+    Raises OSError; the file is then as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
@@ -111,7 +111,7 @@ def write_replacing(path: Path, data: bytes) -> None:
         try:
             os.link(path, backup)
         except OSError:  # a file system without links
-            path.replace(backup)
+            backup.write_bytes(path.read_bytes())
     temporary.replace(path)
 
 

@@ -113,14 +113,15 @@ def micro_batch_ms(spark: SparkSession, store: Path) -> list[int]:
 
 
 def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    """Name and action of each job that the options ask for."""
-    for name, columns in COLUMN_SETS.items():
-        if name in options.sets:
-            yield name, lambda columns=columns: noop(store_frame(spark, options.store, columns))
-    if options.topic:
-        chosen = COLUMN_SETS["header+body"]
-        frame = store_frame(spark, options.store, chosen, topic=options.topic)
-        yield "one topic", lambda: noop(frame)
+    """Name and action of each job that the options ask for; loading is part of it."""
+
+    def scan(columns: tuple[str, ...], **chosen: str) -> Callable[[], None]:
+        return lambda: noop(store_frame(spark, options.store, columns, **chosen))
+
+    for name in options.sets:
+        yield name, scan(COLUMN_SETS[name])
+        if options.topic:
+            yield f"one topic, {name}", scan(COLUMN_SETS[name], topic=options.topic)
     if options.parquet:
         yield "parquet scan", lambda: noop(spark.read.parquet(str(options.parquet)))
 

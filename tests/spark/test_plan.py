@@ -247,9 +247,9 @@ def test_the_first_that_is_still_there_is_not_gone(writer: StoreWriter) -> None:
     left = [each for each in writer.stored if each.physical_offset >= SEGMENT_BYTES]
     first = next(each.queue_offset for each in left if each.draft.topic == "Few")
     assert first
-    extent = _extent(writer, startingOffsets='{"Few": {"broker-a": {"0": %d}}}' % first)
+    extent = _extent(writer, startingOffsets=f'{{"Few": {{"broker-a": {{"0": {first}}}}}}}')
     assert extent.wanted.offsets("Few", 0).low == first
-    assert _extent(writer, startingOffsets='{"log": {"broker-a": %d}}' % SEGMENT_BYTES).start
+    assert _extent(writer, startingOffsets=f'{{"log": {{"broker-a": {SEGMENT_BYTES}}}}}').start
     end = _extent(writer, endingOffsets='{"Few": {"broker-a": {"0": 20}}}')
     assert end.wanted.offsets("Few", 0).high == 20, "the next message to come"
 

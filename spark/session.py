@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from txrocketmq.spark import register
 from txrocketmq.spark.errors import SparkSourceError
 
 if TYPE_CHECKING:
@@ -48,15 +47,15 @@ def is_submitted() -> bool:
 
 @contextmanager
 def session(name: str, jvm_options: str = "") -> Iterator[SparkSession]:
-    """A session with the source `rocketmq`, stopped at the end; times are in UTC.
+    """A session, stopped at the end; times are in UTC.
 
-    A JVM of ours gets `jvm_options` beside the usual ones. Raises SparkSourceError when Spark
-    cannot run here.
+    The source `rocketmq` is for those to register who need it: that starts a Python process. A JVM
+    of ours gets `jvm_options` beside the usual ones. Raises SparkSourceError when Spark cannot run
+    here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = _started(name, jvm_options)
     try:
-        register(spark)
         yield spark
     finally:
         spark.stop()

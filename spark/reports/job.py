@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from txrocketmq.spark import register
 from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.ingest.process_runner import process_runner
 from txrocketmq.spark.ingest.runner import Runner, run_here
@@ -71,6 +72,7 @@ class Job:
         from txrocketmq.spark.reports.queries import run_all  # noqa: PLC0415 - likewise
 
         with session("txrocketmq report") as spark:
+            register(spark)
             options = dict(self.options)
             if not any(name.lower() == "minpartitions" for name in options):
                 options["minPartitions"] = str(spark.sparkContext.defaultParallelism)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 _SHORT_LOG_BYTES: Final = 4 << 30
 """Up to about here code that is compiled better saves less than the compiling takes."""
-_SHORT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:-UseParallelGC -XX:+UseSerialGC -Xmn128m"
+_SHORT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:-UseParallelGC -XX:+UseSerialGC -Xmn256m"
 _FEW_ROWS: Final = 100_000
 """Up to about here interpreted expressions take less time than compiling them."""
 _ALWAYS: Final = {

@@ -9,7 +9,6 @@ import pytest
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from txrocketmq.spark import session as module
 from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.session import LOCAL, cause, session
 
@@ -40,10 +39,9 @@ class Builder:
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    """The builder that the session is made with; the source is not registered."""
+    """The builder that the session is made with."""
     made = Builder()
     monkeypatch.setattr(SparkSession, "builder", made)
-    monkeypatch.setattr(module, "register", lambda spark: None)
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return made
@@ -82,15 +80,9 @@ def test_a_session_that_does_not_start_says_what_it_needs(builder: Builder) -> N
         pytest.fail("it started")
 
 
-def test_a_session_that_cannot_be_used_is_stopped(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_spark: object) -> None:
+def test_a_session_is_stopped_after_an_error(builder: Builder) -> None:
+    with pytest.raises(ImportError, match="no pyarrow"), session("name"):
         raise ImportError("no pyarrow")
-
-    monkeypatch.setattr("txrocketmq.spark.session.register", refuse)
-    with pytest.raises(ImportError), session("name"):
-        pytest.fail("it is used")
     assert builder.stopped
 
 

@@ -46,6 +46,7 @@ class Spark:
         self.rows: dict[str, int] = {}
         self.folders: list[Path] = []
         self.loaded: list[str] = []
+        self.registered: list[str] = []
         self.error: Exception | None = None
 
     @contextmanager
@@ -84,6 +85,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     monkeypatch.setattr(
         queries, "run_all", lambda _, reports, __, tell: made.run_all(reports, tell)
     )
+    monkeypatch.setattr(job, "register", lambda _: made.registered.append("rocketmq"))
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return made
 
@@ -109,6 +111,7 @@ def test_what_spark_is_asked_about_is_taken_first_and_deleted_then(spark: Spark,
 def test_spark_is_set_for_little(spark: Spark, work: Job) -> None:
     work.results(Heard())
     assert "TieredStopAtLevel" in spark.jvm_options[0]
+    assert not spark.registered, "that starts a process of Python's"
     assert spark.settings["spark.sql.codegen.wholeStage"] == "false"
 
 
@@ -145,6 +148,7 @@ def test_spark_submit_lets_spark_read(
     heard = Heard()
     assert [each.report for each in work.results(heard)] == [LAG, TOPICS]
     assert spark.loaded == ["2"]
+    assert spark.registered == ["rocketmq"]
     assert (spark.jvm_options, spark.settings) == ([""], {})
     assert heard.said == [("asking", 2, 2)]
 

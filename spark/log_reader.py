@@ -37,7 +37,7 @@ WINDOW_BYTES: Final = 16 << 20
 
 _SLACK_BYTES: Final = 64 << 10
 """Read beyond the end asked for, so that the last record is mostly whole."""
-_GAP_BYTES: Final = 24 << 10
+_GAP_BYTES: Final = 8 << 10
 _GAP_BYTES_REMOTE: Final = 1 << 20
 """Picks that lie so near to each other are read at once, with what is between them: it costs no
 more than another read."""

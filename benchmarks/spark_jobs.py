@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks import proc
 from benchmarks.spark_decode import COLUMN_SETS
 from txrocketmq.spark import register
+from txrocketmq.spark.session import FAST_JVM
 
 TRIGGER_BYTES: Final = 1 << 20
 MICRO_BATCHES: Final = 20
@@ -40,7 +41,7 @@ def session(cores: int) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.buffer.size", "1048576")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
+        .config("spark.driver.extraJavaOptions", FAST_JVM)
         .getOrCreate()
     )
     made.sparkContext.setLogLevel("ERROR")

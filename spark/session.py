@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -61,11 +64,35 @@ def session(name: str, jvm_options: str = "") -> Iterator[SparkSession]:
     here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = _started(name, jvm_options)
-    try:
+    with ExitStack() as open_until_end:
+        with _interrupts_afterwards():
+            spark = _started(name, jvm_options) if is_submitted() else _beside(name, jvm_options)
+            open_until_end.callback(spark.stop)
         yield spark
+
+
+def _beside(name: str, jvm_options: str) -> SparkSession:
+    """Started by another thread: in the main one Spark would set a handler of SIGINT that asks
+    something of the JVM even in the middle of another call.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_started, name, jvm_options).result()
+
+
+@contextmanager
+def _interrupts_afterwards() -> Iterator[None]:
+    """Holds Ctrl-C back until the end: in the middle of Spark's start it leaves a JVM behind."""
+    if is_submitted() or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held_back: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held_back.append(number))
+    try:
+        yield
     finally:
-        spark.stop()
+        signal.signal(signal.SIGINT, before)
+        if held_back:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _started(name: str, jvm_options: str) -> SparkSession:

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -84,6 +86,26 @@ def test_a_session_is_stopped_after_an_error(builder: Builder) -> None:
     with pytest.raises(ImportError, match="no pyarrow"), session("name"):
         raise ImportError("no pyarrow")
     assert builder.stopped
+
+
+def test_an_interrupt_of_its_start_is_taken_afterwards(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle it would leave a JVM behind; in the main thread Spark sets its own handler."""
+    began: list[bool] = []
+
+    def started() -> Builder:
+        os.kill(os.getpid(), signal.SIGINT)
+        began.append(threading.current_thread() is not threading.main_thread())
+        return builder
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(builder, "getOrCreate", started)
+    with pytest.raises(KeyboardInterrupt), session("name"):
+        pytest.fail("it was interrupted")
+    assert began == [True]
+    assert builder.stopped
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def _of_spark(text: str) -> Any:

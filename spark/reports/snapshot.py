@@ -160,6 +160,8 @@ def _outcomes(runner: Runner, tasks: Sequence[TakeTask]) -> list[Outcome]:
         raise SparkSourceError(
             f"the stores were not read: {str(error).partition(';')[0]}"
         ) from error
+    except pa.ArrowException as error:
+        raise SparkSourceError(f"the stores were not read: {error}") from error
 
 
 def _add(made: Snapshot, name: str, outcome: Outcome) -> None:

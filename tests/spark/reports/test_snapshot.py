@@ -138,3 +138,11 @@ def test_a_worker_that_dies_is_told_without_words_of_ingest(
 
     with pytest.raises(SparkSourceError, match="not read: a worker process was killed$"):
         take(asked(store, [LAG]), folder, runner=runner)
+
+
+def test_an_error_of_arrow_is_a_sentence(store: dict[str, str], folder: Path) -> None:
+    def runner(tasks: Sequence[Task]) -> list[Outcome]:
+        raise pa.ArrowInvalid("out of bounds timestamp")
+
+    with pytest.raises(SparkSourceError, match="not read: out of bounds timestamp$"):
+        take(asked(store, [LAG]), folder, runner=runner)

@@ -51,7 +51,7 @@ class JsonFile:
             raise JsonFileError(f"{path} does not hold an object. {_ADVICE}")
         try:
             yield content
-        except (RemotingError, ValueError, TypeError, AttributeError) as error:
+        except (RemotingError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise JsonFileError(
                 f"{path} does not hold what it should: {error}. {_ADVICE}"
             ) from error

@@ -192,7 +192,7 @@ class Topics:
         queue_nums: int,
         perm: int = PermName.READ | PermName.WRITE,
         sys_flag: int = 0,
-    ) -> TopicConfig | None:
+    ) -> TopicConfig:
         """A retry or dead-letter topic for a message, made when it is missing."""
         topic = self.create_in_heartbeat(name, queue_nums, perm, sys_flag)
         if self._dirty:

@@ -20,6 +20,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -101,18 +102,34 @@ def write_replacing(path: Path, data: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        backup = path.with_name(path.name + ".bak")
-        backup.unlink(missing_ok=True)
-        try:
-            os.link(path, backup)
-        except OSError:  # a file system without links
-            backup.write_bytes(path.read_bytes())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            backup = path.with_name(path.name + ".bak")
+            backup.unlink(missing_ok=True)
+            try:
+                os.link(path, backup)
+            except OSError:  # a file system without links
+                backup.write_bytes(path.read_bytes())
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()  # what is half there takes room from others
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Makes new names in it durable, where file systems can do that."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _logical_lines(text: str) -> Iterable[str]:

@@ -64,10 +64,10 @@ class FrameDecoder:
         if self._chunks:
             self._chunks.append(data)
             self._held_bytes += len(data)
-            if self._held_bytes < self._wanted_bytes:  # a long frame is joined once, not each time
-                if (
-                    len(self._chunks) > _MAX_CHUNKS
-                ):  # but tiny pieces would cost more than they hold
+            if self._held_bytes < self._wanted_bytes:
+                # A long frame is joined once, not each time; but tiny pieces cost more than they
+                # hold.
+                if len(self._chunks) > _MAX_CHUNKS:
                     self._chunks = [b"".join(self._chunks)]
                 return []
             data = b"".join(self._chunks)

@@ -106,8 +106,6 @@ class SendBackProcessor:
 
     def _make_topic(self, name: str, queues: int, sys_flag: int = 0) -> None:
         topic = self._topics.create_in_send_back(name, queues, sys_flag=sys_flag)
-        if topic is None:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
         if not is_writable(topic.perm):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"

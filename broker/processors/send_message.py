@@ -245,8 +245,7 @@ class SendMessageProcessor:
         if message.reconsume_times <= limit and not orderly:
             return
         name = DLQ_PREFIX + group_name
-        if self.topics.create_in_send_back(name, 1) is None:
-            raise self._refusal(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+        self.topics.create_in_send_back(name, 1)
         message.topic = name
         message.queue_id = 0
         message.properties[names.DELAY] = "0"

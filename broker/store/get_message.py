@@ -32,8 +32,8 @@ from txrocketmq.broker.store.consume_queue import (
 _MAX_PULL_BYTES: Final = 128 * 1024 * 1024
 _LEAST_PULL_BYTES: Final = 100
 _MOST_COUNT: Final = 1024
-"""No client asks for more messages at once (pullBatchSize), so no pull looks through more units
-for one, unless maxFilterMessageSize says so."""
+"""No push consumer asks for more messages at once (pullBatchSize), so a pull looks through no more
+units for one that does, unless the settings of pulls say so."""
 _FIELDS: Final = 3
 _INT: Final = 1 << 31
 _UINT: Final = (1 << 32) - 1
@@ -219,17 +219,19 @@ class _Search:
     def run(self) -> GetResult:
         """Looks through units until it has enough, or has seen enough."""
         queue, request = self._queue, self._request
-        count = min(request.max_count, _MOST_COUNT)
-        scan = max(self._config.max_filter_message_size, count * UNIT_BYTES)
+        config = self._config
+        most_count = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
+        count = min(request.max_count, most_count)
+        scan = max(config.max_filter_message_size, count * UNIT_BYTES)
         end = request.offset - (-scan // UNIT_BYTES)
-        for _ in range(self._config.travel_cq_file_num_when_get_message):
+        for _ in range(config.travel_cq_file_num_when_get_message):
             if self._count or self._next >= min(queue.max_offset, end):
                 break
             units = queue.read(self._next, end - self._next)
             if units is None:
                 status = GetMessageStatus.OFFSET_FOUND_NULL
                 next_offset = queue.next_file_offset(self._next)
-                return _elsewhere(status, next_offset, request, queue, self._config)
+                return _elsewhere(status, next_offset, request, queue, config)
             self._look_through(units)
         return GetResult(
             self._status,

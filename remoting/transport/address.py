@@ -32,7 +32,7 @@ def address_facing(namesrv_addr: str) -> str:
 
 
 def address_of(host: str, key: str) -> str:
-    """The IP address of a host, whose name is looked up unless it is one.
+    """The IP address of a host, whose name is looked up unless it is one; IPv4 first, as in Java.
 
     Raises ValueError, naming the setting `key` that it came from.
     """
@@ -41,6 +41,7 @@ def address_of(host: str, key: str) -> str:
     except ValueError:
         pass
     try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         raise ValueError(f"{key} is {host!r}, which has no address: {error}") from None
+    return str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])

@@ -2,10 +2,10 @@
 """The client side: one connection for each address, made when it is first needed.
 
 Counterpart of NettyRemotingClient. What is asked while a connection is being made waits for it;
-when it cannot be made, all of that fails with ConnectError. One whose peer owes an answer and says
-nothing more is given up, as with clientCloseSocketIfTimeout: a network that drops a connection
-tells nobody. Peers may ask back: their requests go
-to the dispatcher that was given.
+when it cannot be made, all of that fails with ConnectError. One whose peer lets the time of a
+request pass and says nothing more is given up, as with clientCloseSocketIfTimeout: a network that
+drops a connection tells nobody. Peers may ask back: their requests go to the dispatcher that was
+given.
 """
 
 from __future__ import annotations

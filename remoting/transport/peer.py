@@ -34,7 +34,7 @@ READ_BYTES = 256 * 1024
 MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 """Unsent bytes at which a peer that does not read is given up."""
 SILENT_MS = 3_000
-"""A peer that owes an answer and has said nothing for so long is not there any more."""
+"""A peer that has let an answer's time pass, and has said nothing for so long, is not there."""
 _MAX_VECTORS = 64
 
 Serve = Callable[[Any, Iterable[Received]], None]
@@ -149,7 +149,10 @@ class TcpPeer(Protocol):
         return self._closing
 
     def is_lost(self, now_ms: int) -> bool:
-        """Whether an answer is late and nothing else has come for long: nobody may be there."""
+        """Whether an answer's time is over and nothing else has come for long: nobody may be there.
+
+        What may take long, as a pull that waits, has a time of its own: it is not late before.
+        """
         return now_ms - self.last_active_ms >= SILENT_MS and self._connection.is_late(now_ms)
 
     def expire(self, now_ms: int) -> None:

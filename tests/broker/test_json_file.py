@@ -62,6 +62,7 @@ def test_a_full_disk_costs_neither_the_file_nor_its_backup(
     assert len(failed) == 3
     assert loaded(path) == {"a": 2}
     assert loaded(path.with_name("a.json.bak")) == {"a": 1}
+    assert not path.with_name("a.json.tmp").exists()
 
 
 def test_what_was_to_be_saved_before_does_not_come_after(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_pulls_end_though_the_store_is_in_trouble(
     [
         ("consumerOffset.json", '{"offsetTable":[1]}'),
         ("consumerOffset.json", '{"offsetTable":{"T@g":{"0":"abc"}}}'),
+        ("consumerOffset.json", '{"offsetTable":{"T@g":{"0":1e999}}}'),
         ("delayOffset.json", '{"offsetTable":{"1":null}}'),
         ("topics.json", '{"topicConfigTable":{"T":5}}'),
         ("subscriptionGroup.json", '{"forbiddenTable":5}'),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -200,3 +202,37 @@ def test_writing_anew_where_there_are_no_links(
 
     monkeypatch.setattr(os, "link", refuse)
     test_writing_anew_keeps_one_backup(tmp_path)
+
+
+def test_what_was_written_anew_is_durable_under_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f"
+    synced: list[tuple[bool, bool]] = []
+    sync = os.fsync
+
+    def look(handle: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(handle).st_mode), path.exists()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", look)
+    write_replacing(path, b"1")
+    assert synced == [(False, False), (True, True)]
+
+
+def test_a_folder_that_cannot_be_synced_is_as_good_as_it_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    test_writing_anew_keeps_one_backup(tmp_path)
+
+
+def test_what_cannot_take_the_place_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f" / "g").mkdir(parents=True)
+    with pytest.raises(OSError, match="f"):
+        write_replacing(tmp_path / "f", b"1")
+    assert [each.name for each in tmp_path.iterdir()] == ["f"]

@@ -243,6 +243,19 @@ def test_a_filter_looks_through_so_many_units_and_no_more(
     assert rig.get(31, 2**31 - 1, codes={2}).next_begin_offset == 31 + 1_024
 
 
+def test_settings_allow_more_at_once_than_push_consumers_ask_for(
+    files: Any, config: Callable[..., StoreConfig], message: Callable[..., PutMessage]
+) -> None:
+    settings = {
+        "mapped_file_size_consume_queue": 40_000,
+        "max_transfer_count_on_message_in_memory": 1_500,
+    }
+    rig = Rig(files, config(**settings), message)
+    rig.put(*[(0, 1)] * 1_600)
+    assert rig.get(0, 1_500).count == 1_500
+    assert rig.get(0, 2**31 - 1).count == 1_500
+
+
 def test_a_pull_looks_through_more_queue_files_if_told(
     files: Any, config: Callable[..., StoreConfig], message: Callable[..., PutMessage]
 ) -> None:

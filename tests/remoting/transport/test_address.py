@@ -45,6 +45,14 @@ def test_a_host_has_an_address(monkeypatch: pytest.MonkeyPatch, host: str, addre
     assert address_of(host, "key") == address
 
 
+def test_a_host_of_both_kinds_is_known_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    six, four = (10, 1, 6, "", ("2001:db8::1", 0, 0, 0)), (2, 1, 6, "", ("10.0.0.7", 0))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [six, four])
+    assert address_of("broker", "key") == "10.0.0.7"
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [six])
+    assert address_of("broker", "key") == "2001:db8::1"
+
+
 @pytest.mark.parametrize("host", ["", "a..b", "no such host", "x" * 300])
 def test_a_name_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     def getaddrinfo(*_: object, **__: object) -> list[object]:

@@ -202,20 +202,21 @@ def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _
     limits = np.append(first[1:], end)
     sizes_at = np.ndarray((len(buffer) - 3,), ">i4", buffer, strides=(1,))
     top = len(sizes_at) - 1
-    # Damage may lead astray for ever; what the steps leave is walked one by one.
-    most = int((limits - first).max()) // MIN_RECORD_BYTES + 1
-    max_steps = min(most, _MAX_PLACES // len(first))
+    max_steps = _MAX_PLACES // len(first)
     rows = [first]
-    alive = len(first)
-    while alive >= _MIN_ALIVE and len(rows) < max_steps:
+    is_alive = np.ones(len(first), np.bool_)
+    # What these steps leave is walked one by one.
+    while np.count_nonzero(is_alive) >= _MIN_ALIVE and len(rows) < max_steps:
+        before = rows[-1]
         for _ in range(_STEPS):
             places = rows[-1]
             inside = np.minimum(np.maximum(places, 0), top)
             rows.append(places + sizes_at[inside])
-        is_alive = (rows[-1] < limits) & (rows[-1] - rows[-2] >= MIN_RECORD_BYTES)
-        alive = int(np.count_nonzero(is_alive))
+        # Who went back once is lost: nonsense may lead around for ever.
+        is_alive &= (rows[-1] < limits) & (rows[-1] - before >= _STEPS * MIN_RECORD_BYTES)
     positions = np.array(rows)
-    walked = np.logical_and.accumulate(positions[:-1] < limits)
+    is_step = np.diff(positions, axis=0) >= MIN_RECORD_BYTES
+    walked = np.logical_and.accumulate(is_step & (positions[:-1] < limits))
     starts = positions[:-1].T[walked.T]
     heads, are_records = _heads(buffer, first_offset, starts)
     if not are_records.all():
@@ -241,7 +242,7 @@ def _heads(
 ) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
     """What lies at these places, and whether these are heads of records that end in the buffer."""
     size = len(buffer)
-    heads = words(buffer, np.maximum(places, 0), HEAD_BYTES)
+    heads = words(buffer, places, HEAD_BYTES)
     fields = heads.view(_FIXED_TYPE)
     magics = fields["magic"]
     result: NDArray[np.bool_] = magics == record.MAGIC_V1
@@ -256,29 +257,25 @@ def _heads(
 def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: int) -> Positions:
     """Where to set cursors: `start`, and what looks like a record evenly over [start, end)."""
     places = [start]
-    for target in range(start + _CURSOR_BYTES, end, max(_CURSOR_BYTES, (end - start) // cursors)):
-        if target <= places[-1]:
-            continue
-        place = _near_candidate(buffer, first_offset, target)
-        if place is None:
-            continue
-        if place >= end:
-            break
-        places.append(place)
+    step = max(_CURSOR_BYTES, (end - start) // cursors)
+    for target in range(start + step, end, step):
+        place = _candidate(buffer, first_offset, target, min(target + step, end))
+        if place is not None:
+            places.append(place)
     return np.array(places, np.int64)
 
 
-def _near_candidate(buffer: Buffer, first_offset: int, target: int) -> int | None:
-    """The first that looks like a record from `target` on; None after some that only bear its
-    magic. Without any more it is the end of the buffer.
+def _candidate(buffer: Buffer, first_offset: int, start: int, end: int) -> int | None:
+    """The first place in [start, end) that looks like a record; None after some that only bear its
+    magic.
     """
     view = buffer.data
     last = len(buffer) - _HEAD.size
-    at = target + _MAGIC_AT
+    at = start + _MAGIC_AT
     for _ in range(_MAX_CANDIDATES):
-        match = _ANY_MAGIC.search(view, at)
+        match = _ANY_MAGIC.search(view, at, end + _MAGIC_AT)
         if match is None:
-            return len(buffer)
+            return None
         place = match.start() - _MAGIC_AT
         if place <= last and _is_head(_HEAD.struct.unpack_from(view, place), first_offset + place):
             return place

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.spark.stores import Draft
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK, MAGIC_V1
 from txrocketmq.spark import walk as walk_module
 from txrocketmq.spark.walk import HEAD_BYTES, MIN_RECORD_BYTES, Stop, candidates, chain, walk
+from txrocketmq.spark.words import words
 
 FIRST = 1 << 30
 BLANK_BYTES = BLANK.build({"room": 4711, "magic": MAGIC_BLANK})
@@ -188,3 +190,61 @@ def test_candidates_are_records_and_what_looks_like_them() -> None:
     assert set(log.starts) < set(found)
     assert list(candidates(log.buffer, FIRST, 1)) == found[1:]
     assert list(candidates(log.buffer, FIRST + 8, 0)) == []
+
+
+SIZES = (0, 1, -1, 8, 36, 90, 91, 92, 200, -91, -200, (1 << 31) - 1, -(1 << 31))
+
+
+def damaged(log: Log, draw: random.Random) -> bytes:
+    """The log with sizes that lead anywhere, heads where none should be, and parts cut out."""
+    data = bytearray(log.data)
+    for _ in range(draw.choice((1, 2, 9))):
+        at = draw.choice(log.starts) if draw.random() < 0.5 else draw.randrange(len(data))
+        size = draw.choice((*SIZES, draw.choice(log.starts) - at)).to_bytes(4, "big", signed=True)
+        magic = MAGIC_V1.to_bytes(4, "big", signed=True)
+        head = size + magic + bytes(20) + (log.first_offset + at).to_bytes(8, "big")
+        kind = draw.choice((size, head, head, bytes(draw.randrange(300))))
+        data[at : at + len(kind)] = kind if draw.random() < 0.9 else b""
+    return bytes(data[: draw.randrange(len(data)) if draw.random() < 0.2 else len(data)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_sizes_say_many_cursors_find_what_one_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(seed)
+    log = large_log(seed, fakes=True, messages=40)
+    for _ in range(60):
+        buffer = buffer_of(damaged(log, draw))
+        start = draw.choice((0, draw.randrange(len(buffer)), min(log.starts[9], len(buffer))))
+        end = draw.choice((len(buffer), draw.randrange(start, len(buffer) + 1)))
+        limits = {"_CURSOR_BYTES": (91, 400), "_STEPS": (1, 3, 8), "_MIN_ALIVE": (1, 8)}
+        for name, choices in limits.items():
+            monkeypatch.setattr(walk_module, name, draw.choice(choices))
+        found = walk(buffer, FIRST, start, end)
+        expected = walk_module._one_by_one(buffer, FIRST, start, end)
+        assert found.starts.tolist() == expected.starts.tolist()
+        assert found[1:3] == expected[1:3]
+        if found.heads is not None:
+            assert found.heads.tobytes() == words(buffer, expected.starts, HEAD_BYTES).tobytes()
+
+
+def test_sizes_that_lead_around_take_neither_memory_nor_time() -> None:
+    data = bytearray(1 << 19)
+    for at in range(0, len(data) // 2, 500):
+        for number, size in enumerate((MIN_RECORD_BYTES, MIN_RECORD_BYTES, -MIN_RECORD_BYTES)):
+            place = at + number * MIN_RECORD_BYTES
+            head = size.to_bytes(4, "big", signed=True) + MAGIC_V1.to_bytes(4, "big", signed=True)
+            data[place : place + 36] = head + bytes(20) + (FIRST + place).to_bytes(8, "big")
+    buffer = buffer_of(bytes(data))
+    first = walk_module._settings(buffer, FIRST, 0, len(data), len(data) // 500)
+    assert len(first) > 400
+    tracemalloc.start()
+    chains = walk_module._advance(buffer, FIRST, first, len(data))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(chains.starts) == 2 * len(first)
+    assert peak_bytes < 2 * len(data)
+    found = walk(buffer, FIRST)
+    assert found.starts.tolist() == [0, MIN_RECORD_BYTES]
+    assert (found.stop, found.reason) == (2 * MIN_RECORD_BYTES, Stop.BAD)

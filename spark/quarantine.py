@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged records, kept: as rows of a table, and as Parquet files of badRecords=quarantine=PATH.
 
-A file is named after the first record in it, so a task that is tried again writes the same files
-again and nothing twice. `spark.read.parquet(PATH)` reads them.
+A file is named after the places in it, so a task that is tried again writes the same files again
+and nothing twice, and none overwrites what another task found. `spark.read.parquet(PATH)` reads
+them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -74,8 +76,10 @@ class Quarantine:
         """Writes what has not been written."""
         if not self._found:
             return
-        first = self._found[0][1].physical_offset
-        name = f"bad-{quote(self._broker_name, safe='')}-{first:020d}.parquet"
+        first = max(self._found[0][1].physical_offset, 0)
+        places = [(file, bad.physical_offset) for file, bad in self._found]
+        digest = crc32(repr(places).encode())
+        name = f"bad-{quote(self._broker_name, safe='')}-{first:020d}-{digest:08x}.parquet"
         target = f"{self._folder.rstrip('/')}/{name}"
         buffer = io.BytesIO()
         pq.write_table(pa.Table.from_batches([rows(self._broker_name, self._found)]), buffer)

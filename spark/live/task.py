@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.conditions import Bounds
@@ -53,10 +52,12 @@ class BrokerOrigin:
     broker_name: str
     cluster: str | None
     uri: str
+    messages: str
+    """Which of the queue are read."""
 
     def file_of(self, physical_offset: int) -> str:
         """There is no file to look at from here."""
-        return f"the log of {self.broker_name}"
+        return f"the log behind {self.messages} of {self.uri}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class LiveScan:
         selection = Selection(tags=options.tags, logical=False)
         bounds = {(queue.topic, queue.queue_id): Bounds(part.start, part.end)}
         wanted = selection.on(queue.broker_name, bounds)
-        rows = Rows(self.scan, _origin(cluster, queue, options), wanted)
+        rows = Rows(self.scan, _origin(cluster, part, options), wanted)
         follow = _followed if options.tags is None else _as_they_are
         is_compacted = cache(cluster.is_compacted)
         for found in follow(part, joined(pulls, self.scan.batch_bytes)):
@@ -200,10 +201,12 @@ def _bad(data: Buffer, detail: str) -> BadRecord:
     return BadRecord(place, len(data), "chain", f"{detail} (of an answer to a pull)", kept)
 
 
-def _origin(cluster: Cluster, queue: MessageQueue, options: SourceOptions) -> BrokerOrigin:
+def _origin(cluster: Cluster, part: QueueRange, options: SourceOptions) -> BrokerOrigin:
+    queue = part.queue
     name = options.cluster or cluster.cluster_of(queue.broker_name)
     uri = f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name}"
-    return BrokerOrigin(queue.broker_name, name, uri)
+    messages = f"messages {part.start} to {part.end - 1}"
+    return BrokerOrigin(queue.broker_name, name, uri, messages)
 
 
 @lru_cache(maxsize=8)

@@ -39,13 +39,21 @@ def test_a_task_that_is_tried_again_writes_the_same_files(tmp_path: Path) -> Non
             quarantine.add("/log/0", _bad(number))
         quarantine.close()
         quarantine.close()
-    names = sorted(path.name for path in folder.iterdir())
-    assert names == [
-        "bad-broker%2Fa-00000000000000000000.parquet",
-        "bad-broker%2Fa-00000000000000000256.parquet",
-    ]
+    names = sorted(path.name.rpartition("-")[0] for path in folder.iterdir())
+    assert names == ["bad-broker%2Fa-00000000000000000000", "bad-broker%2Fa-00000000000000000256"]
     offsets = pq.read_table(folder).column("physicalOffset").to_pylist()
     assert sorted(offsets) == list(range(300))
+
+
+def test_tasks_that_find_damage_at_one_place_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    unknown = _bad(1)._replace(physical_offset=-1)
+    for number in range(2):
+        quarantine = Quarantine(str(tmp_path), "a")
+        quarantine.add(f"the log behind queue {number}", unknown)
+        quarantine.close()
+    kept = pq.read_table(tmp_path).to_pylist()
+    assert [row["physicalOffset"] for row in kept] == [-1, -1]
+    assert len({row["file"] for row in kept}) == 2
 
 
 def test_nothing_is_written_for_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,12 @@ wrong, where, and what to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
+
+_OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")
+_RAISED: Final = re.compile(r"[\w.]+(?:Error|Exception): .+")
 
 
 class SparkSourceError(Exception):
@@ -55,3 +60,13 @@ class BadRecordError(SparkSourceError):
 
 class ClusterError(SparkSourceError):
     """A name server or a broker cannot be reached, or answered with an error."""
+
+
+def cause(error: Exception) -> str:
+    """What went wrong, in a line: the error of ours that Spark carries as text, else the last one
+    of Python, else what Spark says first.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [found[1] for line in lines if (found := _OURS.match(line))]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (ours[-1:] or raised[-1:] or lines or [type(error).__name__])[0]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -46,8 +45,6 @@ quick way from the Python workers into a JVM that is out for throughput.
 """
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set in programs that spark-submit starts: master and settings are its business."""
-_OURS: Final = re.compile(r"txrocketmq\.spark\.[\w.]+: (.+)")
-_RAISED: Final = re.compile(r"[\w.]+(?:Error|Exception): .+")
 
 
 def is_submitted() -> bool:
@@ -110,13 +107,3 @@ def _started(name: str, jvm_options: str) -> SparkSession:
         raise SparkSourceError(
             f"Spark does not start; it needs Java 17 or later on the PATH or as JAVA_HOME ({error})"
         ) from error
-
-
-def cause(error: Exception) -> str:
-    """What went wrong, in a line: the error of ours that Spark carries as text, else the last one
-    of Python, else what Spark says first.
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [found[1] for line in lines if (found := _OURS.match(line))]
-    raised = [line for line in lines if _RAISED.match(line)]
-    return (ours[-1:] or raised[-1:] or lines or [type(error).__name__])[0]

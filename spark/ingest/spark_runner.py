@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from txrocketmq.spark.errors import cause
 from txrocketmq.spark.ingest.errors import RunFailed
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
 
@@ -37,7 +38,7 @@ def spark_runner(spark: SparkSession) -> Runner:
         try:
             rows = reader.load().collect()
         except PySparkException as error:
-            raise RunFailed(f"Spark gave the run up: {_cause(error)}") from error
+            raise RunFailed(f"Spark gave the run up: {cause(error)}") from error
         outcomes = {row[0]: Outcome(row[1], row[2] and pickle.loads(row[2])) for row in rows}  # noqa: S301 - from our own workers
         return [outcomes[number] for number in range(len(tasks))]
 
@@ -46,14 +47,6 @@ def spark_runner(spark: SparkSession) -> Runner:
 
 def _packed(tasks: Sequence[Task]) -> str:
     return base64.b64encode(pickle.dumps(list(tasks))).decode()
-
-
-def _cause(error: PySparkException) -> str:
-    """The last line of the Python error within, or the first of Spark's own."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    python = [line for line in lines if not line.startswith(("at ", "File ", "..."))]
-    named = [line for line in python if line.partition(":")[0].endswith(("Error", "Exception"))]
-    return (named or lines or [type(error).__name__])[-1 if named else 0]
 
 
 class TaskPartition(InputPartition):

@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from txrocketmq.spark import register
-from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.errors import SparkSourceError, cause
 from txrocketmq.spark.ingest.process_runner import process_runner
 from txrocketmq.spark.ingest.runner import Runner, run_here
 from txrocketmq.spark.reports.frames import asked, frames
 from txrocketmq.spark.reports.report import Report, Result
 from txrocketmq.spark.reports.tuning import jvm_options, tune
-from txrocketmq.spark.session import cause, is_submitted, session
+from txrocketmq.spark.session import is_submitted, session
 from txrocketmq.spark.store import Store
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from txrocketmq.spark.errors import UnsupportedLayout
+from txrocketmq.spark.errors import UnsupportedLayout, cause
 from txrocketmq.spark.reports.frames import VIEW_PREFIX
 from txrocketmq.spark.reports.report import Report, Result
-from txrocketmq.spark.session import cause
 
 _MOST_AT_ONCE: Final = 4
 """Queries share the memory of a JVM."""

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
+
+from pyspark.errors import PySparkException
 
 from txrocketmq.spark import errors
 
@@ -16,3 +19,29 @@ def test_errors_cross_from_process_to_process() -> None:
     error = pickle.loads(pickle.dumps(errors.UnsupportedLayout("no reader for RocksDB")))  # noqa: S301
     assert type(error) is errors.UnsupportedLayout
     assert str(error) == "no reader for RocksDB"
+
+
+def _of_spark(text: str) -> Any:
+    return PySparkException(message=text)
+
+
+def test_an_error_of_ours_is_found_in_what_spark_says() -> None:
+    text = """
+[PYTHON_DATA_SOURCE_ERROR] Failed to read: Traceback (most recent call last):
+  File "x.py", line 1, in read
+txrocketmq.spark.errors.BadRecordError: the record at 17 of /s/commitlog/0 is damaged: crc
+    at org.apache.spark.SomeClass
+"""
+    assert errors.cause(_of_spark(text)) == "the record at 17 of /s/commitlog/0 is damaged: crc"
+
+
+def test_an_error_of_python_is_its_last_line() -> None:
+    text = (
+        "[X] Failed: Traceback (most recent call last):\n  File 'a', line 1\nOSError: full\n at b"
+    )
+    assert errors.cause(_of_spark(text)) == "OSError: full"
+
+
+def test_other_errors_are_their_first_line() -> None:
+    assert errors.cause(_of_spark("\n[OOM] no memory\n at line 1")) == "[OOM] no memory"
+    assert errors.cause(ValueError()) == "ValueError"

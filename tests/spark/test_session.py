@@ -5,14 +5,13 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from txrocketmq.spark.errors import SparkSourceError
-from txrocketmq.spark.session import LOCAL, cause, session
+from txrocketmq.spark.session import LOCAL, session
 
 
 class Builder:
@@ -106,29 +105,3 @@ def test_an_interrupt_of_its_start_is_taken_afterwards(
     assert began == [True]
     assert builder.stopped
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def _of_spark(text: str) -> Any:
-    return PySparkException(message=text)
-
-
-def test_an_error_of_ours_is_found_in_what_spark_says() -> None:
-    text = """
-[PYTHON_DATA_SOURCE_ERROR] Failed to read: Traceback (most recent call last):
-  File "x.py", line 1, in read
-txrocketmq.spark.errors.BadRecordError: the record at 17 of /s/commitlog/0 is damaged: crc
-    at org.apache.spark.SomeClass
-"""
-    assert cause(_of_spark(text)) == "the record at 17 of /s/commitlog/0 is damaged: crc"
-
-
-def test_an_error_of_python_is_its_last_line() -> None:
-    text = (
-        "[X] Failed: Traceback (most recent call last):\n  File 'a', line 1\nOSError: full\n at b"
-    )
-    assert cause(_of_spark(text)) == "OSError: full"
-
-
-def test_other_errors_are_their_first_line() -> None:
-    assert cause(_of_spark("\n[OOM] no memory\n at line 1")) == "[OOM] no memory"
-    assert cause(ValueError()) == "ValueError"

@@ -302,4 +302,8 @@ def shown(uri: str) -> str:
     parts = urlsplit(uri)
     if not parts.scheme or not parts.netloc:
         return uri
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    host, path = parts.netloc.rpartition("@")[2], parts.path
+    if not host.startswith("[") and not host.partition(":")[2].isdecimal() and ":" in host:
+        # No port but the beginning of a secret with a slash, which should be %2F.
+        host, path = "", path.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{path}"

@@ -159,4 +159,8 @@ def test_wrong_uris() -> None:
 
 def test_shown_without_secrets() -> None:
     assert shown("s3://key:secret@bucket/store?region=x") == "s3://bucket/store"
+    assert shown("s3://key:sec/r/et@bucket/store") == "s3://bucket/store"
+    assert shown("s3://key:sec/") == "s3:///"
+    assert shown("hdfs://[::1]/a@b") == "hdfs://[::1]/a@b"
+    assert shown("hdfs://host:8020/a@b") == "hdfs://host:8020/a@b"
     assert shown("/data/store") == "/data/store"

@@ -31,13 +31,24 @@ LOG_APPEND_TIME: Final = 1
 
 KAFKA_COLUMNS: Final = (
     Column("key", "binary", "keys, in UTF-8"),
-    Column("value", "binary", "body"),
-    Column("topic", "string", "topic"),
-    Column("partition", "int", "queueId; the queues of another broker have the same numbers"),
-    Column("offset", "bigint", "queueOffset"),
+    Column("value", "binary", "body", nullable=False),
+    Column("topic", "string", "topic", nullable=False),
+    Column(
+        "partition",
+        "int",
+        "queueId; the queues of another broker have the same numbers",
+        nullable=False,
+    ),
+    Column("offset", "bigint", "queueOffset", nullable=False),
     Column("timestamp", "timestamp", "storeTimestamp"),
-    Column("timestampType", "int", "always 1: the broker's clock"),
-    Column("headers", "array<struct<key:string,value:binary>>", "properties", on_demand=True),
+    Column("timestampType", "int", "always 1: the broker's clock", nullable=False),
+    Column(
+        "headers",
+        "array<struct<key:string,value:binary>>",
+        "properties",
+        on_demand=True,
+        nullable=False,
+    ),
 )
 """With kafkaNames=true, as Spark's Kafka source has them; then all others on demand."""
 

@@ -138,4 +138,10 @@ def _check_columns(options: SourceOptions, schema: StructType) -> None:
 def _output(options: SourceOptions, schema: StructType) -> Output:
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     output = Output.of_schema(options, fields)
+    for column, field in zip(output.columns, schema.fields, strict=True):
+        if column.nullable and not field.nullable:
+            raise OptionError(
+                f"the schema says {field.name} NOT NULL, but {column.name} is null where a message"
+                " has none"
+            )
     return replace(output, schema=to_arrow_schema(schema, timezone="UTC"))  # with its NOT NULLs

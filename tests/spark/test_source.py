@@ -88,6 +88,9 @@ def test_errors_come_when_a_reader_is_made(path: str) -> None:
         RocketMQSource({"path": path}).reader(wrong)
     with pytest.raises(OptionError, match="schema says topic int, but it is string"):
         RocketMQSource({"path": path, "table": "topics"}).reader(wrong)
+    strict = StructType([StructField(name, StringType(), False) for name in ("topic", "tags")])
+    with pytest.raises(OptionError, match="schema says tags NOT NULL, but tags is null where"):
+        RocketMQSource({"path": path}).streamReader(strict)
     for more in ({"columns": "queueId"}, {"columns": "topic,queueId,body"}):
         for make in (RocketMQSource.reader, RocketMQSource.streamReader):
             with pytest.raises(OptionError, match="option columns and the schema"):

@@ -16,7 +16,8 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000
-_LAST_MS: Final = (1 << 63) // _US_PER_MS - 1
+LAST_MS: Final = (1 << 63) // _US_PER_MS - 1
+"""The last time that microseconds in 64 bits can say; the first one is as far before 1970."""
 _TRANSACTION_STATES: Final = ("none", "prepared", "commit", "rollback")
 _TRANSACTION_SHIFT: Final = 2
 _COMPRESSION_SHIFT: Final = 8
@@ -29,8 +30,8 @@ _COMPRESSION_KINDS: Final = (
 
 def timestamps(times_ms: NDArray[np.int64]) -> pa.Array:
     """Times in ms since the epoch; null beyond what microseconds in 64 bits can say."""
-    if len(times_ms) and (times_ms.max() > _LAST_MS or times_ms.min() < -_LAST_MS):
-        is_valid = (times_ms <= _LAST_MS) & (times_ms >= -_LAST_MS)
+    if len(times_ms) and (times_ms.max() > LAST_MS or times_ms.min() < -LAST_MS):
+        is_valid = (times_ms <= LAST_MS) & (times_ms >= -LAST_MS)
         return pa.array(np.where(is_valid, times_ms, 0) * _US_PER_MS, TIMESTAMP, mask=~is_valid)
     return pa.Array.from_buffers(
         TIMESTAMP, len(times_ms), [None, pa.py_buffer(times_ms * _US_PER_MS)]

@@ -17,6 +17,7 @@ from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.columns.numbers import LAST_MS
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.log_reader import read_picks
 from txrocketmq.spark.losses import lose, loss_text
@@ -94,7 +95,7 @@ _DELAY_COLUMNS: Final = (
     Column("topic", "string", "where the message is delivered"),
     Column("queueId", "int", "where the message is delivered"),
     Column("delayLevel", "int", "1 to 18, or null: a time of its own (5.x)"),
-    Column("deliverTimestamp", "timestamp", "when it is due"),
+    Column("deliverTimestamp", "timestamp", "when it is due; null where that is not known"),
     Column("queueOffset", "bigint", "in the queue where it waits"),
     Column("physicalOffset", "bigint", "byte offset in the log"),
     Column("bornTimestamp", "timestamp", "by the producer's clock"),
@@ -168,7 +169,8 @@ def _waiting(row: Row, properties: dict[str, str], level: int | None, due: int) 
         properties.get(names.REAL_TOPIC),
         _number(properties.get(names.REAL_QID)),
         level,
-        due,
+        # Of a level, the address of an ext unit that is gone; else whatever the producer wrote.
+        due if -LAST_MS <= due <= LAST_MS else None,
         row["queueOffset"],
         row["physicalOffset"],
         row["bornTimestamp"],

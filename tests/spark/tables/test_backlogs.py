@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,6 +69,27 @@ def test_messages_that_wait_for_a_time_of_their_own(tmp_path: Path) -> None:
     assert row["queueOffset"] == 3, "the newest copy counts"
     assert row["deliverTimestamp"] == _moment(START_MS + 9000)
     assert row["delayLevel"] is None
+
+
+def test_a_time_that_cannot_be_is_null(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s")
+    writer.put_all([_timed((1 << 63) - 1, "late"), _timed(1 << 80, "later")])
+    writer.write_config()
+    rows = rows_of(writer.root, "delay")
+    assert [(row["uniqKey"], row["deliverTimestamp"]) for row in rows] == [
+        ("late", None), ("later", None),
+    ]  # fmt: skip
+
+
+def test_a_time_in_an_ext_unit_that_is_gone_is_null(
+    golden_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    whole = golden_store("5.4.0") / "clean"
+    for name in ("commitlog", "consumequeue"):
+        shutil.copytree(whole / name, tmp_path / name)
+    rows = rows_of(tmp_path, "delay")
+    assert rows
+    assert any(row["deliverTimestamp"] is None for row in rows)
 
 
 def _half(key: str, **more: str) -> Draft:

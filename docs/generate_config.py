@@ -100,7 +100,7 @@ def pages() -> dict[Path, str]:
     """Each page's path and what it has to be."""
     lines = [INTRODUCTION]
     for title, cls in PARTS:
-        lines += [f"## {title}", "", (cls.__doc__ or "").split("\n\n")[0].strip(), ""]
+        lines += [f"## {title}", "", inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0], ""]
         lines += [*_table(cls), "", *_without_effect(cls), ""]
     return {PAGE: "\n".join(lines).rstrip() + "\n"}
 

@@ -271,11 +271,10 @@ class ConsumeQueue:
         if self.ext is not None:
             self.ext.files.load()
 
-    def recover(self, *, was_closed: bool) -> None:
+    def recover(self) -> None:
         """Finds where the units end, looking through the last three files.
 
         Bytes after that are taken off: the queue is built again from there by recovery of the log.
-        After a crash what was looked through may be in the system's memory only.
         """
         files = self._files
         if files.last is None:
@@ -285,7 +284,6 @@ class ConsumeQueue:
         while index and not written_units(files.mapped_files[index].view[:UNIT_BYTES]):
             # Nothing of it was durable when the power went: look further back.
             index -= 1
-        durable = files.mapped_files[index].from_offset
         while True:
             file = files.mapped_files[index]
             written = written_units(file.view)
@@ -294,7 +292,7 @@ class ConsumeQueue:
             if written * UNIT_BYTES < file.size_bytes or index >= len(files.mapped_files):
                 break
         files.truncate(end)
-        files.flushed_offset = end if was_closed else durable
+        files.flushed_offset = end
         self.max_offset = end // UNIT_BYTES
         self.min_offset = files.min_offset // UNIT_BYTES
         self.next_offset = self.max_offset
@@ -305,12 +303,27 @@ class ConsumeQueue:
         if self.ext is not None and self.writes_ext:
             self.ext.recover(max_address)
 
+    def flush_again(self, physical_offset: int) -> None:
+        """Takes the units of messages from this place of the log on for not durable.
+
+        A killed process has left them in the system's memory, at least.
+        """
+        files = self._files
+        durable = self._offset_of(physical_offset) * UNIT_BYTES
+        files.flushed_offset = min(files.flushed_offset, durable)
+        if self.ext is not None:
+            self.ext.files.flushed_offset = self.ext.files.min_offset
+
+    def _offset_of(self, physical_offset: int) -> int:
+        """The offset of the first unit of a message at this place of the log, or behind it."""
+        offsets = range(self._files.min_offset // UNIT_BYTES, self.max_offset)
+        return offsets.start + bisect_left(offsets, physical_offset, key=self._physical_offset)
+
     def truncate(self, physical_offset: int) -> None:
         """Takes off the units of messages from this place of the log on."""
-        offsets = range(self._files.min_offset // UNIT_BYTES, self.max_offset)
-        if self._files.last is None or not offsets:
+        if self._files.last is None or self._files.min_offset // UNIT_BYTES >= self.max_offset:
             return
-        keep = offsets.start + bisect_left(offsets, physical_offset, key=self._physical_offset)
+        keep = self._offset_of(physical_offset)
         if keep < self.max_offset:
             self._files.truncate(keep * UNIT_BYTES)
             while self._files.mapped_files and not self._files.mapped_files[-1].wrote_bytes:

@@ -308,6 +308,8 @@ class Index:
                 continue
             if redo:
                 file.redo()
+                if file.is_full:
+                    self.full_files.append(file)
             self._files.append(file)
 
     @property

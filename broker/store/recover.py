@@ -82,7 +82,7 @@ class Recovery:
         done = Recovered(was_closed)
         done.warnings += self._log.files.gaps()
         for queue in self._queues:
-            queue.recover(was_closed=was_closed)
+            queue.recover()
             done.warnings += queue.files.gaps()
         if not was_closed:
             for queue in self._queues:
@@ -95,6 +95,8 @@ class Recovery:
         for queue in self._queues:
             if queue.max_physical_offset > done.max_offset:
                 queue.truncate(done.max_offset)
+            if not was_closed:
+                queue.flush_again(self._log.files.flushed_offset)
         done.min_offset = max(self._log.min_offset, 0)
         self._queues.correct_min_offsets(done.min_offset)
         self._reput.offset = done.max_offset

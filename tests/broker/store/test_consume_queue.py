@@ -36,7 +36,7 @@ def new_queue(files: Any, *, ext: bool = False, load: bool = False) -> ConsumeQu
     )
     if load:
         made.load()
-        made.recover(was_closed=True)
+        made.recover()
     return made
 
 

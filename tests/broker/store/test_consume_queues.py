@@ -68,7 +68,7 @@ def test_queues_are_found_again(
     again = ConsumeQueues(files, config())
     again.load()
     for queue in again:
-        queue.recover(was_closed=True)
+        queue.recover()
     assert {(queue.topic, queue.queue_id): queue.max_offset for queue in again} == {
         ("A", 0): 2,
         ("A", 3): 1,
@@ -119,7 +119,7 @@ def test_ext_rows_are_read_whatever_their_size(
     plain = ConsumeQueues(files, config(mapped_file_size_consume_queue_ext=48 << 20))
     plain.load()
     queue = plain.open("A", 0)
-    queue.recover(was_closed=True)
+    queue.recover()
     unit = queue.unit(0)
     assert unit is not None
     assert unit.tags_code == 77

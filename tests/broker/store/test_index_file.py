@@ -262,6 +262,14 @@ def test_slots_that_a_killed_process_left_behind_are_set_again(files: Any) -> No
     assert all(found(again, f"key{each:04}") == [each] for each in range(30))
 
 
+def test_full_files_that_a_killed_process_left_behind_are_to_be_made_durable(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k", stored_ms=NOW_MS + each) for each in range(100)))
+    again = new_index(files)
+    again.load(None, redo=True)
+    assert [file.end_physical_offset for file in again.full_files] == [38, 77]
+
+
 def test_slots_and_chains_that_are_damaged_end_a_search(files: Any) -> None:
     index = new_index(files)
     write(index, *(entry(each, "k") for each in range(5)))

@@ -359,7 +359,8 @@ def _show_plans(pending: Plan | None, new: Plan | None) -> None:
     for plan, what in ((pending, "to be ended, since it was interrupted"), (new, "new")):
         if plan is None:
             continue
-        print(f"run {plan.run}, {what}: {plan.size_bytes:,} bytes in {len(plan.splits)} splits")
+        splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
+        print(f"run {plan.run}, {what}: {plan.size_bytes:,} bytes in {splits}")
         for split in plan.splits:
             print(f"  {split.broker_name} [{split.start}, {split.end})")
     if pending is None and new is None:

@@ -255,11 +255,13 @@ def options_of(arguments: argparse.Namespace) -> Options:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT; the exit code."""
     flags = parse_arguments(arguments)
+    where = ""
     try:
         options = options_of(flags)
+        where = f"{flags.config}: " if flags.config is not None else ""
         service = Standalone(options)
     except ConfigError as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
+        print(f"{PROG}: {where}{error}", file=sys.stderr)
         return 1
     for key in service.unknown_keys:
         print(f"{PROG}: {flags.config}: {key}", file=sys.stderr)

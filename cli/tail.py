@@ -18,7 +18,7 @@ from txrocketmq.client.consumer.pull import PullLoop, Start
 from txrocketmq.client.errors import NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
-from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionError, build_subscription_data
 from txrocketmq.remoting.transport.clock import Clock
 
 PROG: Final = "txrocketmq tail"
@@ -49,7 +49,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         " 2026-11-21T08:00:00, 20261121080000, or milliseconds since the epoch",
     )
     parser.add_argument(
-        "--tag", default=SUB_ALL, metavar="EXPR", help="only these tags: 'TagA || TagB'"
+        "--tag",
+        type=parse_tags,
+        default=SUB_ALL,
+        metavar="EXPR",
+        help="only these tags: 'TagA || TagB'",
     )
     parser.add_argument("--count", type=_positive, metavar="N", help="end after N messages")
     parser.add_argument(
@@ -78,6 +82,15 @@ def parse_start(text: str) -> Start:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither first, last nor a time like 2026-11-21T08:00:00"
         ) from None
+
+
+def parse_tags(text: str) -> str:
+    """A subscription expression that names a tag, as it is."""
+    try:
+        build_subscription_data("", text)
+    except SubscriptionError:
+        raise argparse.ArgumentTypeError(f"{text!r} names no tag, as 'TagA || TagB' does") from None
+    return text
 
 
 def _positive(text: str) -> int:

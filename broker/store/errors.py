@@ -22,7 +22,8 @@ class StoreLocked(StoreError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} is locked: another broker uses this store; stop it, or set storePathRootDir"
+            f"{path} is locked: another broker uses this store; stop it, or choose another store"
+            " (storePathRootDir; of txrocketmq standalone, --store)"
         )
 
 

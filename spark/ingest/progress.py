@@ -67,7 +67,8 @@ class ProgressBar:
             self._say(f"gone before it was taken: {lost}")
         again = " that was interrupted" if resumed else ""
         left = _size(plan.size_bytes - done)
-        self._say(f"run {plan.run}{again}: {left} of log in {self._splits} splits")
+        splits = "1 split" if self._splits == 1 else f"{self._splits} splits"
+        self._say(f"run {plan.run}{again}: {left} of log in {splits}")
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from txrocketmq.spark import schema
@@ -51,13 +52,17 @@ class TableSettings:
 
     def check_equal(self, wanted: TableSettings, table: str) -> None:
         """TableError when a run wants another table than the one that is there."""
-        for each in fields(self):
-            here, there = getattr(self, each.name), getattr(wanted, each.name)
-            if here != there:
+        here, there = self._by_name(), wanted._by_name()
+        for name in here | there:
+            if here.get(name) != there.get(name):
                 raise TableError(
-                    f"{table} was made with {each.name}={_shown(here)}, not {_shown(there)}:"
+                    f"{table} was made {_with(name, here)}, not {_with(name, there)}:"
                     " run with the same settings, or write to another folder"
                 )
+
+    def _by_name(self) -> dict[str, str]:
+        folders = ",".join(self.partition_by) or "none"
+        return {"columns": ",".join(self.columns), "partition-by": folders, **dict(self.source)}
 
 
 def chosen_columns(names: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -83,7 +88,5 @@ def partition_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def _shown(value: tuple[Any, ...]) -> str:
-    if value and isinstance(value[0], tuple):
-        return ",".join(f"{name}={each}" for name, each in value)
-    return ",".join(value) or "none"
+def _with(name: str, settings: Mapping[str, str]) -> str:
+    return f"with {name}={settings[name]}" if name in settings else f"without {name}"

@@ -31,8 +31,8 @@ def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
     for topic in topics_named(options):
         if topic not in present:
             raise ClusterError(
-                f"topic {topic} is not known at {cluster}, or its brokers let nobody read it, or"
-                " they are not the brokers or queues that assign names"
+                f"topic {topic} is not known at {cluster}, or may not be read, or does not have the"
+                " brokers and queues that assign names"
             )
     for offsets, option in (
         (options.starting_offsets, "startingOffsets"),

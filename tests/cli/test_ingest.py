@@ -90,9 +90,7 @@ def test_a_dry_run_shows_the_splits(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "--dry-run", "--max-bytes", "4k") == ingest.DONE
-    assert capsys.readouterr().out == (
-        "run 1, new: 4,096 bytes in 1 splits\n  broker-a [0, 4096)\n"
-    )
+    assert capsys.readouterr().out == ("run 1, new: 4,096 bytes in 1 split\n  broker-a [0, 4096)\n")
     assert not (store.root.parent / "table").exists()
     run(store, "--quiet")
     assert capsys.readouterr() == ("", "")

@@ -161,6 +161,13 @@ def test_what_is_no_start(text: str) -> None:
         parse_start(text)
 
 
+def test_an_expression_without_a_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse_arguments(["T", "--tag", "a || b"]).tag == "a || b"
+    with pytest.raises(SystemExit):
+        parse_arguments(["T", "--tag", "||"])
+    assert "'||' names no tag" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("flag", ["--count", "--timeout"])
 def test_wrong_usage(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

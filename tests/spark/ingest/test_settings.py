@@ -55,7 +55,7 @@ def test_a_file_that_is_none_of_ours(document: bytes) -> None:
 def test_a_run_must_want_the_table_that_is_there() -> None:
     SETTINGS.check_equal(SETTINGS, "/t")
     other = TableSettings(columns=SETTINGS.columns, source=SETTINGS.source)
-    with pytest.raises(TableError, match=r"/t was made with partition_by=dt, not topic,dt"):
+    with pytest.raises(TableError, match=r"with partition-by=dt, not with partition-by=topic,dt"):
         SETTINGS.check_equal(other, "/t")
-    with pytest.raises(TableError, match=r"source=topic=订单,view=logical, not none"):
+    with pytest.raises(TableError, match=r"/t was made with topic=订单, not without topic"):
         SETTINGS.check_equal(TableSettings(columns=SETTINGS.columns, partition_by=("dt",)), "/t")

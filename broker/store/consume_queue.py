@@ -309,10 +309,11 @@ class ConsumeQueue:
         A killed process has left them in the system's memory, at least.
         """
         files = self._files
-        durable = self._offset_of(physical_offset) * UNIT_BYTES
-        files.flushed_offset = min(files.flushed_offset, durable)
+        if files.last is not None:
+            durable = self._offset_of(physical_offset) * UNIT_BYTES
+            files.flushed_offset = min(files.flushed_offset, durable)
         if self.ext is not None:
-            self.ext.files.flushed_offset = self.ext.files.min_offset
+            self.ext.files.flushed_offset = max(self.ext.files.min_offset, 0)
 
     def _offset_of(self, physical_offset: int) -> int:
         """The offset of the first unit of a message at this place of the log, or behind it."""

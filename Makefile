@@ -15,7 +15,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
-	@exec $(BIN)/txrocketmq standalone --store $(STORE) $(ARGS)
+	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
 test: ## the unit tests, those of the repository, with processes and with Spark, then the compat tests
 	@$(MAKE) --no-print-directory --keep-going unit tidy process engine compat

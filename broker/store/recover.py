@@ -48,6 +48,8 @@ class Recovered:
     """What a person may want to look at."""
 
     def __str__(self) -> str:
+        if self == Recovered(was_closed=True):
+            return "is new, or empty"
         how = "closed" if self.was_closed else "not closed"
         text = f"was {how}: log from {self.min_offset} to {self.max_offset}"
         text += f", {self.checked_messages} messages checked"

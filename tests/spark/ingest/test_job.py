@@ -239,7 +239,7 @@ def test_tasks_share_what_may_be_read(store: StoreWriter, table: Path) -> None:
 
 def test_settings_are_those_of_the_table(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
-    with pytest.raises(TableError, match="partition_by"):
+    with pytest.raises(TableError, match="partition-by"):
         run([store.root], table, settings=replace(SETTINGS, partition_by=()))
 
 
@@ -254,7 +254,7 @@ def test_another_run_makes_the_table_meanwhile(
         return False
 
     monkeypatch.setattr(ledger.Ledger, "create_table", too_late)
-    with pytest.raises(TableError, match="made with partition_by=none"):
+    with pytest.raises(TableError, match="made with partition-by=none"):
         run([store.root], table)
 
 

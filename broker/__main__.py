@@ -107,6 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.printConfigItem or key in IMPORTANT:
                 print(f"{key}={value}")
         return 0
+    if not config.namesrv_addr:
+        print(
+            "mqbroker: no name server is given (-n, namesrvAddr or NAMESRV_ADDR):"
+            " clients will not find this broker by its topics",
+            file=sys.stderr,
+        )
     from txrocketmq.broker.service import Broker  # here: --help need not wait for it
     from txrocketmq.remoting.transport.run import run_service
 

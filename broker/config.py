@@ -126,6 +126,17 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""
+        for key, name in (
+            ("brokerName", self.broker_name),
+            ("brokerClusterName", self.broker_cluster_name),
+        ):
+            if not name.strip():
+                raise ConfigError(f"{key} is empty: give it a name, or leave the line out")
+        if self.listen_port != 0 and not 2 < self.listen_port < 65_535:
+            raise ConfigError(
+                "listenPort is 3 to 65534, or 0 for any free one, since the VIP port is two below"
+                f" and the one for replication above, not {self.listen_port}"
+            )
         for address in filter(None, map(str.strip, self.namesrv_addr.split(";"))):
             port = _ADDRESS.fullmatch(address)
             if port is None or not 0 < int(port[1]) < 65_536:

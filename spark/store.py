@@ -273,8 +273,7 @@ def resolve(
         if other is not store:
             raise OptionError(
                 f"storePath={_shown(paths)!r}: {other.uri} and {store.uri} are both of broker"
-                f" {store.broker_name!r}; read one of them, or copies with a path of their own"
-                " each and brokerName"
+                f" {store.broker_name!r}; read one of them, or each alone"
             )
     return stores
 

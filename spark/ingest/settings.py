@@ -84,7 +84,7 @@ def partition_columns(text: str) -> tuple[str, ...]:
         return ()
     names = tuple(text.replace(" ", "").split(","))
     if not set(names) <= set(PARTITION_COLUMNS) or len(set(names)) < len(names):
-        raise OptionError.of("partition-by", text, ("topic,dt", "topic", "dt", "none"))
+        raise OptionError.of("partition-by", text, "topic,dt; topic; dt; none")
     return names
 
 

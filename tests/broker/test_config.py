@@ -48,6 +48,16 @@ def test_a_value_that_cannot_be_names_its_key() -> None:
         load(BrokerConfig, {"brokerPermission": "rw"})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("brokerName", ""), ("brokerClusterName", " "), ("listenPort", "2"), ("listenPort", "65535")],
+)
+def test_a_broker_that_nobody_could_reach_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{key} is "):
+        load(BrokerConfig, {key: value})
+    assert load(BrokerConfig, {"listenPort": "0"})[0].listen_port == 0
+
+
 def test_keys_without_effect_are_known_and_have_no_field() -> None:
     values = {"sendMessageThreadPoolNums": "4", "brokerName": "b"}
     _, unknown = load(BrokerConfig, values)

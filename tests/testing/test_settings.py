@@ -15,8 +15,8 @@ def test_the_broker_knows_them_all() -> None:
 
 
 def test_what_a_test_wants_counts() -> None:
-    wanted = {"autoCreateTopicEnable": False, "maxMessageSize": 100, "listenPort": "1"}
+    wanted = {"autoCreateTopicEnable": False, "maxMessageSize": 100, "listenPort": "10001"}
     (config, store_config), _ = configure(broker_settings("/tmp/s", wanted))
     assert config.auto_create_topic_enable is False
     assert store_config.max_message_size == 100
-    assert config.listen_port == 1
+    assert config.listen_port == 10001

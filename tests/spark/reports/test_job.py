@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from tests.spark.stores import Draft, write_store
 from txrocketmq.spark.errors import NotAStore, SparkSourceError
+from txrocketmq.spark.ingest.runner import run_here
 from txrocketmq.spark.reports import job, queries, snapshot
 from txrocketmq.spark.reports.catalog import LAG, TOPICS
 from txrocketmq.spark.reports.job import Job
@@ -132,7 +133,7 @@ def test_large_stores_are_read_by_processes(
 
     @contextmanager
     def pool() -> Iterator[Any]:
-        yield snapshot.run_here
+        yield run_here
         ended.append("pool")
 
     monkeypatch.setattr(job, "process_runner", pool)

@@ -41,7 +41,8 @@ def folder(tmp_path: Path) -> Path:
 
 def _rows(folder: Path) -> list[dict[str, object]]:
     files = sorted(folder.iterdir(), key=lambda file: int(file.stem))
-    return pa.concat_tables([pq.read_table(file) for file in files]).to_pylist()
+    rows: list[dict[str, object]] = pa.concat_tables(map(pq.read_table, files)).to_pylist()
+    return rows
 
 
 def test_each_frame_has_the_rows_that_spark_would_read(store: dict[str, str], folder: Path) -> None:

@@ -3,7 +3,7 @@
 
     .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 7] [--only NAME...]
 
-Reads the files of the log in windows of 16 MiB into one buffer, and makes batches of about 4 MiB,
+Reads the files of the log in windows of 8 MiB into one buffer, and makes batches of about 4 MiB,
 as a Spark worker does, in one thread. The bare read fills a buffer of 32 MiB again and again: one
 that stays in the processor's cache would measure that cache. Each round does everything once, the
 bare read first; CPU is that of this process, the median of the rounds; the multiple of the bare
@@ -30,7 +30,7 @@ from txrocketmq.spark.decode import Decoder
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.walk import Stop, walk
 
-WINDOW_BYTES: Final = 16 << 20
+WINDOW_BYTES: Final = 8 << 20
 BARE_WINDOW_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 4 << 20
 BARE_READ: Final = "bare read"

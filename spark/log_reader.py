@@ -33,7 +33,7 @@ from txrocketmq.spark.store import Segment, Store
 from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
 from txrocketmq.spark.windows import Windows
 
-WINDOW_BYTES: Final = 16 << 20
+WINDOW_BYTES: Final = 8 << 20
 
 _SLACK_BYTES: Final = 64 << 10
 """Read beyond the end asked for, so that the last record is mostly whole."""

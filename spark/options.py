@@ -187,7 +187,7 @@ class SourceOptions:
     )
     """About so many records in a partition at most."""
     window_bytes: int = _option(
-        "windowBytes", 16 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="16m"
+        "windowBytes", 8 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="8m"
     )
     """Bytes of the log that are read at once; a task needs about 170 MiB of memory beside them."""
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),

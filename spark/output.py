@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -23,8 +23,10 @@ from txrocketmq.spark.schema import (
     arrow_schema,
     columns_named,
     default_columns,
-    spark_schema,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 LOG_APPEND_TIME: Final = 1
 """timestampType of Kafka: the broker's clock, not the producer's."""
@@ -51,6 +53,11 @@ KAFKA_COLUMNS: Final = (
     ),
 )
 """With kafkaNames=true, as Spark's Kafka source has them; then all others on demand."""
+
+_NEVER_NULL: Final = {
+    "map<string,string>": pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
+}
+"""Types of columns without nulls, by their names, where they are not those of others."""
 
 _DECODED: Final = {name: column for column, name in KAFKA_NAMES.items()} | {
     "headers": "properties",
@@ -107,9 +114,19 @@ class Output:
         found = tuple(dict.fromkeys(name for name in names if name is not None))
         return found or ("queueId",)  # the rows have to be counted, whatever they show
 
-    def spark_schema(self) -> str:
-        """As Spark SQL writes it."""
-        return spark_schema(self.columns)
+    def spark_schema(self) -> StructType:
+        """For DataSource.schema(): what is never null is declared so, and so are the values of its
+        maps, which the schema as a text cannot say.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only Spark asks
+
+        fields = [
+            pa.field(column.name, _NEVER_NULL.get(column.type, column.arrow.type), nullable=False)
+            if not column.nullable
+            else column.arrow
+            for column in self.columns
+        ]
+        return from_arrow_schema(pa.schema(fields))
 
     def batch(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as Spark is to see them, of a batch with at least the columns `decoded`."""
@@ -121,7 +138,11 @@ class Output:
                 continue
             array = decoded.column(source)
             make = _OF_KAFKA.get(column.name) if self.kafka_names else None
-            arrays.append(make(array) if make else array)
+            array = make(array) if make else array
+            if pa.types.is_map(array.type):
+                # Whether values may be null is part of its type: nothing is copied.
+                array = array.cast(self.schema.field(len(arrays)).type)
+            arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _source(self, column: Column) -> str | None:

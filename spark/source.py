@@ -48,7 +48,7 @@ class RocketMQSource(DataSource):
         super().__init__(dict(options))
         self.parsed = SourceOptions.of(options)
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """Of what the options say; also looks whether the stores are there."""
         options = self.parsed
         use = options.use(stream=False)

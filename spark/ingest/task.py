@@ -33,7 +33,7 @@ from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
-WINDOW_BYTES: Final = 16 << 20
+WINDOW_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 4 << 20
 
 

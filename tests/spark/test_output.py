@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql.types import (
     BinaryType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -60,11 +62,29 @@ def test_all_but_those_on_demand_by_default() -> None:
 
 def test_columns_in_the_order_asked_for() -> None:
     output = Output.of(_options(columns="body,topic"))
-    assert output.spark_schema() == "`body` binary NOT NULL, `topic` string NOT NULL"
+    assert output.spark_schema() == StructType(
+        [StructField("body", BinaryType(), False), StructField("topic", StringType(), False)]
+    )
     decoded = _decoded(output, topic="t", body=b"b")
     assert output.batch(decoded).to_pylist() == [{"body": b"b", "topic": "t"}]
     with pytest.raises(OptionError, match="columns='bodi'"):
         Output.of(_options(columns="bodi"))
+
+
+@pytest.mark.parametrize("values_may_be_null", [False, True])
+def test_values_of_properties_are_never_null(values_may_be_null: bool) -> None:
+    output = Output.of(_options(columns="tags,properties"))
+    declared = output.spark_schema()
+    assert declared["tags"].nullable
+    assert declared["properties"] == StructField(
+        "properties", MapType(StringType(), StringType(), False), False
+    )
+    asked = MapType(StringType(), StringType(), values_may_be_null)
+    of_spark = StructType([declared["tags"], StructField("properties", asked)])
+    output = replace(output, schema=to_arrow_schema(of_spark, timezone="UTC"))
+    rows = output.batch(_decoded(output, tags=None, properties=[("a", "b")]))
+    assert rows.schema == output.schema
+    assert rows.to_pylist() == [{"tags": None, "properties": [("a", "b")]}]
 
 
 def test_the_names_of_a_schema_are_kept() -> None:

@@ -63,6 +63,7 @@ def test_schemas(path: str) -> None:
     assert RocketMQSource({"path": path}).schema()[0] == topic
     assert RocketMQSource({"path": path, "columns": "topic"}).schema() == StructType([topic])
     schema = RocketMQSource({"path": path, "table": "delayoffsets"}).schema()
+    assert isinstance(schema, str)
     assert schema.startswith("`brokerName` string, `level` int")
     schema = RocketMQSource({"path": path, "table": "delayoffsets", "columns": "level"}).schema()
     assert schema == "`level` int"

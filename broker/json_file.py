@@ -32,6 +32,8 @@ class JsonFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.is_stale = False
+        """Set by the owner when there is something newer, cleared by what saves it."""
         self._backup = path.with_name(path.name + ".bak")
         self._written: bytes | None = None
         self._versions = itertools.count(1)
@@ -82,6 +84,7 @@ class JsonFile:
         Raises OSError; the file is then as it was.
         """
         self._save(content, next(self._versions))
+        self.is_stale = False
 
     def _save(self, content: Any, version: int) -> None:
         data = encode_pretty(content)
@@ -92,15 +95,16 @@ class JsonFile:
                 write_replacing(self.path, data)
             self._written, self._written_version = data, version
 
-    def saving(self, content: Any, failed: Callable[[], None]) -> Callable[[], None]:
-        """What saves the content, in any thread; `failed` is called before it raises OSError."""
+    def saving(self, content: Any) -> Callable[[], None]:
+        """What saves the content, in any thread; the file is stale again if it raises OSError."""
         version = next(self._versions)
+        self.is_stale = False
 
         def save() -> None:
             try:
                 self._save(content, version)
             except OSError:
-                failed()
+                self.is_stale = True
                 raise
 
         return save

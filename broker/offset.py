@@ -25,7 +25,6 @@ class ConsumerOffsets:
         self._now_ms = now_ms
         self._offsets: dict[str, dict[int, int]] = {}
         self._resets: dict[str, dict[int, int]] = {}
-        self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
@@ -38,14 +37,10 @@ class ConsumerOffsets:
 
     def changes(self) -> Callable[[], None] | None:
         """What writes consumerOffset.json, in any thread; None when nothing changed since."""
-        if not self._dirty:
+        if not self._file.is_stale:
             return None
-        self._dirty = False
         self.data_version = self.data_version.next(self._now_ms())
-        return self._file.saving(self.table(), self._not_saved)
-
-    def _not_saved(self) -> None:
-        self._dirty = True
+        return self._file.saving(self.table())
 
     def table(self) -> dict[str, Any]:
         """The table as it is saved, and as GET_ALL_CONSUMER_OFFSET sends it."""
@@ -67,7 +62,7 @@ class ConsumerOffsets:
         key = topic + _SEPARATOR + group
         if queue_id in self._resets.get(key, ()):
             return
-        self._dirty = True
+        self._file.is_stale = True
         queues = self._offsets.get(key)
         if queues is None:
             self._offsets[key] = {queue_id: offset}
@@ -109,7 +104,7 @@ class ConsumerOffsets:
     def clone(self, source: str, target: str, topic: str) -> None:
         """Gives a group the offsets another has of a topic (cloneOffset)."""
         self._offsets[topic + _SEPARATOR + target] = self.of(source, topic)
-        self._dirty = True
+        self._file.is_stale = True
 
     def remove_group(self, group: str) -> None:
         """Forgets all offsets of a group."""
@@ -125,7 +120,7 @@ class ConsumerOffsets:
                 topic, _, group = _split(key)
                 if doomed(topic, group):
                     del table[key]
-                    self._dirty = True
+                    self._file.is_stale = True
 
 
 def _split(key: str) -> tuple[str, str, str]:

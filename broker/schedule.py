@@ -80,7 +80,6 @@ class Schedule:
         """Progress of which all that was delivered is durable: that alone is saved."""
         self._awaited: tuple[int, dict[int, int]] | None = None
         """Progress that will be, once the log is durable up to an offset."""
-        self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms)
 
     def load(self) -> None:
@@ -104,22 +103,18 @@ class Schedule:
     def changes(self, now_ms: int) -> Callable[[], None] | None:
         """What writes delayOffset.json, in any thread; None when nothing changed since."""
         self._look_what_is_durable()
-        if not self._dirty:
+        if not self._file.is_stale:
             return None
-        self._dirty = False
         self.data_version = self.data_version.next(now_ms)
-        return self._file.saving(self._table(self._durable), self._not_saved)
+        return self._file.saving(self._table(self._durable))
 
     def _look_what_is_durable(self) -> None:
         flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
         if self._awaited is None or flushed >= end:
             self._awaited = end, dict(self._offsets)
         if flushed >= self._awaited[0]:
-            self._dirty |= self._awaited[1] != self._durable
+            self._file.is_stale |= self._awaited[1] != self._durable
             self._durable, self._awaited = self._awaited[1], None
-
-    def _not_saved(self) -> None:
-        self._dirty = True
 
     def table(self) -> dict[str, Any]:
         """The table as GET_ALL_DELAY_OFFSET sends it."""

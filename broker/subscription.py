@@ -58,7 +58,6 @@ class SubscriptionGroups:
         self.on_change = on_change
         self.data_version = DataVersion(timestamp=now_ms())
         self._groups: dict[str, SubscriptionGroupConfig] = {}
-        self._dirty = False
         self._forbidden: dict[str, dict[str, int]] = {}
         for name in SYSTEM_GROUPS:
             self._groups[name] = SubscriptionGroupConfig(
@@ -78,17 +77,12 @@ class SubscriptionGroups:
     def save(self) -> None:
         """Writes subscriptionGroup.json; raises OSError."""
         self._file.save(self._table())
-        self._dirty = False
 
     def changes(self) -> Callable[[], None] | None:
         """What writes subscriptionGroup.json, in any thread; None when nothing changed since."""
-        if not self._dirty:
+        if not self._file.is_stale:
             return None
-        self._dirty = False
-        return self._file.saving(self._table(), self._not_saved)
-
-    def _not_saved(self) -> None:
-        self._dirty = True
+        return self._file.saving(self._table())
 
     def _table(self) -> dict[str, Any]:
         return {
@@ -169,6 +163,6 @@ class SubscriptionGroups:
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
-        self._dirty = True
+        self._file.is_stale = True
         if self.on_change is not None:
             self.on_change(name)

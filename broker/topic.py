@@ -94,7 +94,6 @@ class Topics:
         self._now_ms = now_ms
         self.on_change = on_change
         self._topics: dict[str, TopicConfig] = {}
-        self._dirty = False
         self.data_version = DataVersion(timestamp=now_ms())
         self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
@@ -113,17 +112,12 @@ class Topics:
     def save(self) -> None:
         """Writes topics.json; raises OSError."""
         self._file.save(self._table())
-        self._dirty = False
 
     def changes(self) -> Callable[[], None] | None:
         """What writes topics.json, in any thread; None when nothing changed since."""
-        if not self._dirty:
+        if not self._file.is_stale:
             return None
-        self._dirty = False
-        return self._file.saving(self._table(), self._not_saved)
-
-    def _not_saved(self) -> None:
-        self._dirty = True
+        return self._file.saving(self._table())
 
     def _table(self) -> dict[str, Any]:
         return {
@@ -195,7 +189,7 @@ class Topics:
     ) -> TopicConfig:
         """A retry or dead-letter topic for a message, made when it is missing."""
         topic = self.create_in_heartbeat(name, queue_nums, perm, sys_flag)
-        if self._dirty:
+        if self._file.is_stale:
             self.save()
         return topic
 
@@ -259,7 +253,7 @@ class Topics:
         if unmarked:
             self._topics.update(unmarked)
             self.data_version = self.data_version.next(self._now_ms())
-            self._dirty = True
+            self._file.is_stale = True
 
     def _put(self, name: str, topic: TopicConfig) -> TopicConfig:
         self._topics[name] = topic
@@ -268,7 +262,7 @@ class Topics:
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
-        self._dirty = True
+        self._file.is_stale = True
         if self.on_change is not None:
             self.on_change(name)
 

@@ -70,6 +70,10 @@ class Peer(Protocol):
     @property
     def connected(self) -> bool: ...
 
+    @property
+    def reads(self) -> bool:
+        """Whether it takes what it is sent; else that only piles up here (isWritable)."""
+
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends frames that are encoded already."""
 
@@ -86,15 +90,21 @@ class Peer(Protocol):
 
 
 class Request(Generic[Q_co]):
-    """A request at its handler: typed header, whole command, the peer it came from."""
+    """A request at its handler: typed header, whole command, the peer it came from, and when.
 
-    __slots__ = ("command", "header", "now_ms", "peer")
+    `now_ms` is the wall clock's time, `steady_ms` the one that durations are measured by.
+    """
 
-    def __init__(self, header: Q_co, command: RemotingCommand, peer: Peer, now_ms: int) -> None:
+    __slots__ = ("command", "header", "now_ms", "peer", "steady_ms")
+
+    def __init__(
+        self, header: Q_co, command: RemotingCommand, peer: Peer, now_ms: int, steady_ms: int
+    ) -> None:
         self.header = header
         self.command = command
         self.peer = peer
         self.now_ms = now_ms
+        self.steady_ms = steady_ms
 
     @property
     def body(self) -> bytes:

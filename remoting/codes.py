@@ -290,5 +290,26 @@ class MQVersion(IntEnum):
     V5_4_0 = 493
 
 
+_V4_0_0 = 213
 SERVED_VERSION = MQVersion.V4_9_7
-"""What broker and name server report: V5_4_0 only when POP and timer messages are served."""
+"""What broker and name server report: V5_4_0 when inner batches and light queues are served."""
+
+
+def version_name(version: int) -> str:
+    """The name of a client's version; "v" and its number when it is older than 4.0.0.
+
+    From 4.0.0 on each minor version has ten releases, and each release a snapshot before it.
+    """
+    number, is_snapshot = divmod(version + 1 - _V4_0_0, 2)
+    if number < 0:
+        return f"v{version}"
+    major, minor, release = 4 + number // 100, number // 10 % 10, number % 10
+    return f"V{major}_{minor}_{release}{'' if is_snapshot else '_SNAPSHOT'}"
+
+
+def code_name(code: int) -> str:
+    """The name of a request code; its number when nobody knows it."""
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return f"request {code}"

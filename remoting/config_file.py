@@ -9,18 +9,17 @@
 Every field is one key, spelled in camel case as the original does; its default is what the original
 has. Fields may be int, float, bool, str, `str | None` and tuple[str, ...] (joined by ";"). Keys
 that the original knows and that change nothing here are no typing errors: fields with
-`effect=False`, and names in a class attribute IGNORED. Counterpart of java.util.Properties,
-MixAll.properties2Object and common.Configuration; unlike the original, a value that does not parse
-is an error.
+`effect=False`, and those in a class attribute IGNORED, see `original_keys`. Values that promise
+what is not served are errors; a class attribute UNSERVED declares them. Counterpart of
+java.util.Properties, MixAll.properties2Object and common.Configuration; unlike the original, a
+value that does not parse is an error.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -48,6 +47,35 @@ class UnknownKey:
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest}?)" if self.nearest else ""
         return f"unknown key {self.key}{hint}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unserved:
+    """Values of a setting that promise what is not served; a class attribute UNSERVED lists them.
+
+    Such a value is an error, so that nobody runs a server in the belief that, say, access is
+    controlled. The key need not be a field of the class; it may be one of its IGNORED, or a system
+    property of the original. An entry goes when its feature comes.
+    """
+
+    key: str
+    values: tuple[str, ...]
+    """In any case of letters; none: whatever is not blank."""
+    feature: str
+    """What is promised, in words that fit "X is not served"."""
+    instead: str = ""
+    """A value that may be given; empty: none but to leave the key out."""
+
+    def check(self, text: str) -> None:
+        """Raises ConfigError when this value promises the feature."""
+        text = text.strip()
+        wanted = {value.lower() for value in self.values}
+        if (text.lower() not in wanted) if wanted else not text:
+            return
+        instead = f"write {self.key}={self.instead} or " if self.instead else ""
+        raise ConfigError(
+            f"{self.key}={text}: {self.feature} is not served; {instead}leave the key out"
+        )
 
 
 # ------------------------------------------------------------------------------- properties text
@@ -81,55 +109,23 @@ def write_properties(values: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def read_file(path: str | Path) -> dict[str, str]:
-    """Keys and values of a file in UTF-8. Raises ConfigError that says what is wrong with it."""
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8. Raises ConfigError that says what is wrong with it."""
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        return Path(path).read_bytes().decode("utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})") from error
+
+
+def read_file(path: str | Path) -> dict[str, str]:
+    """Keys and values of a file, see `read_text`. Raises ConfigError."""
+    text = read_text(path)
     try:
         return read_properties(text)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
-
-
-def write_replacing(path: Path, data: bytes) -> None:
-    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
-
-    Raises OSError; the file is then as it was.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            backup = path.with_name(path.name + ".bak")
-            backup.unlink(missing_ok=True)
-            try:
-                os.link(path, backup)
-            except OSError:  # a file system without links
-                backup.write_bytes(path.read_bytes())
-        temporary.replace(path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()  # what is half there takes room from others
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    """Makes new names in it durable, where file systems can do that."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _logical_lines(text: str) -> Iterable[str]:
@@ -226,6 +222,16 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def original_keys(text: str) -> dict[str, str | None]:
+    """The class attribute IGNORED from a text of words: "key=default", or a key without one.
+
+    They are keys of the original that change nothing here. Administrators' tools ask for some of
+    them, so they are shown with the value that was given, or else with the original's default.
+    """
+    pairs = (word.partition("=") for word in text.split())
+    return {key: value if equals else None for key, equals, value in pairs}
+
+
 def load(cls: type[C], values: Mapping[str, str]) -> tuple[C, list[UnknownKey]]:
     """An instance with its settings from `values`, and the keys nobody knows.
 
@@ -266,53 +272,104 @@ def as_properties(instance: object) -> dict[str, str]:
     return result
 
 
-def updated(instance: C, values: Mapping[str, str]) -> C:
-    """A copy with the settings that `values` has and that may change while running.
+def _changes(part: object, values: Mapping[str, str], *, at_start: bool) -> dict[str, Any]:
+    """Fields of a part and their new values: of those that may change now. Raises ConfigError.
 
-    All values are looked at, also those of settings that stay: raises ConfigError.
+    All values are looked at, also those of settings that stay.
     """
-    fields = _fields(type(instance))
-    typed = _typed(type(instance), values)
-    live = {f.name for f in fields.values() if f.metadata.get("live")}
-    changes = {name: value for name, value in typed.items() if name in live}
-    return dataclasses.replace(instance, **changes)  # type: ignore[type-var]
+    typed = _typed(type(part), values)
+    changes = {
+        spec.name: typed[spec.name]
+        for spec in _fields(type(part)).values()
+        if spec.name in typed and (at_start or spec.metadata.get("live"))
+    }
+    dataclasses.replace(part, **changes)  # type: ignore[type-var] # its own checks
+    return changes
 
 
 class Configuration:
     """Everything a server is configured with: typed parts, and all of it as properties.
 
+    The parts are frozen dataclasses, and whoever uses settings holds the part itself: `update` is
+    the only way by which a setting changes, and what it changes counts everywhere at once. Then
+    each of `on_change` is called with the keys that were taken.
+
     Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
-    change to a setting that is not live is shown and written, and counts after a restart. Java
-    class: common.Configuration.
+    setting that is not live cannot change: whoever asks for that is told, where the original
+    answers success and goes on as before. Java class: common.Configuration.
     """
 
     def __init__(self, parts: Iterable[object], given: Mapping[str, str]) -> None:
         self._parts: dict[type, Any] = {type(part): part for part in parts}
-        self._properties = dict(given)
+        self._properties: dict[str, str] = {}
+        for cls in self._parts:
+            shown: Mapping[str, str | None] = getattr(cls, "IGNORED", {})
+            self._properties |= {key: text for key, text in shown.items() if text is not None}
+        self._properties |= given
         for part in self._parts.values():
             self._properties |= as_properties(part)
+        self.on_change: list[Callable[[Collection[str]], None]] = []
 
     def get(self, cls: type[C]) -> C:
-        """The part of this class as it is now."""
+        """The part of this class; always the same instance."""
         part: C = self._parts[cls]
         return part
 
     @property
     def properties(self) -> dict[str, str]:
-        """All keys and values, as they are or will be after a restart."""
+        """All keys and values, those of the original that have no effect here among them."""
         return dict(self._properties)
 
-    def update(self, values: Mapping[str, str]) -> list[str]:
-        """Takes the values whose keys are known, all or none; returns these keys.
+    def unknown(self, values: Iterable[str]) -> list[UnknownKey]:
+        """The keys among these that nobody knows."""
+        known = {each for cls in self._parts for each in known_keys(cls)}
+        return [UnknownKey(key, _nearest(key, known)) for key in values if key not in known]
 
-        Raises ConfigError when one of them cannot be.
+    def update(self, values: Mapping[str, str], *, at_start: bool = False) -> list[str]:
+        """Takes the values, all or none; returns the keys that they change.
+
+        `at_start`: settings that are not live may change, too. That is for what a server finds out
+        while it starts, such as its own address. Raises ConfigError for a value that cannot be, a
+        key that nobody knows, and a setting that cannot change now, unless it is so already.
         """
-        known = set(self._properties).union(*(_fields(cls) for cls in self._parts))
-        taken = {key: value for key, value in values.items() if key in known}
-        parts = {cls: updated(part, taken) for cls, part in self._parts.items()}
-        self._parts = parts
+        changed = [
+            (part, _changes(part, values, at_start=at_start)) for part in self._parts.values()
+        ]
+        taken = {key: values[key] for key in values if not self._is_so(key, values[key])}
+        if not at_start:
+            for key in taken:
+                self._check_live(key)
+        for part, changes in changed:
+            for name, value in changes.items():
+                object.__setattr__(part, name, value)
         self._properties |= taken
+        if taken:
+            for heard in self.on_change:
+                heard(taken.keys())
         return list(taken)
+
+    def _is_so(self, key: str, text: str) -> bool:
+        """Whether a key has this value already, however it is written."""
+        for part in self._parts.values():
+            spec = _fields(type(part)).get(key)
+            if spec is not None:
+                return bool(_typed(type(part), {key: text})[spec.name] == getattr(part, spec.name))
+        return self._properties.get(key) == text
+
+    def _check_live(self, key: str) -> None:
+        """Raises ConfigError unless a setting may change now."""
+        for cls in self._parts:
+            spec = _fields(cls).get(key)
+            if spec is not None and spec.metadata.get("live"):
+                return
+            if key in ignored_keys(cls, {key: ""}):
+                raise ConfigError(f"{key} changes nothing in this server")
+            if spec is not None:
+                raise ConfigError(
+                    f"{key} cannot change while the server runs: set it in the configuration file"
+                    " and restart"
+                )
+        raise ConfigError(str(self.unknown([key])[0]))
 
 
 def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
@@ -324,7 +381,14 @@ def _fields(cls: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
-    """Field names to typed values, for the keys of this class that are in `values`."""
+    """Field names to typed values, for the keys of this class that are in `values`.
+
+    Raises ConfigError for a value that cannot be, or that promises what is not served.
+    """
+    unserved: tuple[Unserved, ...] = getattr(cls, "UNSERVED", ())
+    for each in unserved:
+        if each.key in values:
+            each.check(values[each.key])
     hints = get_type_hints(cls)
     return {
         spec.name: _checked(spec, key, _parsed(key, values[key], hints[spec.name]))

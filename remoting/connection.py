@@ -9,6 +9,7 @@ of the responseTable in NettyRemotingAbstract.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -30,6 +31,9 @@ MAX_IN_FLIGHT = 65_535
 
 _OPAQUE_MASK = 0x7FFFFFFF
 
+Seal = Callable[[dict[str, str], bytes], None]
+"""Adds fields to those of a request before it leaves, by these and its body: a signature, say."""
+
 
 class Connection:
     """Requests in flight by opaque, and the decoder of what comes in."""
@@ -39,29 +43,27 @@ class Connection:
         *,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         max_in_flight: int = MAX_IN_FLIGHT,
-        plain_sends: bool = False,
+        seal: Seal | None = None,
     ) -> None:
-        self._decoder = FrameDecoder(max_frame_bytes, plain_sends=plain_sends)
+        self._seal = seal
+        self._decoder = FrameDecoder(max_frame_bytes)
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
         self._in_flight: dict[int, tuple[PendingReply, Call[Any, Any], int]] = {}
-
-    @property
-    def error(self) -> FrameError | None:
+        self.error: FrameError | None = None
         """Set once the peer has sent what is no frame: close the connection."""
-        return self._decoder.error
 
     @property
     def in_flight(self) -> int:
         """Number of our requests without answer."""
         return len(self._in_flight)
 
-    def receive(self, data: bytes) -> list[Any]:
-        """The peer's requests in `data`; its answers resolve what waits for them.
-
-        RemotingCommands; with `plain_sends` there may be PlainSends among them.
-        """
-        commands = self._decoder.receive(data)
+    def receive(self, data: bytes) -> list[RemotingCommand]:
+        """The peer's requests in `data`; its answers resolve what waits for them."""
+        decoder = self._decoder
+        commands = decoder.receive(data)
+        if decoder.error is not None:
+            self.error = decoder.error
         for command in commands:
             if command.flag & 1:
                 return [c for c in commands if not self._answered(c)]
@@ -88,13 +90,13 @@ class Connection:
         command.flag = ONEWAY_FLAG
         return encode_frame(command)
 
-    def is_late(self, now_ms: int) -> bool:
+    def is_late(self, steady_ms: int) -> bool:
         """Whether something has waited beyond its deadline, for `expire` to fail."""
-        return any(waiting[2] <= now_ms for waiting in self._in_flight.values())
+        return any(waiting[2] <= steady_ms for waiting in self._in_flight.values())
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, steady_ms: int) -> None:
         """Fails what has waited beyond its deadline."""
-        late = [opaque for opaque, waiting in self._in_flight.items() if waiting[2] <= now_ms]
+        late = [opaque for opaque, waiting in self._in_flight.items() if waiting[2] <= steady_ms]
         for opaque in late:
             pending, call, _ = self._in_flight.pop(opaque)
             pending.resolve(RequestTimeout(f"no answer to {call.name} in time"))
@@ -108,6 +110,8 @@ class Connection:
 
     def _command(self, call: Call[Any, Any], header: Header, body: bytes) -> RemotingCommand:
         ext_fields = header.encode_letters() if call.letters else header.encode()
+        if self._seal is not None:
+            self._seal(ext_fields, body)
         opaque = next(self._opaques) & _OPAQUE_MASK
         # No fields at all, rather than an empty object: as the original writes it.
         return RemotingCommand(call.code, ext_fields or None, body, opaque=opaque)

@@ -4,14 +4,18 @@
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(self, request: Request[...]) -> Reply[...]: ...
 
-`@serves` takes one request at a time; `@serves_many` takes all commands of its codes that came in
-one read, so that what costs the same for one or for fifty (a write to the log, an answer to the
-socket) is paid once. Such a handler hands back the commands it would rather have served one by one,
-and every code it takes must have a plain handler too.
+    @serves_run(send.SEND_MESSAGE, send.SEND_MESSAGE_V2)
+    def send(self, run: Run) -> list[Buffer]: ...
+
+`@serves` takes one request at a time. `@serves_run` takes the consecutive requests of its codes in
+one read and answers all of them, in their order, so that what costs the same for one or for fifty
+(a write to the log, an answer to the socket) is paid once. A code has one handler of either kind.
+
+Before a request is looked at, the guards see it: each may refuse it by peer or command.
 
 Requests run as they are read; there are no queues in front of handlers. What bounds a peer is
 backpressure: one that does not read its answers is not read from either. Counterpart of
-NettyRemotingAbstract.processRequestCommand and the registerProcessor lists.
+NettyRemotingAbstract.processRequestCommand, the registerProcessor lists and RPCHook.
 """
 
 from __future__ import annotations
@@ -21,31 +25,87 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
 from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, Reply, Request
-from txrocketmq.remoting.codes import ResponseCode, SerializeType
+from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.serialize.plain_sends import PlainSends, Received
+from txrocketmq.remoting.rpc_times import RpcTimes
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 P = TypeVar("P")
 
 Handler = Callable[[Request[Any]], Answer]
-ManyHandler = Callable[
-    [Peer, list[RemotingCommand], int], tuple[list[Buffer], list[RemotingCommand]]
-]
-"""Takes peer, commands, now_ms; gives the answers' buffers and the commands to serve plainly."""
+Guard = Callable[[Peer, RemotingCommand], None]
+"""Refuses a request by raising a ResponseError, which is then its answer."""
 
-PlainHandler = Callable[[Peer, PlainSends, int], tuple[list[Buffer], list[RemotingCommand]]]
-"""As ManyHandler, for sends that are plain."""
 
 _MANY_BUFFERS = 32
 """Answers of pulls are large: so many buffers leave before the next request is looked at."""
+_HELD = frozenset(
+    {
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.POP_MESSAGE,
+        RequestCode.NOTIFICATION,
+    }
+)
+"""What is answered late when it has waited for messages; all else has waited for us."""
 _SERVES = "_serves"
-_SERVES_MANY = "_serves_many"
-_SERVES_PLAIN = "_serves_plain"
+_SERVES_RUN = "_serves_run"
+
+
+class Run:
+    """Consecutive requests of one read for one handler: commands of a peer, in their order."""
+
+    __slots__ = ("_answer", "_told", "commands", "later", "now_ms", "peer")
+
+    def __init__(
+        self,
+        peer: Peer,
+        commands: list[RemotingCommand],
+        now_ms: int,
+        answer: Callable[[Peer, RemotingCommand, Reply[Any] | Exception], Sequence[Buffer]],
+        told: Callable[[Sequence[RemotingCommand], int], None] | None = None,
+    ) -> None:
+        self.peer = peer
+        self.commands = commands
+        self.now_ms = now_ms
+        self.later: Sequence[RemotingCommand] = ()
+        """Those that `write_later` will answer."""
+        self._answer = answer
+        self._told = told
+
+    def answer(self, command: RemotingCommand, reply: Reply[Any] | Exception) -> Sequence[Buffer]:
+        """The answer to one of them as buffers, for whatever is not prepared; errors mostly."""
+        return self._answer(self.peer, command, reply)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether `later` is of use."""
+        return self._told is not None
+
+    def write_later(self, buffers: Sequence[Buffer], code: int = ResponseCode.SUCCESS) -> None:
+        """Sends answers that were not ready when the handler returned, if anybody still listens."""
+        if buffers and self.peer.connected:
+            self.peer.write(buffers)
+            if self._told is not None:
+                self._told(self.later, code)
+
+
+RunHandler = Callable[[Run], list[Buffer]]
+"""Gives the answers of a run that are ready, in the order of its commands."""
+
+
+def _answers_of(handler: RunHandler, run: Run) -> list[Buffer]:
+    try:
+        return handler(run)
+    except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
+        out: list[Buffer] = []
+        for command in run.commands:
+            out += run.answer(command, error)
+        return out
 
 
 class Serves(Protocol[Q, R]):
@@ -77,31 +137,27 @@ def serves(*calls: Call[Q, R], vip: bool = True) -> Serves[Q, R]:
     return mark
 
 
-def serves_many(
-    *calls: Call[Any, Any],
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Binds a method to all commands of one read that carry these codes."""
+M = TypeVar("M", bound=Callable[..., Any])
 
-    def mark(method: Callable[..., Any]) -> Callable[..., Any]:
-        setattr(method, _SERVES_MANY, calls)
+
+def serves_run(*calls: Call[Any, Any], vip: bool = True) -> Callable[[M], M]:
+    """Binds a method to the runs of calls; `vip=False` keeps it off the VIP port."""
+
+    def mark(method: M) -> M:
+        setattr(method, _SERVES_RUN, [(call, vip) for call in calls])
         return method
 
     return mark
 
 
-def serves_plain(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Binds a method to the PlainSends of one read; without one they are served as commands."""
-    setattr(method, _SERVES_PLAIN, True)
-    return method
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A call and who serves it."""
+    """A call and who serves it: one at a time, or in runs."""
 
     call: Call[Any, Any]
-    handler: Handler
+    handler: Handler | None
     vip: bool
+    run_handler: RunHandler | None = None
 
 
 class Registry:
@@ -109,8 +165,6 @@ class Registry:
 
     def __init__(self, *processors: object) -> None:
         self.bindings: dict[int, Binding] = {}
-        self.many: dict[int, ManyHandler] = {}
-        self.plain: PlainHandler | None = None
         for processor in processors:
             self._add(processor)
 
@@ -118,23 +172,28 @@ class Registry:
         """The part that is served on the VIP port."""
         registry = Registry()
         registry.bindings = {c: b for c, b in self.bindings.items() if b.vip}
-        registry.many = {c: h for c, h in self.many.items() if c in registry.bindings}
-        registry.plain = self.plain if PlainSends.code in registry.bindings else None
         return registry
+
+    def runs(self) -> dict[int, RunHandler]:
+        """The codes that are served in runs."""
+        return {c: b.run_handler for c, b in self.bindings.items() if b.run_handler is not None}
 
     def _add(self, processor: object) -> None:
         for name in dir(type(processor)):
             method = getattr(type(processor), name, None)
             for call, vip in getattr(method, _SERVES, ()):
-                if call.code in self.bindings:
-                    raise ValueError(
-                        f"{call.name} is served twice, again by {type(processor).__name__}.{name}"
-                    )
-                self.bindings[call.code] = Binding(call, getattr(processor, name), vip)
-            for call in getattr(method, _SERVES_MANY, ()):
-                self.many[call.code] = getattr(processor, name)
-            if getattr(method, _SERVES_PLAIN, False):
-                self.plain = getattr(processor, name)
+                self._bind(Binding(call, getattr(processor, name), vip), processor, name)
+            run_handler = getattr(processor, name) if hasattr(method, _SERVES_RUN) else None
+            for call, vip in getattr(method, _SERVES_RUN, ()):
+                self._bind(Binding(call, None, vip, run_handler), processor, name)
+
+    def _bind(self, binding: Binding, processor: object, name: str) -> None:
+        call = binding.call
+        if call.code in self.bindings:
+            raise ValueError(
+                f"{call.name} is served twice, again by {type(processor).__name__}.{name}"
+            )
+        self.bindings[call.code] = binding
 
 
 class ServerLog(Protocol):
@@ -150,113 +209,162 @@ class Dispatcher:
         self,
         registry: Registry,
         now_ms: Callable[[], int],
+        steady_ms: Callable[[], int],
         log_failure: ServerLog | None = None,
         serialize_type: int = SerializeType.JSON,
     ) -> None:
+        self.guards: list[Guard] = []
+        """Who sees each request before it is served, in this order."""
+        self.on_refusal: list[Callable[[Peer, RemotingCommand, ResponseError], None]] = []
+        """Called when a handler refuses a request."""
+        self.times: RpcTimes | None = None
+        """Counts how long requests take, where that is wanted."""
+        self.served: tuple[Peer, RemotingCommand] | None = None
+        """Whose request is being served now, the first one of a run; None between requests."""
         self.use(registry)
         self._now_ms = now_ms
+        self._steady_ms = steady_ms
         self._log_failure = log_failure
         self._serialize_type = serialize_type
 
     def use(self, registry: Registry) -> None:
         """Serves another registry from now on: a server's port may be known before its parts."""
         self._bindings = registry.bindings
-        self._many = registry.many
-        self._plain = registry.plain
+        self._runs = registry.runs()
 
-    def serve(self, peer: Peer, commands: Iterable[Received]) -> None:
+    def serve(self, peer: Peer, commands: Iterable[RemotingCommand]) -> None:
         """Serves what came in one read; answers that are ready leave in one write, or in a few.
 
+        Requests are served, and those that are ready are answered, in the order in which they came.
         A peer that does not take its answers may end `commands` early, and go on later.
         """
         out: list[Buffer] = []
-        many = self._many
+        runs, guards = self._runs, self.guards
         now_ms = self._now_ms()
-        collected: list[RemotingCommand] = []
-        collector: ManyHandler | None = None
+        run: list[RemotingCommand] = []
+        run_handler: RunHandler | None = None
         for command in commands:
-            if isinstance(command, PlainSends):
-                if collector is not None:
-                    out += self._serve_many(collector, peer, collected, now_ms)
-                    collected, collector = [], None
-                out += self._serve_plain(peer, command, now_ms)
-                continue
-            handler = many.get(command.code)
-            if handler is None:
+            handler = runs.get(command.code)
+            refusal = self._refusal(peer, command) if guards else None
+            if run and (handler is not run_handler or refusal is not None):
+                out += self._serve_run(run_handler, peer, run, now_ms)
+                run = []
+            if refusal is not None:
+                out += self._answer_to(peer, command, refusal)
+            elif handler is not None:
+                run_handler = handler
+                run.append(command)
+            else:
                 out += self._serve_one(peer, command, now_ms)
                 if len(out) > _MANY_BUFFERS:
                     peer.write(out)
                     out = []
-                continue
-            if handler is not collector and collector is not None:
-                out += self._serve_many(collector, peer, collected, now_ms)
-                collected = []
-            collector = handler
-            collected.append(command)
-        if collector is not None:
-            out += self._serve_many(collector, peer, collected, now_ms)
+        if run:
+            out += self._serve_run(run_handler, peer, run, now_ms)
+        self.served = None
         if out:
             peer.write(out)
 
-    def _serve_plain(self, peer: Peer, sends: PlainSends, now_ms: int) -> list[Buffer]:
-        out: list[Buffer] = []
-        try:
-            if self._plain is None:
-                rest = sends.commands()
-            else:
-                out, rest = self._plain(peer, sends, now_ms)
-        except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
-            rest = []
-            for command in sends.commands():
-                out += self._answer(command, self._reply_to(error, command, peer))
-        for command in rest:
-            out += self._serve_one(peer, command, now_ms)
-        return out
+    def _refusal(self, peer: Peer, command: RemotingCommand) -> Exception | None:
+        for guard in self.guards:
+            try:
+                guard(peer, command)
+            except Exception as error:  # noqa: BLE001 - a guard that fails lets nobody in
+                return error
+        return None
 
-    def _serve_many(
-        self, handler: ManyHandler, peer: Peer, commands: list[RemotingCommand], now_ms: int
-    ) -> list[Buffer]:
-        try:
-            out, rest = handler(peer, commands, now_ms)
-        except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
-            out, rest = [], []
-            for command in commands:
-                out += self._answer(command, self._reply_to(error, command, peer))
-        for command in rest:
-            out += self._serve_one(peer, command, now_ms)
+    def _serve_run(
+        self, handler: RunHandler | None, peer: Peer, commands: list[RemotingCommand], now_ms: int
+    ) -> Sequence[Buffer]:
+        assert handler is not None
+        self.served = peer, commands[0]
+        if self.times is not None:
+            return self._serve_timed(self.times, handler, peer, commands, now_ms)
+        return _answers_of(handler, Run(peer, commands, now_ms, self._answer_to))
+
+    def _serve_timed(
+        self,
+        times: RpcTimes,
+        handler: RunHandler,
+        peer: Peer,
+        commands: list[RemotingCommand],
+        now_ms: int,
+    ) -> Sequence[Buffer]:
+        """Serves a run, and counts how long it took."""
+        started_ms = self._steady_ms()
+        apart: set[int] = set()
+        """Those that are not answered with all others: by their places in memory."""
+
+        def answer_to(
+            peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception
+        ) -> Sequence[Buffer]:
+            apart.add(id(command))
+            return self._answer_to(peer, command, outcome, started_ms)
+
+        def told(answered: Sequence[RemotingCommand], code: int) -> None:
+            times.add_run(answered, self._steady_ms() - started_ms, code)
+
+        run = Run(peer, commands, now_ms, answer_to, told)
+        out = _answers_of(handler, run)
+        if run.later:
+            apart.update(map(id, run.later))
+        rest = [each for each in commands if id(each) not in apart] if apart else commands
+        times.add_run(rest, self._steady_ms() - started_ms)
         return out
 
     def _serve_one(self, peer: Peer, command: RemotingCommand, now_ms: int) -> Sequence[Buffer]:
         binding = self._bindings.get(command.code)
-        if binding is None:
+        if binding is None or binding.handler is None:
             remark = f" request type {command.code} not supported"
             return self._answer(
                 command, Reply(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
             )
+        self.served = peer, command
+        started_ms = self._steady_ms()
         try:
             header = binding.call.request.decode(command.ext_fields)
-            answer = binding.handler(Request(header, command, peer, now_ms))
+            answer = binding.handler(Request(header, command, peer, now_ms, started_ms))
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
-            return self._answer(command, self._reply_to(error, command, peer))
+            return self._answer_to(peer, command, error, started_ms)
         if isinstance(answer, PendingReply):
-            answer.then(lambda outcome: self._answer_late(peer, command, outcome))
+            answer.then(lambda outcome: self._answer_late(peer, command, outcome, started_ms))
             return ()
-        return self._answer(command, answer) if answer is not None else ()
+        return self._answer_to(peer, command, answer, started_ms) if answer is not None else ()
 
     def _answer_late(
-        self, peer: Peer, command: RemotingCommand, outcome: Reply[Any] | Exception
+        self,
+        peer: Peer,
+        command: RemotingCommand,
+        outcome: Reply[Any] | Exception,
+        started_ms: int,
     ) -> None:
         if not peer.connected:
             return
-        reply = (
-            self._reply_to(outcome, command, peer) if isinstance(outcome, Exception) else outcome
-        )
-        buffers = self._answer(command, reply)
+        buffers = self._answer_to(peer, command, outcome, started_ms, is_late=True)
         if buffers:
             peer.write(buffers)
 
+    def _answer_to(
+        self,
+        peer: Peer,
+        command: RemotingCommand,
+        outcome: Reply[Any] | Exception,
+        started_ms: int | None = None,
+        *,
+        is_late: bool = False,
+    ) -> Sequence[Buffer]:
+        if isinstance(outcome, Exception):
+            outcome = self._reply_to(outcome, command, peer)
+        if self.times is not None and started_ms is not None:
+            is_held = is_late and command.code in _HELD
+            kind = command.code, outcome.code, is_held, command.is_oneway
+            self.times.add(kind, self._steady_ms() - started_ms)
+        return self._answer(command, outcome)
+
     def _reply_to(self, error: Exception, command: RemotingCommand, peer: Peer) -> Reply[Any]:
         if isinstance(error, ResponseError):
+            for heard in self.on_refusal:
+                heard(peer, command, error)
             return Reply(
                 error.header if isinstance(error.header, Header) else None,
                 b"",

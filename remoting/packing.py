@@ -43,10 +43,20 @@ class Fixed:
     names: tuple[str, ...]
     size: int
     offsets: dict[str, int] = field(compare=False, repr=False)
+    codecs: tuple[StructCodec, ...] = field(compare=False, repr=False)
+    """Of each field."""
 
     def offset_of(self, name: str) -> int:
         """Offset of the field in bytes from the start; KeyError when there is no such field."""
         return self.offsets[name]
+
+    def codec_of(self, name: str) -> StructCodec:
+        """The codec of one field alone; KeyError when there is no such field."""
+        return dict(zip(self.names, self.codecs, strict=True))[name]
+
+    def rows(self, count: int) -> StructCodec:
+        """The codec of so many values that lie end to end."""
+        return StructCodec(">" + self.struct.format[1:] * count)
 
 
 class _Field(NamedTuple):
@@ -70,10 +80,30 @@ def fixed(declaration: construct.Construct[Any, Any]) -> Fixed:
     codec = StructCodec(">" + "".join(each.format for each in fields))
     offsets: dict[str, int] = {}
     position_bytes = 0
-    for each in fields:
+    codecs = tuple(StructCodec(">" + each.format) for each in fields)
+    for each, its_codec in zip(fields, codecs, strict=True):
         offsets[each.name] = position_bytes
-        position_bytes += StructCodec(">" + each.format).size
-    return Fixed(codec, tuple(each.name for each in fields), codec.size, offsets)
+        position_bytes += its_codec.size
+    return Fixed(codec, tuple(each.name for each in fields), codec.size, offsets, codecs)
+
+
+def picked(declaration: construct.Construct[Any, Any], *names: str) -> StructCodec:
+    """The codec of some fields of a declaration, in its order; it passes over the others.
+
+    It reaches to the last of these fields. KeyError for a name that the declaration does not have.
+    """
+    fields = _fields(declaration)
+    unknown = set(names) - {each.name for each in fields}
+    if unknown:
+        raise KeyError(", ".join(sorted(unknown)))
+    form, passed = ">", 0
+    for each in fields:
+        if each.name not in names:
+            passed += StructCodec(">" + each.format).size
+            continue
+        form += (f"{passed}x" if passed else "") + each.format
+        passed = 0
+    return StructCodec(form)
 
 
 def dtype(declaration: construct.Construct[Any, Any]) -> numpy.dtype[numpy.void]:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from construct import Int16ub, Int32sb, Int32ub, Int64sb, Struct
 
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.record import IPV4_HOST, IPV6_HOST
 from txrocketmq.remoting.packing import fixed
 
 MESSAGE_ID_TAIL = Struct("port" / Int32sb, "commit_log_offset" / Int64sb)
@@ -32,6 +33,10 @@ UNIQUE_KEY_TAIL = Struct(
 )
 """What follows the address of the producer in a unique key."""
 
+_HOSTS: Final = {
+    fixed(host).offset_of("port"): fixed(host).struct for host in (IPV4_HOST, IPV6_HOST)
+}
+"""The codec of a host by the bytes of its address."""
 _OFFSET: Final = fixed(MESSAGE_ID_TAIL).struct
 _KEY_TAIL: Final = fixed(UNIQUE_KEY_TAIL).struct
 _KEY_HEAD_TAIL_BYTES: Final = fixed(UNIQUE_KEY_TAIL).offset_of("since_month_start_ms")
@@ -75,6 +80,11 @@ def host_of(packed: bytes, port: int) -> Host:
 def ip_bytes(ip: str) -> bytes:
     """The 4 or 16 bytes of an address in text; ValueError when it is none."""
     return ipaddress.ip_address(ip).packed
+
+
+def pack_host(ip: bytes, port: int) -> bytes:
+    """An address of 4 or 16 bytes with its port, as records hold it."""
+    return _HOSTS[len(ip)].pack(ip, port)
 
 
 class MessageId(NamedTuple):

@@ -50,6 +50,11 @@ _TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1).struct
 _TOPIC_LENGTH_V2: Final = fixed(record.TOPIC_LENGTH_V2).struct
 _PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH).struct
 _BATCH_HEAD: Final = fixed(record.BATCH_ENTRY_HEAD).struct
+_BODY_LENGTH: Final = fixed(record.RECORD_FIXED).codec_of("body_length")
+_BODY_LENGTH_AT: Final = fixed(record.RECORD_FIXED).offset_of("body_length")
+_SYS_FLAG_LAST_BYTE: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag") + 3
+_MAGIC_LAST_BYTE: Final = fixed(record.RECORD_FIXED).offset_of("magic") + 3
+_MAGIC_V1_LAST_BYTE: Final = record.MAGIC_V1 & 0xFF
 
 
 class MessageDecodeError(RemotingError, ValueError):
@@ -216,6 +221,28 @@ def decode_message(
         prepared_transaction_offset,
     )
     return message, end
+
+
+def record_properties(record: Buffer) -> str:
+    """The properties of one record as text (see properties.py), without a look at anything else.
+
+    The record is known to be one: whoever has it from the log has looked. Where its lengths do not
+    add up, it has no properties.
+    """
+    view = memoryview(record)
+    at = _BODY_LENGTH_AT
+    try:
+        ipv6_hosts = view[_SYS_FLAG_LAST_BYTE] & _IPV6_HOSTS
+        if ipv6_hosts:
+            at = _FIXED_BY_IPV6_HOSTS[ipv6_hosts].size - _BODY_LENGTH.size
+        at += _BODY_LENGTH.size + _BODY_LENGTH.unpack_from(view, at)[0]
+        if view[_MAGIC_LAST_BYTE] == _MAGIC_V1_LAST_BYTE:
+            at += _TOPIC_LENGTH_V1.size + view[at]
+        else:
+            at += _TOPIC_LENGTH_V2.size + _TOPIC_LENGTH_V2.unpack_from(view, at)[0]
+    except (struct.error, IndexError):
+        return ""
+    return str(view[at + _PROPERTIES_LENGTH.size :], "utf-8", "replace")
 
 
 def _fixed_part(buffer: Buffer, offset: int) -> tuple[tuple[Any, ...], int]:

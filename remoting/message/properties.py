@@ -11,7 +11,7 @@ messageProperties2String.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
@@ -145,6 +145,26 @@ def decode_properties(text: str) -> dict[str, str]:
         ]
         if name and value
     }
+
+
+def pick_properties(text: str, names: Iterable[str]) -> dict[str, str]:
+    r"""The same as decode_properties, for these names only: quicker where they are few.
+
+    No name holds \x01 or \x02.
+    """
+    text = PROPERTY_SEPARATOR + text
+    found: dict[str, str] = {}
+    for name in names:
+        mark = f"\x02{name}\x01"
+        at = text.rfind(mark)
+        if at >= 0:
+            start = at + len(mark)
+            end = text.find(PROPERTY_SEPARATOR, start)
+            value = text[start:end] if end >= 0 else text[start:]
+            if not value:  # one of this name before it may have a value
+                return decode_properties(text)
+            found[name] = value
+    return found
 
 
 def encode_properties(properties: Mapping[str, str]) -> str:

@@ -101,18 +101,6 @@ def java_string_hashes(texts: Sequence[str]) -> list[int]:
     return hashes
 
 
-def java_ascii_hashes(texts: Sequence[bytes], length: int) -> list[int]:
-    """As java_string_hashes, of many ASCII texts of one short length, as bytes.
-
-    `length` is 4, 8 or a higher power of 2 up to 256: that of a lane.
-    """
-    at_once = _MAX_LANE_BYTES * _BATCH_TEXTS // length
-    hashes: list[int] = []
-    for start in range(0, len(texts), at_once):
-        hashes += _lane_hashes(b"".join(texts[start : start + at_once]), length)
-    return hashes
-
-
 def _ascii_hashes(texts: Sequence[str], longest: int) -> list[int]:
     """Of texts that are filled up with zeros on the left, which do not change the hash."""
     lane_bytes = 1 << max((longest - 1).bit_length(), 2)

@@ -23,9 +23,13 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 ROCKSDB_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
 ROCKSDB_OP_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
 SYSTEM_PREFIX: Final = "rmq_sys_"
+TIMER_TOPIC: Final = SYSTEM_PREFIX + "wheel_timer"
+"""Messages with a time of their own, until they are due (TimerMessageStore.TIMER_TOPIC)."""
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
+LMQ_PREFIX: Final = "%LMQ%"
+"""Of light queues, whose units name messages of other topics once more (MixAll.LMQ_PREFIX)."""
 
 FORBIDDEN_TO_SEND: Final = frozenset(
     {

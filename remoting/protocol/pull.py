@@ -6,10 +6,21 @@ Java: PullMessageProcessor, QueryAssignmentProcessor.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from txrocketmq.remoting.call import define
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, header
 from txrocketmq.remoting.protocol.base import TopicRequestHeader
+
+
+class RequestSource(IntEnum):
+    """On whose behalf a proxy pulls; a client that pulls by itself says nothing, or SDK."""
+
+    SDK = -1
+    PROXY_FOR_ORDER = 0
+    PROXY_FOR_BROADCAST = 1
+    PROXY_FOR_STREAM = 2
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader")

@@ -11,7 +11,7 @@ half of RemotingCommand.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any, Final
@@ -28,6 +28,9 @@ MAX_DEPTH: Final = 64
 """Deepest nesting that the tolerant scanner follows."""
 MAX_LENIENT_HEADER_BYTES: Final = 256 * 1024
 """Largest command header for which the tolerant scanner is tried."""
+
+HOLE: Final = "<-- here -->"
+"""Stands for a value that `encode_around` leaves out."""
 
 _MAX_DIGITS: Final = 40
 _INT_MIN: Final = -(2**31)
@@ -75,27 +78,36 @@ def decode_header(header: bytes) -> RemotingCommand:
         fields = _lenient_header(header)
     if type(fields) is not dict:
         raise FrameError(f"the JSON header is no object: {_excerpt(header)}")
-    get = fields.get
-    code, flag, opaque, version = get("code"), get("flag"), get("opaque"), get("version")
-    ext_fields, language = get("extFields"), get("language", "JAVA")
     try:
-        if not (
+        code, flag, opaque = fields["code"], fields["flag"], fields["opaque"]
+        version, language, ext_fields = fields["version"], fields["language"], fields["extFields"]
+        if (
             type(code) is type(flag) is type(opaque) is type(version) is int
             and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are
+            and type(language) is str
         ):
-            code, flag = _number(fields, "code"), _number(fields, "flag")
-            opaque, version = _number(fields, "opaque"), _number(fields, "version")
-        if ext_fields is not None:
-            try:
-                "".join(ext_fields.values())  # the cheapest test that all of them are texts
-            except (TypeError, AttributeError):
-                ext_fields = _texts(ext_fields)
-        if type(language) is str and "remark" not in fields:
-            return RemotingCommand(code, ext_fields, b"", flag, opaque, None, language, version)
+            "".join(ext_fields.values())  # the cheapest test that all of them are texts
+            remark = _text(fields["remark"]) if "remark" in fields else None
+            return RemotingCommand(code, ext_fields, b"", flag, opaque, remark, language, version)
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    return _general_header(fields, header)
+
+
+def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
+    """As `decode_header`, whatever is left out, or written otherwise than Java writes it."""
+    ext_fields, remark = fields.get("extFields"), fields.get("remark")
+    try:
         return RemotingCommand(
-            code, ext_fields, b"", flag, opaque, _text(get("remark")), _text(language),
-            version,
-        )  # fmt: skip
+            _number(fields, "code"),
+            None if ext_fields is None else _texts(ext_fields),
+            b"",
+            _number(fields, "flag"),
+            _number(fields, "opaque"),
+            _text(remark),
+            _text(fields.get("language", "JAVA")),
+            _number(fields, "version"),
+        )
     except RecursionError:
         raise FrameError(f"the JSON header is nested too deep: {_excerpt(header)}") from None
 
@@ -190,6 +202,30 @@ def encode_standard_body(value: Any) -> bytes:
 def encode_pretty(value: Any) -> bytes:
     """A configuration file as 5.4 writes it: indented by tabs, numbers as keys bare."""
     return "".join(_pretty_pieces(_prepared(value), 0)).encode("utf-8", "replace")
+
+
+def encode_member(name: str | MessageQueue, value: Any) -> bytes:
+    """One member of a JSON object as `encode_body` writes it within the whole: `"name":value`."""
+    return _key_text(name).encode("utf-8", "replace") + b":" + encode_body(value)
+
+
+def encode_pretty_member(name: str, value: Any, depth: int) -> bytes:
+    """One member of an object as `encode_pretty` writes it within the whole.
+
+    `depth` counts the objects around the member; 1 is a member of the outermost one.
+    """
+    indent = "\n" + "\t" * depth
+    pieces = _pretty_pieces(_prepared(value), depth)
+    return f"{indent}{_key_text(name)}:{''.join(pieces)}".encode("utf-8", "replace")
+
+
+def encode_around(value: Any, encode: Callable[[Any], bytes] = encode_body) -> tuple[bytes, bytes]:
+    """What stands before and after the place where `value` has HOLE as the value of a member.
+
+    With it a long table is put together from members that were encoded before.
+    """
+    before, after = encode(value).split(b'"' + HOLE.encode() + b'"')
+    return before, after
 
 
 def _prepared(value: Any) -> Any:

@@ -31,6 +31,11 @@ def address_facing(namesrv_addr: str) -> str:
         return LOOPBACK
 
 
+def address_here(bind_address: str) -> str:
+    """Where somebody on this machine finds what listens on an address; loopback for all of them."""
+    return LOOPBACK if bind_address in ("", "0.0.0.0", "::") else bind_address
+
+
 def address_of(host: str, key: str) -> str:
     """The IP address of a host, whose name is looked up unless it is one; IPv4 first, as in Java.
 

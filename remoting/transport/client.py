@@ -10,26 +10,39 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
+from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import HostnameEndpoint
-from twisted.internet.interfaces import IAddress
+from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.interfaces import IAddress, IHandshakeListener
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
+from zope.interface import implementer
 
 from txrocketmq.remoting.call import Call, PendingReply, Reply
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.connection import Seal
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.errors import ConnectError, RequestTimeout
+from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.header import Header
-from txrocketmq.remoting.serialize.plain_sends import Received
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import TcpPeer
 
 CONNECT_TIMEOUT_MS = 3_000
 """How long a connection may take to be made (connectTimeoutMillis)."""
+_LOOK_UP_MS = 1_000
+"""How much longer it may take when the address of a name is looked up first."""
 _EXPIRE_MS = 200
+_FIRST_PAUSE_MS = 100
+"""After the second attempt in a row that failed; twice as long after each further one."""
+_LAST_PAUSE_MS = 3_000
+_MAX_FAILURES = 10_000
+_ENDPOINTS: Final[Sequence[tuple[Callable[[str], bool], Any]]] = (
+    (isIPAddress, TCP4ClientEndpoint),
+    (isIPv6Address, TCP6ClientEndpoint),
+)
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -64,15 +77,56 @@ class _PeerFactory(Factory):
         return self._make()
 
 
-class Connections:
-    """Connections by address; `invoke` and `invoke_oneway` find or make the one they need."""
+@implementer(IHandshakeListener)
+class _SecuredPeer(TcpPeer):
+    """A peer that is of use when its handshake is over; `secured` fires with it then.
 
-    def __init__(self, clock: Clock, dispatcher: Dispatcher | None = None) -> None:
+    Whoever wrote before would be paused until then, and a peer that is paused does not read.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.secured: Deferred[TcpPeer] = Deferred(lambda _: self.abort())
+
+    def handshakeCompleted(self) -> None:  # noqa: N802 - IHandshakeListener
+        if not self.secured.called:
+            self.secured.callback(self)
+
+    def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
+        super().connectionLost(reason)
+        if not self.secured.called:
+            self.secured.errback(Failure(SendError(f"no TLS handshake: {reason.value}")))
+
+
+class Connections:
+    """Connections by address; `invoke` and `invoke_oneway` find or make the one they need.
+
+    `seal` sees each request before it leaves; `wrap` makes an endpoint an encrypted one. Whoever
+    could not be connected to again and again is left alone for a while, longer each time: what is
+    asked of him meanwhile fails at once.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        dispatcher: Dispatcher | None = None,
+        *,
+        seal: Seal | None = None,
+        wrap: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._clock = clock
-        self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms)
+        self._seal = seal
+        self._wrap = wrap
+        self.on_connected: Callable[[str], None] | None = None
+        """Called with the address of each connection that was made."""
+        self._failures: dict[str, tuple[int, int]] = {}
+        """How often in a row no connection could be made, and until when none is tried."""
+        self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
         self._peers: dict[str, TcpPeer] = {}
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
+        self._given_up_ms: dict[str, int] = {}
+        """When attempts are given up that are still looking for the address of a name."""
         self._closed = False
         self._expire = clock.every(_EXPIRE_MS, self._expire_all)
 
@@ -90,13 +144,13 @@ class Connections:
         if peer is not None:
             return peer.invoke(call, header, body, timeout_ms=timeout_ms)
         promise = PendingReply()
-        deadline_ms = self._clock.now_ms() + timeout_ms
+        deadline_ms = self._clock.steady_ms() + timeout_ms
 
         def connected(outcome: TcpPeer | ConnectError) -> None:
             if isinstance(outcome, ConnectError):
                 promise.resolve(outcome)
                 return
-            left_ms = deadline_ms - self._clock.now_ms()
+            left_ms = deadline_ms - self._clock.steady_ms()
             if left_ms <= 0:
                 promise.resolve(RequestTimeout(f"no connection to {address} in {timeout_ms} ms"))
                 return
@@ -133,6 +187,10 @@ class Connections:
         if self._closed:
             then(ConnectError(f"connect to {address} failed: this client is closed"))
             return
+        count, not_before_ms = self._failures.get(address, (0, 0))
+        if address not in self._connecting and self._clock.steady_ms() < not_before_ms:
+            then(ConnectError(f"connect to {address} failed {count} times, the last time just now"))
+            return
         waiting = self._connecting.setdefault(address, [])
         waiting.append(then)
         if len(waiting) > 1:
@@ -142,14 +200,20 @@ class Connections:
         except ValueError as error:
             self._connected(address, ConnectError(str(error)))
             return
-        endpoint = HostnameEndpoint(
-            self._clock.reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000
-        )
+        # An address is connected to as it is: to look up a name takes a thread.
+        make = next((make for is_such, make in _ENDPOINTS if is_such(host)), HostnameEndpoint)
+        endpoint = make(self._clock.reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000)
+        if self._wrap is not None:
+            endpoint = self._wrap(endpoint)
+        kind = TcpPeer if self._wrap is None else _SecuredPeer
         factory = _PeerFactory(
-            lambda: TcpPeer(self._clock, self._serve, self._peer_closed(address))
+            lambda: kind(self._clock, self._serve, self._peer_closed(address), seal=self._seal)
         )
-        attempt = endpoint.connect(factory)
+        attempt: Deferred[Any] = endpoint.connect(factory)
+        if self._wrap is not None:
+            attempt.addCallback(lambda peer: peer.secured)
         self._attempts[address] = attempt
+        self._given_up_ms[address] = self._clock.steady_ms() + CONNECT_TIMEOUT_MS + _LOOK_UP_MS
         attempt.addCallbacks(
             lambda peer: self._connected(address, peer),
             lambda failure: self._connected(
@@ -157,18 +221,31 @@ class Connections:
             ),
         )
 
-    def _serve(self, peer: TcpPeer, commands: Iterable[Received]) -> None:
+    def _serve(self, peer: TcpPeer, commands: Iterable[RemotingCommand]) -> None:
         self._dispatcher.serve(peer, commands)
 
     def _connected(self, address: str, outcome: Any) -> None:
         self._attempts.pop(address, None)
+        self._given_up_ms.pop(address, None)
         waiting = self._connecting.pop(address, [])
         if isinstance(outcome, TcpPeer):
             if self._closed:
                 outcome.close()
+            self._failures.pop(address, None)
             self._peers[address] = outcome
+        else:
+            self._failed(address)
         for then in waiting:
             then(outcome)
+        if isinstance(outcome, TcpPeer) and self.on_connected is not None and not self._closed:
+            self.on_connected(address)
+
+    def _failed(self, address: str) -> None:
+        count = self._failures.get(address, (0, 0))[0] + 1
+        pause_ms = min(_FIRST_PAUSE_MS << min(count - 2, 16), _LAST_PAUSE_MS) if count > 1 else 0
+        if len(self._failures) >= _MAX_FAILURES:
+            self._failures.clear()
+        self._failures[address] = count, self._clock.steady_ms() + pause_ms
 
     def _peer_closed(self, address: str) -> Callable[[TcpPeer], None]:
         def closed(peer: TcpPeer) -> None:
@@ -178,10 +255,13 @@ class Connections:
         return closed
 
     def _expire_all(self) -> None:
-        now_ms = self._clock.now_ms()
+        steady_ms = self._clock.steady_ms()
+        for address, deadline_ms in list(self._given_up_ms.items()):
+            if steady_ms >= deadline_ms:
+                self._attempts[address].cancel()
         for address, peer in list(self._peers.items()):
-            if peer.is_lost(now_ms):
+            if peer.is_lost(steady_ms):
                 # First, so that what is tried again makes a connection of its own.
                 del self._peers[address]
                 peer.abort()
-            peer.expire(now_ms)
+            peer.expire(steady_ms)

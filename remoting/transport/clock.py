@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one holder of the reactor: what time it is, what happens later, what happens in a thread.
 
-Everything else takes `now_ms` as an argument or one of these objects, so that a test advances time
-instead of sleeping: `Clock(twisted.internet.task.Clock())` counts from zero, as that clock does.
+There are two times. `now_ms` is the wall clock's: it stamps messages and data versions, and is
+compared with such stamps only, because an administrator or NTP may set it back or forward at any
+moment. `steady_ms` only ever runs on, at one pace: every age, timeout and period is measured by it.
+
+Everything else takes these times as arguments, or one of these objects, so that a test advances
+time instead of sleeping: `Clock(twisted.internet.task.Clock())` counts from zero, as that clock
+does.
 """
 
 from __future__ import annotations
@@ -11,12 +16,12 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from twisted.internet import reactor as _global_reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import Clock as TestClock
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
+from twisted.python.runtime import seconds as wall_seconds
 
 T = TypeVar("T")
 log = Logger()
@@ -54,24 +59,44 @@ class Repeating:
             self._delayed.cancel()
 
 
+def make_steady(reactor: Any) -> None:
+    """Lets a reactor go by the monotonic clock, where it goes by the wall clock (Twisted's habit).
+
+    Otherwise nothing that is due later would happen for an hour after the clock was set back by
+    one. The reactor's time goes on from where it was, so that calls which are due already stay so.
+    """
+    if reactor.seconds is wall_seconds:
+        ahead_s = wall_seconds() - time.monotonic()
+        reactor.seconds = lambda: time.monotonic() + ahead_s
+
+
 class Clock:
     """Time and deferred work of one service; `stop` cancels all that repeats."""
 
     def __init__(self, reactor: Any = None) -> None:
-        self.reactor: Any = reactor if reactor is not None else _global_reactor
+        if reactor is None:
+            # Importing it installs it, which is not for a client that runs on a reactor of its own.
+            from twisted.internet import reactor  # noqa: PLC0415
+        self.reactor: Any = reactor
         self._repeating: list[Repeating] = []
         self._simulated = isinstance(self.reactor, TestClock)
+        if not self._simulated:
+            make_steady(self.reactor)
 
     @property
-    def steady(self) -> Clock:
+    def unhurried(self) -> Clock:
         """The clock of connections; a test that hurries delays does not hurry this one."""
         return self
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, or since the start of a test clock."""
+        """The wall clock: milliseconds since the epoch, or since the start of a test clock."""
         if self._simulated:
             return int(self.reactor.seconds() * 1000)
         return time.time_ns() // 1_000_000
+
+    def steady_ms(self) -> int:
+        """Milliseconds since some moment in the past; never less than before."""
+        return int(self.reactor.seconds() * 1000)
 
     def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
         """Calls once after a delay; the result cancels."""
@@ -102,15 +127,39 @@ class Clock:
         return repeating
 
     def in_thread(self, work: Callable[[], T]) -> Deferred[T]:
-        """Runs blocking work (an fsync) beside the reactor; at once with a test clock."""
+        """Runs blocking work (an fsync) beside the reactor; at once with a test clock.
+
+        Fails with RuntimeError when no thread can be had: then nothing was done.
+        """
         if self._simulated:
             from twisted.internet.defer import maybeDeferred  # noqa: PLC0415 - tests only
 
             return maybeDeferred(work)
-        return deferToThreadPool(self.reactor, self.reactor.getThreadPool(), work)
+        pool = self.reactor.getThreadPool()
+        if not pool.started and not pool.joined:
+            # Its threads come with the reactor's start. What waits for that in the pool itself is
+            # forgotten if no thread can be had then.
+            done: Deferred[T] = Deferred()
+            self.later(0, lambda: self._in_started_pool(pool, work).chainDeferred(done))
+            return done
+        return self._in_started_pool(pool, work)
+
+    def _in_started_pool(self, pool: Any, work: Callable[[], T]) -> Deferred[T]:
+        try:
+            return deferToThreadPool(self.reactor, pool, work)
+        except RuntimeError as error:  # the system has no thread for it
+            _forget_unstarted(pool)
+            return fail(error)
 
     def stop(self) -> None:
         """Ends all that repeats."""
+        if not self._simulated:
+            _forget_unstarted(self.reactor.getThreadPool())
         for repeating in self._repeating:
             repeating.cancel()
         self._repeating.clear()
+
+
+def _forget_unstarted(pool: Any) -> None:
+    """Forgets threads that could not be started: Twisted would wait for their end for ever."""
+    pool.threads[:] = [thread for thread in pool.threads if thread.ident is not None]

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines on the console: time, level, where, what.
+"""The log of a process, a line an event: time, level, where, what. On the console or in a file.
 
 2026-11-21 08:15:30.123 INFO broker.service: registered with 127.0.0.1:9876
+
+As JSON each line is an object with the same, and with the values that the text was made of:
+
+{"time": "2026-11-21T08:15:30.123Z", "level": "INFO", "logger": "broker.service", "message":
+"registered with 127.0.0.1:9876", "address": "127.0.0.1:9876"}
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TextIO
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
 
+import orjson
 from twisted.logger import (
     FilteringLogObserver,
     ILogObserver,
@@ -23,6 +32,8 @@ from twisted.logger import (
 from zope.interface import provider
 
 _NAMES = {"warn": "WARN", "critical": "ERROR"}
+_OF_TWISTED = frozenset({"isError", "system", "format", "why", "failure"})
+"""What events of Twisted's older log have beside their text."""
 
 
 def _one_line(text: str) -> str:
@@ -34,14 +45,44 @@ def format_line(event: LogEvent) -> str:
     """One event as text; a failure's traceback follows on lines of its own."""
     seconds = event.get("log_time", 0.0)
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    level = event.get("log_level", LogLevel.info).name
-    where = str(event.get("log_namespace", "-")).removeprefix("txrocketmq.")
     line = (
-        f"{stamp}.{int(seconds * 1000) % 1000:03d} {_NAMES.get(level, level.upper())} {where}: "
+        f"{stamp}.{int(seconds * 1000) % 1000:03d} {_level(event)} {_where(event)}: "
         f"{_one_line(formatEvent(event))}"
     )
     failure = event.get("log_failure")
     return f"{line}\n{failure.getTraceback().rstrip()}" if failure is not None else line
+
+
+def format_json(event: LogEvent) -> str:
+    """One event as a JSON object; a failure's traceback is a member of it."""
+    stamp = datetime.fromtimestamp(event.get("log_time", 0.0), UTC)
+    known = {
+        "time": stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": _level(event),
+        "logger": _where(event),
+        "message": formatEvent(event),
+    }
+    fields = {
+        name: value if isinstance(value, (int, float, bool)) else str(value)
+        for name, value in event.items()
+        if not name.startswith("log_") and name not in {*known, "traceback", *_OF_TWISTED}
+    }
+    failure = event.get("log_failure")
+    if failure is not None:
+        fields["traceback"] = failure.getTraceback().rstrip()
+    return orjson.dumps({**known, **fields}, default=str).decode()
+
+
+def _level(event: LogEvent) -> str:
+    level: str = event.get("log_level", LogLevel.info).name
+    return _NAMES.get(level, level.upper())
+
+
+def _where(event: LogEvent) -> str:
+    return str(event.get("log_namespace", "-")).removeprefix("txrocketmq.")
+
+
+FORMATS: dict[str, Callable[[LogEvent], str]] = {"text": format_line, "json": format_json}
 
 
 def _is_noise(event: LogEvent) -> bool:
@@ -62,16 +103,50 @@ def _write_line(out: TextIO, line: str) -> None:
     out.flush()
 
 
-def start_logging(stream: TextIO | None = None, level: LogLevel = LogLevel.info) -> None:
-    """Sends the process's log to a stream, standard output unless told."""
-    out = stream or sys.stdout
+class LogFileStream:
+    """A file of log lines as a stream: at `limit_bytes` it becomes FILE.1, that FILE.2, and so on.
+
+    A line that cannot be written, since the disk is full, is lost; the next one is tried again.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self, path: str, limit_bytes: int, kept: int) -> None:
+        """Opens or creates the file, and goes on behind what is there. Raises OSError."""
+        from twisted.python.logfile import LogFile  # noqa: PLC0415 - only with --log-file
+
+        target = Path(path).absolute()
+        self._file = LogFile(
+            target.name, str(target.parent), rotateLength=limit_bytes, maxRotatedFiles=kept
+        )
+
+    def write(self, text: str) -> None:
+        """Writes a line."""
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            self._file.write(data)
+        except OSError:
+            return
+
+    def flush(self) -> None:
+        """Each line is written through already."""
+
+
+def start_logging(
+    stream: TextIO | LogFileStream | None = None,
+    level: LogLevel = LogLevel.info,
+    form: str = "text",
+) -> None:
+    """Sends the process's log to a stream, standard output unless told; `form` is of FORMATS."""
+    out: Any = stream or sys.stdout
+    formatted = FORMATS[form]
 
     @provider(ILogObserver)
     def observe(event: LogEvent) -> None:
         if _is_noise(event):
             return
         try:
-            _write_line(out, format_line(event))
+            _write_line(out, formatted(event))
         except (OSError, ValueError):  # nobody reads any more
             globalLogPublisher.removeObserver(filtered)
 

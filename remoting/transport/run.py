@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a service as a process: log to the console, start, stop in order on a signal."""
+"""Running a service as a process: log, start, tell that it serves, stop in order on a signal.
+
+SIGTERM, SIGINT and SIGHUP stop it. A server of the original is a Java program, which SIGHUP ends in
+order like SIGTERM, unless it was started with SIGHUP ignored (nohup): so it is here. Settings are
+changed by mqadmin while a server runs, so no signal is needed to read its file anew.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Protocol
@@ -15,12 +21,24 @@ from typing import Any, Protocol
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import CannotListenError, ReactorNotRunning
+from twisted.internet.selectreactor import SelectReactor
+from twisted.logger import LogLevel
+from twisted.python.failure import Failure
 
-from txrocketmq.remoting.transport.console_log import start_logging
-from txrocketmq.remoting.transport.limits import raise_file_limit
-from txrocketmq.remoting.transport.memory import settle_memory
+from txrocketmq.remoting.service_options import (
+    LOG_FILE_BYTES,
+    LOG_FILES_KEPT,
+    ServiceOptions,
+)
+from txrocketmq.remoting.transport.console_log import LogFileStream, start_logging
+from txrocketmq.remoting.transport.limits import WANTED_FILES, raise_file_limit
+from txrocketmq.remoting.transport.memory import grow_stack, reserve, settle_memory
+from txrocketmq.remoting.transport.readiness import READY, STOPPING, ReadyFile, notify
 
 reactor: Any = _reactor
+
+SELECTABLE_FILES = 1024
+"""FD_SETSIZE: select(2), which is what Twisted waits with on macOS, knows no higher numbers."""
 
 
 class Service(Protocol):
@@ -33,10 +51,63 @@ class Service(Protocol):
         """Ends everything; fires when that is done."""
 
 
-def run_service(name: str, service: Service) -> int:
-    """Runs until SIGTERM or SIGINT; 1 when it could not start, with one sentence why."""
-    start_logging()
-    raise_file_limit()
+def run_service(
+    name: str,
+    service: Service,
+    options: ServiceOptions | None = None,
+    *,
+    addresses: Callable[[], str] = str,
+    ready: Deferred[Any] | None = None,
+) -> int:
+    """Runs until SIGTERM, SIGINT or SIGHUP; 1 when it could not start, with one sentence why.
+
+    It serves when `ready` fires, or without one as soon as it has started; then `addresses` are
+    written to the ready file, and systemd is told. MemoryError is left to the command: see
+    out_of_memory.py.
+    """
+    options = options or ServiceOptions()
+    try:
+        _start_logging(options)
+    except OSError as error:
+        why = f"cannot write the log to {options.log_file}: {error.strerror}"
+        print(f"{name}: {why}", file=sys.stderr)
+        return 1
+    code = _started(name, service)
+    if code:
+        return code
+    settle_memory()
+    reserve.take()
+    ready_file = ReadyFile(options.ready_file)
+
+    def serves(_: object = None) -> None:
+        try:
+            ready_file.write(addresses())
+        except OSError as error:
+            why = f"cannot write {options.ready_file}: {error.strerror}"
+            print(f"{name}: {why}", file=sys.stderr)
+        notify(READY)
+
+    def failed(failure: Failure) -> None:
+        print(f"{name}: {failure.getErrorMessage()}", file=sys.stderr)
+
+    def stop() -> Deferred[Any]:
+        notify(STOPPING)
+        ready_file.remove()
+        return service.stop()
+
+    reactor.addSystemEventTrigger("before", "shutdown", stop)
+    if ready is None:
+        reactor.callWhenRunning(serves)
+    else:
+        ready.addCallbacks(serves, failed)
+    run_until_signal(reactor)
+    return 0
+
+
+def _started(name: str, service: Service) -> int:
+    """Starts it; the exit code when it could not, else 0."""
+    raise_file_limit(SELECTABLE_FILES if isinstance(reactor, SelectReactor) else WANTED_FILES)
+    grow_stack()
     try:
         service.start()
     except CannotListenError as error:
@@ -52,10 +123,14 @@ def run_service(name: str, service: Service) -> int:
         return 1
     except KeyboardInterrupt:  # a large store takes its time, and the user does not
         return 128 + signal.SIGINT
-    settle_memory()
-    reactor.addSystemEventTrigger("before", "shutdown", service.stop)
-    run_until_signal(reactor)
     return 0
+
+
+def _start_logging(options: ServiceOptions) -> None:
+    stream = None
+    if options.log_file:
+        stream = LogFileStream(options.log_file, LOG_FILE_BYTES, LOG_FILES_KEPT)
+    start_logging(stream, LogLevel.lookupByName(options.log_level), options.log_format)
 
 
 def why_not_listening(error: CannotListenError, *, port: str, address: str) -> str:
@@ -76,16 +151,25 @@ def _sentence(text: str) -> str:
 
 
 def run_until_signal(reactor: Any) -> None:
-    """Runs the reactor. SIGINT or SIGTERM stops it in order; a second one ends the process."""
+    """Runs the reactor. SIGINT, SIGTERM or SIGHUP stops it in order.
+
+    A second one ends the process, but for SIGHUP: that of a terminal, or of systemd with
+    SendSIGHUP, may come right behind another.
+    """
     arrived: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
-        arrived.append(number)
-        if len(arrived) > 1:
+        if arrived and number == signal.SIGHUP:
+            return
+        if any(each != signal.SIGHUP for each in arrived):
             os._exit(128 + number)
+        arrived.append(number)
         reactor.callFromThread(stop_running, reactor)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         reactor.run(installSignalHandlers=False)
     finally:

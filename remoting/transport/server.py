@@ -10,23 +10,30 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from twisted.internet import tcp
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IAddress, IListeningPort
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
-from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
+from txrocketmq.remoting.transport.memory import reserve
 from txrocketmq.remoting.transport.peer import TcpPeer
+from txrocketmq.remoting.transport.peer_state import CLOSING
 
 MAX_IDLE_MS = 120_000
 """A peer that sends nothing for so long is closed (serverChannelMaxIdleTimeSeconds)."""
 _SWEEP_MS = 1_000
+_LEAST_READ_BYTES = 4_096
+"""How much is read at once while memory is short."""
 _BACKLOG = 1024
+_TOLD_A_MINUTE = 5
 
 log = Logger()
 
@@ -40,16 +47,44 @@ def configured_serialize_type() -> SerializeType:
     return SerializeType.ROCKETMQ if name == "ROCKETMQ" else SerializeType.JSON
 
 
-def log_failure(command: RemotingCommand, peer: Peer, error: Exception) -> None:
-    """Logs a handler's failure with the one-line form of what it was given."""
-    log.error(
-        "{command} of {peer} failed: {kind}: {error}",
-        command=command,
-        peer=peer.remote_address,
-        kind=type(error).__name__,
-        error=error,
-        exc_info=error,
-    )
+def memory_is_short() -> None:
+    """Gives the reserve away, and says once that memory is short."""
+    if reserve.give():
+        log.error(
+            "there is no memory for some requests, which are refused: allow the process more"
+            " address space (ulimit -v, or the limit of its service or container)"
+        )
+
+
+class ServerSocket(tcp.Server):
+    """The transport of a peer, which goes on with small reads while memory is short.
+
+    The connection ends when there is not even memory for these, or for what was read. (Twisted ends
+    it for the first read that fails, and logs a traceback.)
+    """
+
+    def doRead(self) -> Any:
+        """Reads once; Twisted's name, and its results."""
+        try:
+            try:
+                data = self.socket.recv(self.bufferSize)
+            except MemoryError:
+                memory_is_short()
+                data = self.socket.recv(_LEAST_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return CONNECTION_LOST
+        except MemoryError:
+            return CONNECTION_LOST  # unfinished frames have all of it, perhaps its own
+        if not data:
+            return CONNECTION_DONE
+        try:
+            self.protocol.dataReceived(data)
+        except MemoryError:  # where in the stream it is, is not known now
+            memory_is_short()
+            return CONNECTION_LOST
+        return None
 
 
 class _PeerFactory(ServerFactory):
@@ -59,9 +94,13 @@ class _PeerFactory(ServerFactory):
         self._server = server
         self._dispatcher = dispatcher
 
-    def buildProtocol(self, addr: IAddress | None) -> TcpPeer:
+    def buildProtocol(self, addr: IAddress | None) -> TcpPeer | None:
         server = self._server
-        peer = TcpPeer(server.clock, self._dispatcher.serve, server._peer_closed, plain_sends=True)
+        if not server.takes_one_more():
+            return None  # Twisted closes the socket
+        peer = TcpPeer(
+            server.clock, self._dispatcher.serve, server._peer_closed, seldom=server.seldom
+        )
         self._server.peers.add(peer)
         return peer
 
@@ -69,8 +108,12 @@ class _PeerFactory(ServerFactory):
 class RemotingServer:
     """Listens on ports, keeps the peers, closes the idle ones.
 
-    `disconnected(peer, now_ms)` is called for each peer whose connection has ended. With a
+    `disconnected(peer, steady_ms)` is called for each peer whose connection has ended. With a
     `max_idle_ms` of 0 no peer is idle.
+
+    When connections have all the descriptors they may have (see limits.py), another one is accepted
+    and closed at once: clients see that as an error right away and try again or elsewhere, while in
+    the backlog of a port that does not accept they would wait for their requests' time to be over.
     """
 
     def __init__(
@@ -85,6 +128,9 @@ class RemotingServer:
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
+        self._limit = ConnectionLimit()
+        self.seldom = Seldom(_TOLD_A_MINUTE)
+        """How often it is told that peers were closed for what they had sent."""
         self._sweep = clock.every(_SWEEP_MS, self._sweep_peers)
 
     def listen(self, port: int, dispatcher: Dispatcher, interface: str = "") -> int:
@@ -93,6 +139,7 @@ class RemotingServer:
             raise CannotListenError(interface, port, ValueError("a port is 0 to 65535"))
         factory = _PeerFactory(self, dispatcher)
         listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
+        listening.transport = ServerSocket
         self._ports.append(listening)
         address: Any = listening.getHost()
         return int(address.port)
@@ -106,20 +153,42 @@ class RemotingServer:
             peer.close()
         return stopped
 
+    def takes_one_more(self) -> bool:
+        """Whether a connection that was just accepted can stay; says so when none can any more."""
+        begins = not self._limit.refused
+        if self._limit.takes():
+            return True
+        if begins:
+            limit = file_limit()
+            log.error(
+                "connections are refused: {n} are open, and of the {limit} files that this process"
+                " may have open {reserved} are kept for other uses; raise the limit (ulimit -n)",
+                n=len(self.peers),
+                limit=limit,
+                reserved=reserved_files(limit),
+            )
+        return False
+
     def _peer_closed(self, peer: TcpPeer) -> None:
         self.peers.discard(peer)
         if self._disconnected is not None:
-            self._disconnected(peer, self.clock.now_ms())
+            self._disconnected(peer, self.clock.steady_ms())
 
     def _sweep_peers(self) -> None:
-        now_ms = self.clock.now_ms()
+        refused = self._limit.sweep()
+        if refused:
+            log.info("connections are accepted again; {n} were refused", n=refused)
+        if reserve.is_given and reserve.take():
+            log.info("there is memory for all requests again")
+        steady_ms = self.clock.steady_ms()
         for peer in list(self.peers):
-            peer.expire(now_ms)
-            if not self._max_idle_ms and not peer.closing:
+            peer.expire(steady_ms)
+            idle_ms = peer.idle_ms(steady_ms)
+            if not self._max_idle_ms and peer.state is not CLOSING:
                 continue
-            if now_ms - peer.last_active_ms <= (self._max_idle_ms or MAX_IDLE_MS):
+            if idle_ms <= (self._max_idle_ms or MAX_IDLE_MS):
                 continue
-            if peer.closing:
+            if peer.state is CLOSING:
                 peer.abort()  # nor does it read what it was still sent
             else:
                 log.info(

@@ -47,8 +47,9 @@ def test_calls_stand_under_the_names_of_their_codes() -> None:
 def test_request_gives_its_parts() -> None:
     command = RemotingCommand(RequestCode.HEART_BEAT, body=b"body")
     peer: Any = object()
-    request = Request(NoHeader(), command, peer, 5)
-    assert (request.body, request.peer, request.now_ms) == (b"body", peer, 5)
+    request = Request(NoHeader(), command, peer, 5, 7)
+    assert (request.body, request.peer) == (b"body", peer)
+    assert (request.now_ms, request.steady_ms) == (5, 7)
     assert request.header == NoHeader()
     assert request.command is command
 

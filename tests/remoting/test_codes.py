@@ -14,6 +14,8 @@ from txrocketmq.remoting.codes import (
     RequestCode,
     ResponseCode,
     SerializeType,
+    code_name,
+    version_name,
 )
 
 NAMESRV_4_9_7 = (
@@ -79,4 +81,18 @@ def test_no_number_has_two_names() -> None:
 
 
 def test_the_version_told_is_one_whose_features_are_served() -> None:
-    assert SERVED_VERSION is MQVersion.V4_9_7  # V5_4_0 promises POP and timer messages
+    assert SERVED_VERSION is MQVersion.V4_9_7  # V5_4_0 promises inner batches
+
+
+def test_versions_have_names() -> None:
+    for version in MQVersion:
+        if version >= MQVersion.V4_1_0_SNAPSHOT:
+            assert version_name(version) == version.name
+    assert version_name(400) == "V4_9_4_SNAPSHOT"
+    assert version_name(383) == "V4_8_5"
+    assert version_name(121) == "v121"
+
+
+def test_requests_have_names() -> None:
+    assert code_name(RequestCode.HEART_BEAT) == "HEART_BEAT"
+    assert code_name(9999) == "request 9999"

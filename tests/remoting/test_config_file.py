@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -21,18 +19,19 @@ from txrocketmq.remoting.config_file import (
     ignored_keys,
     load,
     load_all,
+    original_keys,
     read_file,
     read_properties,
     setting,
-    updated,
     write_properties,
-    write_replacing,
 )
 
 
 @dataclass(frozen=True)
 class Config:
-    IGNORED: ClassVar[frozenset[str]] = frozenset({"useEpollNativeSelector"})
+    IGNORED: ClassVar[Mapping[str, str | None]] = original_keys(
+        "useEpollNativeSelector=false proxy"
+    )
 
     listen_port: int = setting(9876)
     order_message_enable: bool = setting(False, live=True)
@@ -86,11 +85,6 @@ def test_load_fills_fields_and_names_what_it_does_not_know() -> None:
 def test_wrong_values_are_named(key: str, value: str, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         load(Config, {key: value})
-
-
-def test_only_live_settings_change() -> None:
-    config = updated(Config(), {"listenPort": "1", "ratio": "0.75", "orderMessageEnable": "TRUE"})
-    assert config == Config(ratio=0.75, order_message_enable=True)
 
 
 def test_as_properties_uses_the_original_keys() -> None:
@@ -168,14 +162,46 @@ def test_nothing_resembles_a_strange_key() -> None:
     assert [str(key) for key in load(Config, {"qqqqqq": "1"})[1]] == ["unknown key qqqqqq"]
 
 
-def test_a_configuration_changes_live_parts_and_shows_the_rest() -> None:
-    configuration = Configuration([Config(), Other()], {"unknownKey": "7", "listenPort": "9876"})
-    taken = configuration.update({"ratio": "1", "listenPort": "5", "unknownKey": "8", "new": "9"})
-    assert taken == ["ratio", "listenPort", "unknownKey"]
+def test_a_configuration_changes_live_settings_and_tells_what_they_were() -> None:
+    configuration = Configuration([Config(), Other()], {"unknownKey": "7"})
+    unchanged = {"listenPort": " +9876", "unknownKey": "7"}
+    assert configuration.update({"ratio": "1", **unchanged}) == ["ratio"]
     assert configuration.get(Config) == Config(ratio=1.0)
-    shown = configuration.properties
-    assert (shown["listenPort"], shown["ratio"], shown["unknownKey"]) == ("5", "1", "8")
-    assert "new" not in shown
+    assert configuration.properties["ratio"] == "1"
+    assert configuration.update({"ratio": "1.0"}) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("listenPort", "listenPort cannot change while the server runs: set it in the"),
+        ("unknownKey", "unknown key unknownKey"),
+        ("listenPrt", "unknown key listenPrt (did you mean listenPort?)"),
+    ],
+)
+def test_what_cannot_change_is_told_and_changes_nothing(key: str, why: str) -> None:
+    configuration = Configuration([Config(), Other()], {"unknownKey": "7"})
+    with pytest.raises(ConfigError) as error:
+        configuration.update({"ratio": "1", key: "5"})
+    assert str(error.value).startswith(why)
+    assert configuration.get(Config) == Config()
+    assert configuration.update({key: "5"}, at_start=True) == [key]
+
+
+def test_whoever_holds_a_part_sees_it_change_and_listeners_hear_which_keys() -> None:
+    part = Config()
+    configuration = Configuration([part, Other()], {})
+    heard: list[list[str]] = []
+    configuration.on_change.append(lambda keys: heard.append(sorted(keys)))
+    configuration.on_change.append(lambda keys: heard.append(sorted(keys)))
+    configuration.update({"ratio": "1", "listenPort": "9876"})
+    assert part == Config(ratio=1.0)
+    assert heard == [["ratio"]] * 2
+    configuration.update({"ratio": "1"})
+    assert heard == [["ratio"]] * 2
+    configuration.update({"listenPort": "5"}, at_start=True)
+    assert part.listen_port == 5
+    assert configuration.get(Config) is part
 
 
 def test_a_configuration_changes_all_or_nothing() -> None:
@@ -186,53 +212,17 @@ def test_a_configuration_changes_all_or_nothing() -> None:
     assert configuration.properties["ratio"] == "0.5"
 
 
-def test_writing_anew_keeps_one_backup(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    for content in (b"1", b"2", b"3"):
-        write_replacing(path, content)
-    assert path.read_bytes() == b"3"
-    assert (tmp_path / "f.bak").read_bytes() == b"2"
+def test_the_originals_keys_are_shown_with_their_defaults() -> None:
+    configuration = Configuration([Config(), Other()], {})
+    assert configuration.properties["useEpollNativeSelector"] == "false"
+    assert "proxy" not in configuration.properties
+    assert configuration.update({"useEpollNativeSelector": "false"}) == []
+    with pytest.raises(ConfigError, match="useEpollNativeSelector changes nothing in this server"):
+        configuration.update({"useEpollNativeSelector": "true"})
+    given = Configuration([Config(), Other()], {"useEpollNativeSelector": "true"})
+    assert given.properties["useEpollNativeSelector"] == "true"
 
 
-def test_writing_anew_where_there_are_no_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "link", refuse)
-    test_writing_anew_keeps_one_backup(tmp_path)
-
-
-def test_what_was_written_anew_is_durable_under_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "f"
-    synced: list[tuple[bool, bool]] = []
-    sync = os.fsync
-
-    def look(handle: int) -> None:
-        synced.append((stat.S_ISDIR(os.fstat(handle).st_mode), path.exists()))
-        sync(handle)
-
-    monkeypatch.setattr(os, "fsync", look)
-    write_replacing(path, b"1")
-    assert synced == [(False, False), (True, True)]
-
-
-def test_a_folder_that_cannot_be_synced_is_as_good_as_it_gets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(handle: int) -> None:
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "Invalid argument")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    test_writing_anew_keeps_one_backup(tmp_path)
-
-
-def test_what_cannot_take_the_place_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "f" / "g").mkdir(parents=True)
-    with pytest.raises(OSError, match="f"):
-        write_replacing(tmp_path / "f", b"1")
-    assert [each.name for each in tmp_path.iterdir()] == ["f"]
+def test_keys_that_nobody_knows_can_be_told() -> None:
+    unknown = Configuration([Config(), Other()], {}).unknown(["listenPrt", "ratio", "proxy"])
+    assert [str(each) for each in unknown] == ["unknown key listenPrt (did you mean listenPort?)"]

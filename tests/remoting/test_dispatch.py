@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakePeer
-from tests.remoting.serialize.java_sends import frame, header
 from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves, serves_many, serves_plain
+from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry, Run, serves, serves_run
 from txrocketmq.remoting.errors import ResponseError
-from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+from txrocketmq.remoting.frame import FrameDecoder
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import heartbeat, offset, send
+from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
     GetMinOffsetResponseHeader,
 )
-from txrocketmq.remoting.serialize.plain_sends import PlainSends
+from txrocketmq.remoting.rpc_times import RpcTimes
 
+SEARCH, EARLIEST = offset.SEARCH_OFFSET_BY_TIMESTAMP, offset.GET_EARLIEST_MSG_STORETIME
 MAX, MIN, BEAT = offset.GET_MAX_OFFSET, offset.GET_MIN_OFFSET, heartbeat.CHECK_CLIENT_CONFIG
 FIELDS = {"topic": "T", "queueId": "1"}
 
@@ -61,31 +61,30 @@ class Processor:
         return Reply(GetMinOffsetResponseHeader(offset=request.now_ms))
 
 
-class Many:
-    """Takes all max-offset requests of a read; hands back those of topic "plain"."""
+class Runs:
+    """Takes the least-offset requests of a read together; refuses those of topic "wrong"."""
 
     def __init__(self) -> None:
         self.seen: list[list[int]] = []
         self.error: Exception | None = None
+        self.later: list[Run] = []
 
-    @serves_many(MAX)
-    def take(
-        self, peer: Peer, commands: list[RemotingCommand], now_ms: int
-    ) -> tuple[list[Buffer], list[RemotingCommand]]:
-        self.seen.append([command.opaque for command in commands])
+    @serves_run(SEARCH, EARLIEST)
+    def take(self, run: Run) -> list[Buffer]:
+        self.seen.append([command.opaque for command in run.commands])
         if self.error is not None:
             raise self.error
         out: list[Buffer] = []
-        rest = []
-        for command in commands:
-            if (command.ext_fields or {}).get("topic") == "plain":
-                rest.append(command)
+        for command in run.commands:
+            topic = (command.ext_fields or {}).get("topic")
+            if topic == "wrong":
+                out += run.answer(command, ResponseError(17, "no topic"))
+            elif topic == "later":
+                run.later = [command]
+                self.later.append(run)
             else:
-                answer = RemotingCommand(
-                    0, {"offset": "99"}, flag=RESPONSE_FLAG, opaque=command.opaque
-                )
-                out += encode_frame(answer)
-        return out, rest
+                out += run.answer(command, Reply(remark=f"at {run.now_ms}"))
+        return out
 
 
 class Scene:
@@ -94,7 +93,7 @@ class Scene:
         self.peer: Any = FakePeer()
         self.failures: list[str] = []
         registry = Registry(self.processor, *others)
-        self.dispatcher = Dispatcher(registry, lambda: 42, self._failed)
+        self.dispatcher = Dispatcher(registry, lambda: 42, lambda: 7, self._failed)
 
     def _failed(self, command: RemotingCommand, peer: Peer, error: Exception) -> None:
         self.failures.append(f"{command.code} {error}")
@@ -111,32 +110,6 @@ class Scene:
 
 def request(code: int = MAX.code, opaque: int = 7, flag: int = 0, **fields: str) -> RemotingCommand:
     return RemotingCommand(code, {**FIELDS, **fields}, opaque=opaque, flag=flag)
-
-
-class Plain:
-    """Takes plain sends; hands back the first of each read, and serves them all as commands."""
-
-    def __init__(self) -> None:
-        self.seen: list[list[bytes]] = []
-        self.error: Exception | None = None
-
-    @serves_plain
-    def take(
-        self, peer: Peer, sends: PlainSends, now_ms: int
-    ) -> tuple[list[Buffer], list[RemotingCommand]]:
-        self.seen.append([each[5] for each in sends.sends])
-        if self.error is not None:
-            raise self.error
-        return [], sends.commands()[:1]
-
-    @serves(send.SEND_MESSAGE_V2)
-    def send(self, request: Request[Any]) -> Reply[Any]:
-        return Reply(remark=f"{request.header.topic} {request.body!r}")
-
-
-def plain_sends(*opaques: int) -> list[Any]:
-    data = b"".join(frame(header(opaque)) for opaque in opaques)
-    return FrameDecoder(plain_sends=True).receive(data)
 
 
 @pytest.fixture
@@ -218,40 +191,83 @@ def test_later_may_be_too_late(scene: Scene) -> None:
     assert scene.answers() == []
 
 
-def test_all_of_a_read_go_together() -> None:
-    many = Many()
-    scene = Scene(many)
-    answers = scene.ask(
-        request(opaque=1), request(MIN.code, opaque=2), request(opaque=3), request(4711, opaque=4)
-    )
-    assert many.seen == [[1, 3]]
-    assert {a.opaque: a.code for a in answers} == {1: 0, 2: 0, 3: 0, 4: 3}
+def told(answers: list[RemotingCommand]) -> list[tuple[int, int]]:
+    return [(answer.opaque, answer.code) for answer in answers]
 
 
-def test_what_a_bulk_handler_hands_back_is_served_plainly() -> None:
-    scene = Scene(Many())
-    answers = scene.ask(request(opaque=1), request(opaque=2, topic="plain"))
-    assert {a.opaque: (a.ext_fields or {})["offset"] for a in answers} == {1: "99", 2: "1"}
-
-
-def test_two_bulk_handlers_take_turns_in_order() -> None:
-    class Others:
-        def __init__(self) -> None:
-            self.seen: list[list[int]] = []
-
-        @serves_many(MIN)
-        def take(
-            self, peer: Peer, commands: list[RemotingCommand], now_ms: int
-        ) -> tuple[list[Buffer], list[RemotingCommand]]:
-            self.seen.append([command.opaque for command in commands])
-            return [], commands
-
-    many, others = Many(), Others()
-    scene = Scene(many, others)
-    codes: list[Any] = [MAX, MAX, MIN, MAX, MIN]
+def test_consecutive_requests_go_together_and_order_is_kept() -> None:
+    runs = Runs()
+    scene = Scene(runs)
+    codes: list[Any] = [SEARCH, EARLIEST, MAX, SEARCH, SEARCH, MIN, EARLIEST]
     answers = scene.ask(*(request(call.code, opaque=n) for n, call in enumerate(codes)))
-    assert [answer.opaque for answer in answers] == [0, 1, 2, 3, 4]
-    assert (many.seen, others.seen) == ([[0, 1], [3]], [[2], [4]])
+    assert runs.seen == [[0, 1], [3, 4], [6]]
+    assert told(answers) == [(n, 0) for n in range(7)]
+    assert answers[0].remark == "at 42"
+
+
+def test_a_refused_request_is_answered_in_its_place() -> None:
+    scene = Scene(Runs())
+    topics = ["T", "wrong", "T", "wrong"]
+    answers = scene.ask(
+        *(request(SEARCH.code, opaque=n, topic=each) for n, each in enumerate(topics))
+    )
+    assert told(answers) == [(0, 0), (1, 17), (2, 0), (3, 17)]
+    assert scene.failures == []
+
+
+def test_answers_of_a_run_may_come_later() -> None:
+    runs = Runs()
+    scene = Scene(runs)
+    assert told(scene.ask(request(SEARCH.code, opaque=1, topic="later"))) == []
+    (run,) = runs.later
+    run.write_later(run.answer(run.commands[0], Reply()))
+    assert told(scene.answers()) == [(1, 0)]
+    scene.peer.close()
+    run.write_later(run.answer(run.commands[0], Reply()))
+    assert scene.answers() == []
+
+
+def refuses_topic(name: str) -> Guard:
+    def guard(peer: Peer, command: RemotingCommand) -> None:
+        if (command.ext_fields or {}).get("topic") == name:
+            raise ResponseError(ResponseCode.NO_PERMISSION, f"not {name}")
+
+    return guard
+
+
+def test_a_guard_is_obeyed_in_every_way_in() -> None:
+    runs = Runs()
+    scene = Scene(runs)
+    scene.dispatcher.guards.append(refuses_topic("secret"))
+    codes: list[Any] = [SEARCH, SEARCH, SEARCH, MAX, MAX, SEARCH]
+    topics = ["T", "secret", "T", "secret", "T", "secret"]
+    answers = scene.ask(
+        *(
+            request(call.code, opaque=n, topic=topic)
+            for n, (call, topic) in enumerate(zip(codes, topics, strict=True))
+        )
+    )
+    assert told(answers) == [(0, 0), (1, 16), (2, 0), (3, 16), (4, 0), (5, 16)]
+    assert answers[1].remark == "not secret"
+    assert runs.seen == [[0], [2]]
+
+
+def test_guards_are_asked_in_their_order_and_one_that_fails_lets_nobody_in(scene: Scene) -> None:
+    def broken(peer: Peer, command: RemotingCommand) -> None:
+        raise KeyError("who")
+
+    scene.dispatcher.guards += [refuses_topic("T"), broken]
+    assert told(scene.ask(request(opaque=1), request(opaque=2, topic="U"))) == [(1, 16), (2, 1)]
+    assert scene.failures == ["30 'who'"]
+
+
+def test_a_guard_may_refuse_by_peer(scene: Scene) -> None:
+    def guard(peer: Peer, command: RemotingCommand) -> None:
+        if peer is scene.peer:
+            raise ResponseError(ResponseCode.SYSTEM_BUSY, "too many of you")
+
+    scene.dispatcher.guards.append(guard)
+    assert told(scene.ask(request(opaque=1), request(opaque=2, flag=ONEWAY_FLAG))) == [(1, 2)]
 
 
 def test_many_answers_leave_before_all_are_made(scene: Scene) -> None:
@@ -287,18 +303,29 @@ def test_a_number_that_is_none_is_named(scene: Scene) -> None:
     assert scene.failures == []
 
 
-def test_a_bulk_handler_that_fails_answers_all() -> None:
-    many = Many()
-    many.error = KeyError("gone")
-    scene = Scene(many)
-    answers = scene.ask(request(opaque=1), request(opaque=2, flag=ONEWAY_FLAG), request(opaque=3))
-    assert [(a.opaque, a.code) for a in answers] == [(1, 1), (3, 1)]
+def test_a_run_that_fails_answers_all() -> None:
+    runs = Runs()
+    runs.error = KeyError("gone")
+    scene = Scene(runs)
+    commands = [request(SEARCH.code, opaque=n, flag=ONEWAY_FLAG * (n == 2)) for n in (1, 2, 3)]
+    assert told(scene.ask(*commands)) == [(1, 1), (3, 1)]
     assert len(scene.failures) == 3
 
 
 def test_the_vip_port_serves_a_part() -> None:
-    registry = Registry(Processor(), Many()).vip()
-    assert set(registry.bindings) == set(registry.many) == {MAX.code}
+    registry = Registry(Processor(), Runs()).vip()
+    assert set(registry.bindings) == {MAX.code, SEARCH.code, EARLIEST.code}
+    assert set(registry.runs()) == {SEARCH.code, EARLIEST.code}
+
+
+def test_a_code_is_served_one_by_one_or_in_runs() -> None:
+    class Both:
+        @serves_run(MAX)
+        def take(self, run: Run) -> list[Buffer]:
+            return []
+
+    with pytest.raises(ValueError, match=r"GET_MAX_OFFSET is served twice, again by Both\.take"):
+        Registry(Processor(), Both())
 
 
 def test_a_code_bound_twice_is_an_error() -> None:
@@ -317,33 +344,88 @@ def test_another_registry_may_take_over(scene: Scene) -> None:
     assert [a.code for a in answers] == [0, 3]
 
 
-def test_plain_sends_go_to_who_takes_them_in_their_order() -> None:
-    plain, many = Plain(), Many()
-    scene = Scene(plain, many)
-    answers = scene.ask(request(opaque=1), *plain_sends(2, 3), request(opaque=4), *plain_sends(5))
-    assert [answer.opaque for answer in answers] == [1, 2, 4, 5]
-    assert answers[1].remark == "T b'body'"
-    assert plain.seen == [[b"2", b"3"], [b"5"]]
-    assert many.seen == [[1], [4]]
+def test_a_refusal_is_told_to_whoever_listens(scene: Scene) -> None:
+    heard: list[tuple[Peer, int, int]] = []
+    scene.dispatcher.on_refusal.append(
+        lambda peer, command, error: heard.append((peer, command.code, error.code))
+    )
+    scene.ask(request())
+    assert heard == []
+    scene.processor.error = ResponseError(ResponseCode.NO_PERMISSION, "no")
+    scene.ask(request())
+    assert heard == [(scene.peer, MAX.code, ResponseCode.NO_PERMISSION)]
 
 
-def test_a_failure_answers_all_plain_sends() -> None:
-    plain = Plain()
-    plain.error = ValueError("why")
-    scene = Scene(plain)
-    answers = scene.ask(*plain_sends(2, 3))
-    assert [(answer.opaque, answer.remark) for answer in answers] == [
-        (2, "ValueError: why"),
-        (3, "ValueError: why"),
-    ]
-    assert scene.failures == ["310 why"] * 2
+def test_whose_request_is_being_served_is_known(scene: Scene) -> None:
+    served: list[Any] = []
+
+    class Watching:
+        @serves(MAX)
+        def max_offset(self, request: Request[GetMaxOffsetRequestHeader]) -> None:
+            served.append(dispatcher.served)
+
+        @serves_run(MIN)
+        def min_offset(self, run: Run) -> list[Buffer]:
+            served.append(dispatcher.served)
+            return []
+
+    dispatcher = Dispatcher(Registry(Watching()), lambda: 0, lambda: 0)
+    commands = [request(), request(MIN.code), request(MIN.code)]
+    dispatcher.serve(scene.peer, commands)
+    assert served == [(scene.peer, commands[0]), (scene.peer, commands[1])]
+    assert dispatcher.served is None
 
 
-def test_plain_sends_are_commands_for_who_does_not_know_them(scene: Scene) -> None:
-    answers = scene.ask(*plain_sends(2, 3))
-    assert [(answer.opaque, answer.code) for answer in answers] == [(2, 3), (3, 3)]
+def counted(times: RpcTimes) -> dict[tuple[int, int, bool, bool], tuple[int, int]]:
+    """How many requests of each kind, and how long all of them took."""
+    return {kind: (sum(its.counts), its.total) for kind, its in times.kinds.items()}
 
 
-def test_the_vip_port_takes_plain_sends_when_it_takes_sends() -> None:
-    assert Registry(Plain()).vip().plain is not None
-    assert Registry(Many()).vip().plain is None
+def test_requests_are_timed_where_that_is_wanted() -> None:
+    runs = Runs()
+    scene = Scene(runs)
+    times = scene.dispatcher.times = RpcTimes()
+    now_ms = 0
+    scene.dispatcher._steady_ms = lambda: now_ms
+    topics = ["T", "wrong", "later", "T"]
+    scene.ask(*(request(SEARCH.code, opaque=n, topic=each) for n, each in enumerate(topics)))
+    assert counted(times) == {
+        (SEARCH.code, 17, False, False): (1, 0),
+        (SEARCH.code, 0, False, False): (2, 0),
+    }
+    (run,) = runs.later
+    now_ms = 30
+    run.write_later([b"answer"], ResponseCode.FLUSH_DISK_TIMEOUT)
+    late = counted(times)[SEARCH.code, ResponseCode.FLUSH_DISK_TIMEOUT, False, False]
+    assert late == (1, 30)
+
+
+def test_requests_that_are_answered_together_are_timed_together() -> None:
+    class Together:
+        """Gives one answer for all."""
+
+        @serves_run(SEARCH)
+        def take(self, run: Run) -> list[Buffer]:
+            return [b"all"]
+
+    scene = Scene(Together())
+    times = scene.dispatcher.times = RpcTimes()
+    scene.dispatcher.serve(scene.peer, [request(SEARCH.code)] * 3)
+    assert counted(times) == {(SEARCH.code, 0, False, False): (3, 0)}
+
+
+def test_single_requests_are_timed_until_they_are_answered() -> None:
+    scene = Scene()
+    times = scene.dispatcher.times = RpcTimes()
+    now_ms = 0
+    scene.dispatcher._steady_ms = lambda: now_ms
+    scene.ask(request(MAX.code), request(MAX.code, flag=ONEWAY_FLAG))
+    scene.processor.answers_later = True
+    scene.ask(request(MAX.code))
+    now_ms = 700
+    scene.processor.pending.resolve(ResponseError(ResponseCode.TOPIC_NOT_EXIST, "no"))
+    assert counted(times) == {
+        (MAX.code, 0, False, False): (1, 0),
+        (MAX.code, 0, False, True): (1, 0),
+        (MAX.code, ResponseCode.TOPIC_NOT_EXIST, False, False): (1, 700),
+    }

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from txrocketmq.remoting import protocol
 from txrocketmq.remoting.call import CALLS, Call
 from txrocketmq.remoting.command import RemotingCommand
@@ -47,7 +48,7 @@ def _or_default(kind: type[Header], field: HeaderField) -> st.SearchStrategy[Any
 
 
 @pytest.mark.parametrize("name", HEADERS)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_headers_round_trip(name: str, data: st.DataObject) -> None:
     kind = HEADERS[name]

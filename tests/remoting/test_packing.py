@@ -9,7 +9,7 @@ import numpy
 import pytest
 from construct import Array, Byte, Bytes, Const, Int8ub, Int16ub, Int32sb, Int32ul, Int64sb, this
 
-from txrocketmq.remoting.packing import dtype, fixed
+from txrocketmq.remoting.packing import dtype, fixed, picked
 
 POINT = construct.Struct("x" / Int32sb * "across", "y" / Int64sb)
 
@@ -82,3 +82,13 @@ def test_numpy_is_imported_for_dtypes_only() -> None:
         "sys.exit(any(name in sys.modules for name in ('numpy', 'twisted')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_some_fields_are_picked_and_the_others_passed_over() -> None:
+    declaration = construct.Struct("a" / Int32sb, "b" / Bytes(3), "c" / Int16ub, "d" / Int64sb)
+    codec = picked(declaration, "c", "a")
+    assert (codec.format, codec.size) == (">l3xH", 9)
+    whole = fixed(declaration).struct.pack(7, b"xyz", 8, 9)
+    assert codec.unpack_from(whole) == (7, 8)
+    with pytest.raises(KeyError, match="e"):
+        picked(declaration, "a", "e")

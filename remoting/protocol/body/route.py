@@ -6,13 +6,14 @@ Java: remoting.protocol.route, remoting.protocol.body.RegisterBrokerBody and its
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
 from txrocketmq.remoting.codes import MQVersion
 from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.formats import REGISTRATION_LENGTH
+from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
 from txrocketmq.remoting.protocol.body.static_topic import (
     TopicQueueMappingDetail,
@@ -23,7 +24,7 @@ from txrocketmq.remoting.serialize.json import decode_body, encode_body, encode_
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
 """Largest registration that a compressed body may grow to."""
 
-_LENGTH: Final = struct.Struct(">i")
+_LENGTH: Final = fixed(REGISTRATION_LENGTH).struct
 _READ_WRITE: Final = 6
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 
@@ -142,7 +143,7 @@ class RegisterBrokerBody(Body):
     filter_server_list: Sequence[str] = ()
 
     def encode_compressed(self) -> bytes:
-        """The binary form for a header with `compressed`; read by name servers of 4.9 and 5.x."""
+        """REGISTRATION for a header with `compressed`; read by name servers of 4.9 and 5.x."""
         wrapper = self.topic_config_serialize_wrapper
         mappings = wrapper.topic_queue_mapping_info_map.values()
         topics = wrapper.topic_config_table.values()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.zones import in_zone
 from txrocketmq.remoting.message.ids import (
     Host,
     MessageId,
@@ -29,13 +29,10 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture(params=["UTC", "Asia/Shanghai", "America/New_York"])
-def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def zone(request: pytest.FixtureRequest) -> Iterator[str]:
     """Months begin at local midnight, so the zone matters; New York has daylight saving time."""
-    monkeypatch.setenv("TZ", request.param)
-    time.tzset()
-    yield request.param
-    monkeypatch.undo()
-    time.tzset()
+    with in_zone(request.param):
+        yield request.param
 
 
 def local_ms(*parts: int) -> int:

@@ -25,6 +25,7 @@ from txrocketmq.remoting.message.message import (
     decode_messages,
     encode_batch,
     encode_message,
+    record_properties,
     unwrap_inner_batch,
 )
 from txrocketmq.remoting.message.properties import encode_properties
@@ -86,6 +87,21 @@ def test_golden_messages_field_by_field(
         message, end = decode_message(log, at)
         assert as_java_has_it(message) == expected_of(line, golden_version)
         assert end == at + line["storeSize"]
+
+
+@pytest.mark.parametrize("topic", ["T", "long-" * 40])
+@pytest.mark.parametrize("born_host", [Host("10.0.0.7", 1), Host("::7", 1)])
+@pytest.mark.parametrize("store_host", [Host("10.0.0.8", 2), Host("::8", 2)])
+@pytest.mark.parametrize("body", [b"", b"body" * 300])
+def test_the_properties_of_a_record_are_found(
+    topic: str, born_host: Host, store_host: Host, body: bytes
+) -> None:
+    flags = (names.TAGS, "t"), ("é", "日本")
+    message = MessageExt(topic, body, 0, dict(flags), born_host=born_host, store_host=store_host)
+    record = encode_message(message)
+    assert record_properties(memoryview(record)) == encode_properties(dict(flags))
+    for end in range(len(record)):
+        assert isinstance(record_properties(record[:end]), str)
 
 
 def test_golden_records_are_encoded_to_the_same_bytes(

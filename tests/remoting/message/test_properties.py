@@ -10,6 +10,7 @@ from txrocketmq.remoting.message.properties import (
     check_user_property,
     decode_properties,
     encode_properties,
+    pick_properties,
 )
 
 # What both versions of MessageDecoder.string2messageProperties answer, with = for \x01, ; for \x02.
@@ -90,3 +91,15 @@ def test_what_users_may_set() -> None:
 def test_system_properties_are_those_of_5_4() -> None:
     assert len(properties.SYSTEM_PROPERTIES) == 53
     assert properties.TRANSACTION_ID not in properties.SYSTEM_PROPERTIES
+
+
+@given(
+    st.text(st.sampled_from("ab\x01\x02"), max_size=30),
+    st.sets(st.text(st.sampled_from("ab"), min_size=1, max_size=2)),
+)
+def test_picking_some_gives_what_all_have(text: str, wanted: set[str]) -> None:
+    everything = decode_properties(text)
+    picked = pick_properties(text, wanted)
+    assert {name: picked.get(name) for name in wanted} == {
+        name: everything.get(name) for name in wanted
+    }

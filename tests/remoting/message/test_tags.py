@@ -11,7 +11,6 @@ from txrocketmq.remoting.message.tags import (
     SubscriptionData,
     SubscriptionError,
     build_subscription_data,
-    java_ascii_hashes,
     java_string_hash,
     java_string_hashes,
     tags_code,
@@ -72,15 +71,6 @@ def test_hashes_of_many_of_any_alphabet(texts: list[str]) -> None:
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 200])
 def test_hashes_of_the_greatest_values(length: int, count: int) -> None:
     assert java_string_hashes(["\x7f" * length] * count) == [plain_hash("\x7f" * length)] * count
-
-
-@given(st.binary(max_size=4000).map(lambda raw: bytes(each & 0x7F for each in raw)))
-@pytest.mark.parametrize("length", [4, 8, 256])
-def test_hashes_of_many_of_one_length(length: int, raw: bytes) -> None:
-    raw += b"ab" * 4 * (length == 4)
-    texts = [raw[at : at + length] for at in range(0, len(raw) // length * length, length)]
-    texts *= 9 if length == 4 else 1  # more than go into one integer
-    assert java_ascii_hashes(texts, length) == [plain_hash(text.decode()) for text in texts]
 
 
 def test_tags_code_is_0_without_tags() -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from txrocketmq.remoting import formats
 from txrocketmq.remoting.codes import LanguageCode, RequestCode, SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError
@@ -178,3 +179,115 @@ def test_anything_is_a_command_or_a_frame_error(header: bytes) -> None:
     except FrameError:
         return
     assert decoded.body == b""
+
+
+# ------------------------------------------------------------------------------- learned layouts
+
+
+def declared_fields(header: bytes) -> dict[str, str]:
+    """The fields as the declaration has them; the last of equal names counts."""
+    return {
+        each.name.decode("utf-8", "replace"): each.value.decode("utf-8", "replace")
+        for each in formats.BINARY_HEADER.parse(header).fields
+        if each.name and each.value
+    }
+
+
+def header_of(pairs: list[tuple[bytes, bytes]], code: int = 310) -> bytes:
+    """A header without a remark, of any bytes as names and values."""
+    encoded = b"".join(
+        formats.BINARY_FIELD.build(
+            {"name_length": len(name), "name": name, "value_length": len(value), "value": value}
+        )
+        for name, value in pairs
+    )
+    head = {"code": code, "language": 0, "version": 407, "opaque": 9, "flag": 0, "remark_length": 0}
+    length = formats.BINARY_FIELDS_LENGTH.build({"fields_length": len(encoded)})
+    return bytes(formats.BINARY_HEAD.build(head) + length + encoded)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> rocketmq._Layouts:
+    """A decoder that knows nothing yet, and learns each layout that it sees."""
+    layouts = rocketmq._Layouts()
+    monkeypatch.setattr(rocketmq, "_layouts", layouts)
+    monkeypatch.setattr(rocketmq, "_MISSES_TO_LEARN", 1)
+    return layouts
+
+
+PIECES = st.sampled_from([b"", b"a", b"b", b"\xff", b"\0", "\u4e2d".encode()]) | st.binary(
+    max_size=5
+)
+PAIRS = st.lists(st.tuples(PIECES, PIECES), min_size=1, max_size=4)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PAIRS, min_size=1, max_size=6))
+def test_headers_of_learned_layouts_are_as_declared(
+    eager: rocketmq._Layouts, headers: list[list[tuple[bytes, bytes]]]
+) -> None:
+    for header in [header_of(pairs) for pairs in headers] * 2:
+        assert rocketmq.decode_header(header).ext_fields == declared_fields(header)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PAIRS, st.data())
+def test_a_damaged_header_is_not_taken_for_one_of_a_learned_layout(
+    eager: rocketmq._Layouts, pairs: list[tuple[bytes, bytes]], data: st.DataObject
+) -> None:
+    header = header_of(pairs)
+    rocketmq.decode_header(header)
+    damaged = bytearray(header)
+    damaged[data.draw(st.integers(21, len(header) - 1))] = data.draw(st.integers(0, 255))
+
+    def outcome() -> dict[str, str] | str:
+        try:
+            return dict(rocketmq.decode_header(bytes(damaged)).ext_fields or {})
+        except FrameError as error:
+            return str(error)
+
+    learned = outcome()
+    eager._known.clear()
+    assert learned == outcome()
+
+
+def test_a_layout_is_learned_once_and_serves_other_values(
+    eager: rocketmq._Layouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = header_of([(b"topic", b"T1"), (b"", b"x"), (b"i", b"key"), (b"e", b"")])
+    second = header_of([(b"topic", b"T2"), (b"", b"x"), (b"i", "\u4e2d".encode()), (b"e", b"")])
+    other = header_of([(b"topic", b"T12"), (b"", b"x"), (b"i", b"ke"), (b"e", b"")])
+    rocketmq.decode_header(first)
+    walked: list[bytes] = []
+    walk = rocketmq._walk
+
+    def noted(header: bytes, at: int, end: int) -> tuple[list[str], list[slice]]:
+        walked.append(header)
+        return walk(header, at, end)
+
+    monkeypatch.setattr(rocketmq, "_walk", noted)
+    assert rocketmq.decode_header(first).ext_fields == {"topic": "T1", "i": "key"}
+    assert rocketmq.decode_header(second).ext_fields == {"topic": "T2", "i": "\u4e2d"}
+    assert rocketmq.decode_header(other).ext_fields == {"topic": "T12", "i": "ke"}
+    assert walked == [other]
+
+
+def test_layouts_are_bounded(eager: rocketmq._Layouts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocketmq, "_MAX_LAYOUTS", 3)
+    for code in range(5):
+        rocketmq.decode_header(header_of([(b"a", b"b")], code))
+    assert [code for code, _ in eager._known] == [2, 3, 4]
+    rocketmq.decode_header(header_of([(b"a", b"b" * 9000)]))
+    rocketmq.decode_header(header_of([(b"a", b"b")] * 65))
+    rocketmq.decode_header(header_of([(b"a", b"")]))
+    assert [code for code, _ in eager._known] == [2, 3, 4]
+
+
+def test_few_of_the_headers_that_never_come_again_are_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layouts = rocketmq._Layouts()
+    monkeypatch.setattr(rocketmq, "_layouts", layouts)
+    for size in range(1, 161):
+        rocketmq.decode_header(header_of([(b"a", b"b" * size)]))
+    assert len(layouts._known) == 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.remoting.transport.address import LOOPBACK, address_facing, address_of
+from txrocketmq.remoting.transport.address import LOOPBACK, address_facing, address_here, address_of
 
 
 def test_loopback_faces_loopback() -> None:
@@ -61,3 +61,9 @@ def test_a_name_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch, hos
     monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
     with pytest.raises(ValueError, match="brokerIP1 is .*, which has no address: not known"):
         address_of(host, "brokerIP1")
+
+
+def test_what_listens_everywhere_is_found_on_loopback() -> None:
+    for each in ("", "0.0.0.0", "::"):
+        assert address_here(each) == "127.0.0.1"
+    assert address_here("10.0.0.1") == "10.0.0.1"

@@ -178,6 +178,35 @@ def test_an_attempt_has_its_time(scene: Scene) -> None:
     assert scene.reactor.tcpClients[0][3] == CONNECT_TIMEOUT_MS / 1_000 == 3
 
 
+class Names:
+    """Looks up names, without end."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def resolveHostName(self, _: object, name: str, *__: object, **___: object) -> None:  # noqa: N802 - Twisted's name
+        self.asked.append(name)
+
+
+def test_a_name_that_is_not_found_in_time_is_given_up(scene: Scene) -> None:
+    scene.reactor.nameResolver = names = Names()
+    scene.ask("somewhere:10911")
+    scene.pass_ms(3_500)
+    assert names.asked == ["somewhere"]
+    assert scene.outcomes == []
+    scene.pass_ms(1_000)
+    (error,) = scene.outcomes
+    assert isinstance(error, ConnectError)
+
+
+@pytest.mark.parametrize("address", [HERE, "[::1]:10911"])
+def test_an_address_is_not_looked_up(scene: Scene, address: str) -> None:
+    scene.reactor.nameResolver = names = Names()
+    scene.ask(address)
+    assert names.asked == []
+    assert scene.attempts == 1
+
+
 def test_a_connection_that_took_too_long_for_the_question(scene: Scene) -> None:
     scene.ask(timeout_ms=1_000)
     scene.pass_ms(1_500)
@@ -268,7 +297,7 @@ class Checks:
 
 
 def test_peers_may_ask_back() -> None:
-    scene = Scene(Dispatcher(Registry(Checks()), lambda: 0))
+    scene = Scene(Dispatcher(Registry(Checks()), lambda: 0, lambda: 0))
     scene.ask()
     end = scene.accept()
     end.heard()
@@ -302,3 +331,43 @@ def test_an_error_as_a_deferreds_failure() -> None:
     pending.resolve(SendError("oh"))
     as_deferred(pending).addBoth(fired.append)
     assert isinstance(fired[0].value, SendError)
+
+
+# ------------------------------------------------------------------- again and again
+
+
+def test_who_cannot_be_connected_to_is_left_alone_longer_each_time(scene: Scene) -> None:
+    for _ in range(2):  # the first failure alone is no reason
+        scene.ask()
+        scene.reactor.tcpClients[-1][2].clientConnectionFailed(None, Failure(Refused()))
+    assert scene.attempts == 2
+    scene.ask()
+    assert scene.attempts == 2
+    assert isinstance(scene.outcomes[-1], ConnectError)
+    assert "failed 2 times" in str(scene.outcomes[-1])
+    scene.pass_ms(200)
+    scene.ask()
+    assert scene.attempts == 3
+    scene.refuse()
+    scene.ask()
+    scene.accept()
+    assert scene.connections._failures == {}
+
+
+def test_a_request_is_sealed_before_it_leaves(scene: Scene) -> None:
+    def seal(ext_fields: dict[str, str], body: bytes) -> None:
+        ext_fields["mark"] = f"{ext_fields['topic']}{len(body)}"
+
+    scene.connections = Connections(Clock(scene.reactor), seal=seal)
+    scene.ask()
+    (asked,) = scene.accept().heard()
+    assert asked.ext_fields is not None
+    assert asked.ext_fields["mark"] == "T4"
+
+
+def test_a_connection_that_was_made_is_told(scene: Scene) -> None:
+    told: list[str] = []
+    scene.connections.on_connected = told.append
+    scene.ask()
+    scene.accept()
+    assert told == [HERE]

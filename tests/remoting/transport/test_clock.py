@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock as TaskClock
 from twisted.logger import capturedLogs
+from twisted.python.runtime import seconds as wall_seconds
+from twisted.python.threadpool import ThreadPool
 
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -26,12 +30,42 @@ def test_what_time_it_is(reactor: Any, clock: Clock) -> None:
     assert clock.now_ms() == 0
     reactor.advance(1.2345)
     assert clock.now_ms() == 1_234
-    assert clock.steady is clock
+    assert clock.steady_ms() == 1_234
+    assert clock.unhurried is clock
 
 
 def test_the_real_time_is_since_the_epoch() -> None:
     before_ms = time.time_ns() // 1_000_000
     assert before_ms <= Clock().now_ms() <= time.time_ns() // 1_000_000
+
+
+class WallReactor:
+    """A reactor that goes by the wall clock, as those of Twisted do."""
+
+    def __init__(self) -> None:
+        self.seconds: Callable[[], float] = wall_seconds
+
+
+def test_a_reactor_goes_by_the_steady_clock_from_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reactor = WallReactor()
+    before = time.time()
+    clock = Clock(reactor)
+    steady = reactor.seconds
+    assert before <= steady() <= time.time()
+    start_ms = clock.steady_ms()
+    monkeypatch.setattr(time, "time_ns", lambda: 5_000_000)
+    monkeypatch.setattr(time, "time", lambda: 0.005)
+    monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 10)
+    assert clock.now_ms() == 5, "the wall clock was set back"
+    assert 10_000 <= clock.steady_ms() - start_ms < 15_000
+    Clock(reactor)
+    assert reactor.seconds is steady, "once"
+
+
+def test_the_reactor_of_this_process_goes_by_the_steady_clock() -> None:
+    assert Clock().reactor.seconds is not wall_seconds
 
 
 def test_later(reactor: Any, clock: Clock) -> None:
@@ -130,3 +164,51 @@ def test_work_in_a_thread_is_done_at_once_in_a_test(clock: Clock) -> None:
     clock.in_thread(lambda: 5).addCallback(done.append)
     clock.in_thread(lambda: 1 // 0).addErrback(lambda failure: done.append(failure.type))
     assert done == [5, ZeroDivisionError]
+
+
+class NoThread(threading.Thread):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_work_that_gets_no_thread_fails_and_leaves_no_thread_to_wait_for() -> None:
+    pool = ThreadPool(0, 2)
+    pool.threadFactory = NoThread
+    pool.start()
+
+    class Reactor:
+        seconds = time.monotonic
+
+        def getThreadPool(self) -> ThreadPool:  # noqa: N802 - Twisted's name
+            return pool
+
+    clock, failures = Clock(Reactor()), list[Any]()
+    clock.in_thread(lambda: 5).addErrback(failures.append)
+    assert failures[0].getErrorMessage() == "can't start new thread"
+    assert pool.threads == []
+    with pytest.raises(RuntimeError):
+        pool.startAWorker()  # as Twisted's resolver of names may
+    clock.stop()
+    pool.stop()
+
+
+def test_work_that_comes_before_the_threads_waits_for_the_reactors_start() -> None:
+    pool, later, done = ThreadPool(0, 2), list[Any](), list[Any]()
+    pool.threadFactory = NoThread
+
+    class Reactor:
+        seconds = time.monotonic
+
+        def getThreadPool(self) -> ThreadPool:  # noqa: N802 - Twisted's name
+            return pool
+
+        def callLater(self, _: float, call: Any) -> None:
+            later.append(call)
+
+    Clock(Reactor()).in_thread(lambda: 5).addErrback(done.append)
+    pool.start()
+    assert done == [], "nothing of it waits in the pool, which would fail its start"
+    (begin,) = later
+    begin()
+    assert done[0].getErrorMessage() == "can't start new thread"
+    pool.stop()

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from twisted.logger import LogLevel
 from twisted.python.failure import Failure
 
-from txrocketmq.remoting.transport.console_log import format_line
+from txrocketmq.remoting.transport.console_log import LogFileStream, format_json, format_line
 
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} "
 
@@ -135,3 +137,50 @@ Logger(namespace="txrocketmq.a").info("goes on")
         f"INFO a: {seen}",
         "INFO a: goes on",
     ]
+
+
+def test_a_line_of_json() -> None:
+    line = format_json(event(count=3, peer=LogLevel.warn, level="mine", isError=0))
+    assert json.loads(line) == {
+        "time": "2023-11-14T22:13:20.125Z",
+        "level": "INFO",
+        "logger": "broker.service",
+        "message": "registered with 127.0.0.1:9876",
+        "address": "127.0.0.1:9876",
+        "count": 3,
+        "peer": str(LogLevel.warn),
+    }
+    assert format_json({}).startswith('{"time":"1970-01-01T00:00:00.000Z"')
+
+
+def test_a_failure_in_json_is_one_line() -> None:
+    line = format_json(event(log_failure=Failure(ValueError("oh")), address="a\nb"))
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["traceback"].endswith("builtins.ValueError: oh")
+
+
+def test_a_log_file_is_gone_on_with_and_replaced_when_it_is_large(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    stream = LogFileStream(str(path), 20, 2)
+    for number in range(8):
+        stream.write(f"line {number} \ud800\n")
+    stream.flush()
+    kept = sorted(each.name for each in tmp_path.iterdir())
+    assert kept == ["log", "log.1", "log.2"]
+    assert path.read_text() + (tmp_path / "log.1").read_text() != ""
+    assert "line 7 \\ud800\n" in path.read_text()
+
+
+def test_a_full_disk_loses_lines_and_not_the_log(tmp_path: Path) -> None:
+    stream = LogFileStream(str(tmp_path / "log"), 1000, 2)
+    real = stream._file.write
+
+    def full(data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    stream._file.write = full  # type: ignore[method-assign]
+    stream.write("lost\n")
+    stream._file.write = real  # type: ignore[method-assign]
+    stream.write("written\n")
+    assert (tmp_path / "log").read_text() == "written\n"

@@ -6,6 +6,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from txrocketmq.remoting.transport import memory
+from txrocketmq.remoting.transport.memory import MemoryReserve
+
 PROGRAM = """
 import gc
 from txrocketmq.remoting.transport.memory import GC_THRESHOLDS, settle_memory
@@ -23,3 +28,46 @@ def test_what_is_loaded_is_not_looked_through_again() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     assert done.stdout == "settled\n"
+
+
+STACK = """
+import resource, sys
+from txrocketmq.remoting.transport import memory
+
+def pages(of):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(of))
+
+memory.grow_stack()
+before = pages("VmStk:")
+resource.setrlimit(resource.RLIMIT_AS, (pages("VmSize:") * 1024 + int(sys.argv[1]), -1))
+try:
+    memory.grow_stack()
+except MemoryError as error:
+    print(error)
+else:
+    print(pages("VmStk:") > before)
+"""
+
+
+@pytest.mark.parametrize(("room", "said"), [(4 << 20, "True"), (64 << 10, "the stack has no room")])
+def test_the_stack_grows_at_the_start_where_address_space_is_limited(room: int, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STACK, str(room)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{said}\n"
+
+
+def test_the_reserve_is_given_once_and_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = MemoryReserve()
+    assert reserve.take()
+    assert reserve.take()
+    assert reserve.give()
+    assert reserve.is_given
+    assert not reserve.give(), "it was said already"
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "RESERVE_BYTES", 1 << 62)
+        assert not reserve.take()
+    assert reserve.is_given
+    assert reserve.take()
+    assert not reserve.is_given

@@ -24,6 +24,7 @@ from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.outlet import PIECE_BYTES
 from txrocketmq.remoting.transport.peer import (
     MAX_BUFFERED_BYTES,
     READ_BYTES,
@@ -31,6 +32,7 @@ from txrocketmq.remoting.transport.peer import (
     address_text,
     host_bytes,
 )
+from txrocketmq.remoting.transport.peer_state import CLOSING, OPEN, PAUSED
 
 WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
 
@@ -108,7 +110,7 @@ def test_requests_may_come_in_any_pieces() -> None:
 def test_answers_to_one_read_leave_in_one_write(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.peer._serve = Dispatcher(Registry(), lambda: 0).serve
+    scene.peer._serve = Dispatcher(Registry(), lambda: 0, lambda: 0).serve
     writes: list[bytes] = []
     monkeypatch.setattr(
         scene.end.wire, "writeSequence", lambda parts: writes.append(b"".join(parts))
@@ -122,7 +124,8 @@ def test_bytes_that_complete_nothing_serve_nothing(scene: Scene) -> None:
     scene.time.advance(5)
     scene.peer.dataReceived(b"\0\0")
     assert scene.served == []
-    assert scene.peer.last_active_ms == 5_000
+    assert scene.peer.idle_ms(5_000) == 0
+    assert scene.peer.idle_ms(7_000) == 2_000
 
 
 def test_a_question_and_its_answer(scene: Scene) -> None:
@@ -242,7 +245,7 @@ def test_requests_of_one_that_has_gone_are_not_served(scene: Scene) -> None:
     scene.end.tell(RemotingCommand(1))
     scene.end.leave()
     wire.producer.resumeProducing()
-    assert scene.served == [[]]
+    assert scene.served == []
 
 
 class Socket(TcpConnection):
@@ -334,8 +337,10 @@ def test_an_empty_write_is_none(real: Real) -> None:
 
 def test_a_peer_that_does_not_read_is_paused_then_given_up(real: Real) -> None:
     piece = bytes(1 << 20)
+    assert real.peer.reads
     real.peer.write([piece])
-    assert real.peer._paused  # so nothing more of it is served
+    assert real.peer.state is PAUSED  # so nothing more of it is served
+    assert not real.peer.reads
     for _ in range(MAX_BUFFERED_BYTES // len(piece) - 2):
         real.peer.write([piece])
     assert not real.transport._aborting
@@ -347,15 +352,45 @@ def test_a_peer_that_does_not_read_is_paused_then_given_up(real: Real) -> None:
 def test_one_that_reads_again_is_served_again(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
     assert len(real.drain()) == 1 << 20
-    assert not real.peer._paused
+    assert real.peer.state is OPEN
+
+
+def test_a_long_answer_is_joined_piece_by_piece(
+    real: Real, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[int] = []
+    write = real.transport.writeSequence
+
+    def seen(parts: list[bytes]) -> None:
+        handed.append(sum(map(len, parts)))
+        write(parts)
+        held = len(real.transport.dataBuffer) + real.transport._tempDataLen
+        assert held <= 3 * PIECE_BYTES
+
+    monkeypatch.setattr(real.transport, "writeSequence", seen)
+    small = [bytes([index % 251]) * 7_000 for index in range(500)]
+    large = bytes(range(250)) * 20_000
+    real.peer.write([*small, large])
+    real.peer.write([b"end"])
+    assert len(handed) <= 2
+    assert real.drain() == b"".join([*small, large, b"end"])
+    assert max(handed) <= PIECE_BYTES
+    assert real.peer.state is OPEN
+    assert real.peer._outlet.unsent_bytes() == 0
+
+
+def test_what_is_kept_counts_as_unsent(real: Real) -> None:
+    real.peer.write([bytes(1 << 20), memoryview(bytearray(1 << 20))])
+    unsent = real.peer._outlet.unsent_bytes()
+    assert unsent == (2 << 20) - len(real.far.recv(1 << 20))
 
 
 def test_one_that_is_closed_ends_once_it_has_read_all(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
-    assert real.peer._paused
+    assert real.peer.state is PAUSED
     real.peer.close()
     real.peer.close()
-    assert real.peer.closing
+    assert real.peer.state is CLOSING
     assert len(real.drain()) == 1 << 20
     assert real.ended is CONNECTION_DONE
 
@@ -364,7 +399,7 @@ def test_one_that_is_closed_holds_no_more_than_others(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
     real.peer.close()
     real.peer.resumeProducing()
-    assert not real.peer._paused
+    assert real.peer.state is CLOSING
     for _ in range(MAX_BUFFERED_BYTES // (1 << 20) + 1):
         real.peer.write([bytes(1 << 20)])
     assert real.transport._aborting
@@ -373,5 +408,22 @@ def test_one_that_is_closed_holds_no_more_than_others(real: Real) -> None:
 def test_what_was_written_is_lost_when_it_must_end_now(real: Real) -> None:
     real.peer.write([bytes(1 << 20)])
     real.peer.abort()
-    assert real.peer.closing
+    assert real.peer.state is CLOSING
     assert real.transport._aborting
+
+
+@pytest.mark.parametrize(
+    ("hello", "said"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", "it speaks HTTP to the remoting port"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "it speaks HTTP/2 to the remoting port"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it speaks TLS to the remoting port"),
+    ],
+)
+def test_who_speaks_something_else_is_told_so(scene: Scene, hello: bytes, said: str) -> None:
+    with capturedLogs() as events:
+        scene.peer.dataReceived(hello)
+        scene.peer.dataReceived(hello)
+    assert scene.end.wire.disconnecting
+    (line,) = map(formatEvent, events)
+    assert line.startswith(f"closing 127.0.0.1:50000: {said}; ")

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from socket import socketpair
 from typing import Any
 
 import pytest
 from twisted.internet.error import CannotListenError
+from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.testing import MemoryReactorClock
-from twisted.logger import capturedLogs
+from twisted.logger import capturedLogs, formatEvent
 
-from tests.fakes import FakePeer
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.call import Reply, Request
 from txrocketmq.remoting.codes import ResponseCode, SerializeType
@@ -21,13 +22,17 @@ from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
 )
+from txrocketmq.remoting.transport import limits, server
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.memory import MemoryReserve
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.server import (
     MAX_IDLE_MS,
     RemotingServer,
+    ServerSocket,
     configured_serialize_type,
-    log_failure,
+    memory_is_short,
 )
 
 
@@ -51,7 +56,9 @@ class Scene:
         self.server = RemotingServer(
             self.clock, lambda peer, now_ms: self.gone.append((peer, now_ms)), **settings
         )
-        self.dispatcher = Dispatcher(Registry(Offsets()), self.clock.now_ms, log_failure)
+        self.dispatcher = Dispatcher(
+            Registry(Offsets()), self.clock.now_ms, self.clock.steady_ms, Failures(self.clock)
+        )
         self.server.listen(10_911, self.dispatcher, "127.0.0.1")
 
     def connect(self) -> FarEnd:
@@ -95,10 +102,36 @@ def test_one_that_goes_is_told(scene: Scene) -> None:
     assert scene.server.peers == set()
 
 
+def test_one_too_many_is_closed_at_once_and_that_is_said_twice(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = False
+    monkeypatch.setattr(limits, "_next_descriptor", lambda limit: limit - 1 if full else 9)
+
+    def refused() -> bool:
+        return scene.reactor.tcpServers[0][1].buildProtocol(None) is None
+
+    first = scene.connect()
+    full = True
+    with capturedLogs() as events:
+        assert [refused() for _ in range(30)] == [True] * 30
+        (answer,) = first.tell(ask(3))
+        assert answer.ext_fields == {"offset": "3"}, "those who are there are served"
+        scene.pass_s(30)
+        full = False
+        assert not refused()
+        assert not refused()
+    texts = [event["log_format"].format_map(event) for event in events]
+    assert len(texts) == 2
+    assert texts[0].startswith("connections are refused: 1 are open, and of the ")
+    assert "raise the limit (ulimit -n)" in texts[0]
+    assert texts[1] == "connections are accepted again; 30 were refused"
+
+
 def test_nobody_need_be_told() -> None:
     clock = Clock(MemoryReactorClock())
     server = RemotingServer(clock)
-    server.listen(1, Dispatcher(Registry(), clock.now_ms))
+    server.listen(1, Dispatcher(Registry(), clock.now_ms, clock.steady_ms))
     end = FarEnd(clock.reactor.tcpServers[0][1].buildProtocol(None))
     end.leave()
     assert server.peers == set()
@@ -189,15 +222,6 @@ def test_what_is_no_port(scene: Scene, port: int) -> None:
     assert len(scene.reactor.tcpServers) == 1
 
 
-def test_a_failure_is_logged_with_what_was_asked() -> None:
-    with capturedLogs() as events:
-        log_failure(ask(), FakePeer(), ValueError("oh"))
-    (event,) = events
-    text = event["log_format"].format_map(event)
-    assert "request GET_MAX_OFFSET(30)" in text
-    assert "of 127.0.0.1:50000 failed: ValueError: oh" in text
-
-
 @pytest.mark.parametrize(
     ("value", "meant"),
     [
@@ -220,3 +244,104 @@ def test_the_form_of_answers(
 def test_what_nobody_serves_is_answered(scene: Scene) -> None:
     (answer,) = scene.connect().tell(RemotingCommand(9_999))
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+class Sent:
+    """A socket that gives so much at most; without memory for more MemoryError."""
+
+    def __init__(self, data: bytes, memory_bytes: int) -> None:
+        self.data = data
+        self.memory_bytes = memory_bytes
+
+    def recv(self, size: int) -> bytes:
+        if size > self.memory_bytes:
+            raise MemoryError
+        if not self.data:
+            raise BlockingIOError
+        taken, self.data = self.data[:size], self.data[size:]
+        return taken
+
+
+class Said(list[bytes]):
+    memory_bytes = 1 << 20
+
+    def dataReceived(self, data: bytes) -> None:
+        if len(data) > self.memory_bytes:
+            raise MemoryError
+        self.append(data)
+
+
+@pytest.fixture
+def own_reserve(monkeypatch: pytest.MonkeyPatch) -> MemoryReserve:
+    """A reserve that is held, and no other test's."""
+    own = MemoryReserve()
+    own.take()
+    monkeypatch.setattr(server, "reserve", own)
+    return own
+
+
+def socket_of(sent: Sent, said: Said) -> Any:
+    transport: Any = ServerSocket.__new__(ServerSocket)
+    transport.socket, transport.protocol, transport.bufferSize = sent, said, 256 * 1024
+    return transport
+
+
+def test_without_memory_for_a_large_read_small_ones_go_on(own_reserve: MemoryReserve) -> None:
+    said = Said()
+    transport = socket_of(Sent(bytes(10_000), 5_000), said)
+    with capturedLogs() as events:
+        assert [transport.doRead() for _ in range(4)] == [None] * 4
+    assert [len(data) for data in said] == [4_096, 4_096, 1_808]
+    assert own_reserve.is_given
+    assert len(events) == 1, "said once"
+
+
+def test_a_connection_ends_when_its_data_has_no_memory(own_reserve: MemoryReserve) -> None:
+    said = Said()
+    assert socket_of(Sent(b"x", 1_000), said).doRead() is CONNECTION_LOST
+    assert own_reserve.is_given
+    said.memory_bytes = 0
+    assert socket_of(Sent(b"x", 1 << 20), said).doRead() is CONNECTION_LOST
+
+
+def test_reads_end_as_twisteds_do(own_reserve: MemoryReserve) -> None:
+    here, there = socketpair()
+    here.setblocking(False)
+    said = Said()
+    transport = socket_of(here, said)  # type: ignore[arg-type]
+    assert transport.doRead() is None
+    there.send(b"abc")
+    assert transport.doRead() is None
+    assert said == [b"abc"]
+    there.close()
+    assert transport.doRead() is CONNECTION_DONE
+    here.close()
+    assert transport.doRead() is CONNECTION_LOST
+    assert not own_reserve.is_given
+
+
+def test_that_memory_is_short_is_told_once_until_there_is_some(
+    scene: Scene, own_reserve: MemoryReserve
+) -> None:
+    with capturedLogs() as events:
+        for _ in range(3):
+            memory_is_short()
+        scene.pass_s(2)
+        assert not own_reserve.is_given
+        memory_is_short()
+    assert [event["log_format"].partition(" memory ")[0] for event in events] == [
+        "there is no",
+        "there is",
+        "there is no",
+    ]
+
+
+def test_strangers_are_told_of_a_few_times_a_minute(scene: Scene) -> None:
+    with capturedLogs() as events:
+        for _ in range(20):
+            scene.connect().protocol.dataReceived(b"GET / HTTP/1.1\r\n\r\n")
+        scene.pass_s(60)
+        scene.connect().protocol.dataReceived(b"GET / HTTP/1.1\r\n\r\n")
+    lines = [text for text in map(formatEvent, events) if "it speaks HTTP" in text]
+    assert len(lines) == 6
+    assert lines[-1].endswith(" (and 15 more that were not told)")

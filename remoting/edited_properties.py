@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes values in the text of a properties file and leaves all else as it is.
+
+Comments, the order of the keys, blank lines and line ends are a person's. The original writes the
+whole file anew, without them (java.util.Properties.store, common.Configuration.persist).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from txrocketmq.remoting.config_file import read_properties, write_properties
+
+_LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+
+
+def edited(text: str, changes: Mapping[str, str]) -> str:
+    """The text with these values: in place where a key has a line, else at the end.
+
+    Raises ConfigError for a text that is no properties file.
+    """
+    parts: list[str] = []
+    added = dict(changes)
+    pieces = list(_logical_parts(text))
+    first_end = (pieces[0][1] if pieces else "") or "\n"
+    for part, end, _ in pieces:
+        key = next(iter(read_properties(part)), None)
+        if key is None or key not in changes:
+            parts.append(part)
+            continue
+        added.pop(key, None)  # of several lines with one key the last counts, so all get it
+        parts.append(_line(key, changes[key], end))
+    if added:
+        _, end, is_open = pieces[-1] if pieces else ("", "\n", False)
+        parts.append(("" if end else first_end) + (first_end if is_open else ""))
+        parts += [_line(key, value, first_end) for key, value in added.items()]
+    return "".join(parts)
+
+
+def _line(key: str, value: str, end: str) -> str:
+    return write_properties({key: value}).removesuffix("\n") + end
+
+
+def _logical_parts(text: str) -> Iterator[tuple[str, str, bool]]:
+    """The text cut after each line that no backslash continues, and how that line ends.
+
+    The last is said to be open when a backslash would continue it.
+    """
+    pending = end = ""
+    for found in _LINE.finditer(text):
+        line, this_end = found.groups()
+        if not line and not this_end:
+            break
+        end = this_end
+        is_comment = not pending and line.lstrip(" \t\f")[:1] in ("#", "!")
+        pending += line + end
+        if is_comment or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
+            yield pending, end, False
+            pending = ""
+    if pending:
+        yield pending, end, True

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server's settings say of metrics: metricsExporterType and its company.
+
+Java: MetricsExporterType, and the checks of BrokerMetricsManager.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from txrocketmq.remoting.config_file import ConfigError
+
+DISABLE: Final = "DISABLE"
+PROM: Final = "PROM"
+_TYPES: Final = {"0": DISABLE, "1": "OTLP_GRPC", "2": PROM, "3": "LOG"}
+"""The original takes these numbers as well."""
+LIBRARY: Final = "prometheus_client"
+
+
+def exporter_type(text: str) -> str:
+    """DISABLE or PROM. Raises ConfigError for anything else, and for PROM without its package."""
+    name = _TYPES.get(text.strip(), text.strip().upper())
+    if name not in _TYPES.values():
+        raise ConfigError(f"metricsExporterType is {DISABLE} or {PROM}, not {text!r}")
+    if name not in (DISABLE, PROM):
+        raise ConfigError(
+            f"metricsExporterType={name} is not served; write metricsExporterType={PROM}, which"
+            " Prometheus and OpenTelemetry's collector read, or leave the key out"
+        )
+    if name == PROM and find_spec(LIBRARY) is None:
+        raise ConfigError(
+            "metricsExporterType=PROM needs the package prometheus-client:"
+            " pip install 'txrocketmq[metrics]'"
+        )
+    return name
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """The labels of metricsLabel, "name:value,name:value". Raises ConfigError."""
+    labels: dict[str, str] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, colon, value = part.partition(":")
+        if not colon or not name.isidentifier() or not name.isascii():
+            raise ConfigError(f"metricsLabel is name:value,name:value, not {text!r}")
+        labels[name] = value
+    return labels

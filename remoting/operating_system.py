@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Linux has and other systems lack, and what is done without it: the choice is made here.
+
+Everybody else calls these functions. What POSIX has is used as it is; two modules that ask for more
+have their fallback beside the call, as it is nothing but doing without: broker/store/residency.py
+(mincore) and remoting/transport/memory.py (mallopt).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import sys
+from typing import Final
+
+PAGE_BYTES: Final = mmap.PAGESIZE
+_PIECE_BYTES: Final = 1024 * 1024
+_UNKNOWN_CALL: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
+"""How file systems say that they do not know F_FULLFSYNC. The first two are one on Linux only."""
+
+
+def reserve(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
+    """Gives a range of a file room on the disk and keeps what is in it; OSError without room.
+
+    The file is as long as the range afterwards. Without posix_fallocate zeros are written where
+    there are zeros, a whole page at a time: nobody else may write to the range meanwhile. (A file
+    system that copies on writing, such as APFS, may lack room again later.)
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, offset_bytes, length_bytes)
+        return
+    position, end = offset_bytes, offset_bytes + length_bytes
+    while position < end:
+        length = min(_PIECE_BYTES, end - position)
+        _write_zeros(descriptor, position, os.pread(descriptor, length, position), length)
+        position += length
+
+
+def _write_zeros(descriptor: int, offset: int, content: bytes, length: int) -> None:
+    """Writes zeros over the pages of zeros in this part of a file, which may end before it."""
+    content = content.ljust(length, b"\0")
+    if not content.strip(b"\0"):
+        _write_all(descriptor, content, offset)
+        return
+    for at in range(0, length, PAGE_BYTES):
+        page = content[at : at + PAGE_BYTES]
+        if not page.strip(b"\0"):
+            _write_all(descriptor, page, offset + at)
+
+
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(descriptor, view, offset)
+        view, offset = view[count:], offset + count
+
+
+def sync_data(descriptor: int) -> None:
+    """Returns when all that was written to the file, also through mappings, is on the disk.
+
+    Linux's fdatasync sees to mappings. Elsewhere a mapping of the whole file is flushed first,
+    which covers the pages of all mappings of it; then macOS has to be asked by a call of its own
+    to have the disk empty its cache, too.
+    """
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+        return
+    if os.fstat(descriptor).st_size:
+        with _mapped_whole(descriptor) as mapped:
+            mapped.flush()
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        try:
+            fcntl.fcntl(descriptor, full)
+        except OSError as error:
+            if error.errno not in _UNKNOWN_CALL:
+                raise
+        else:
+            return
+    os.fsync(descriptor)
+
+
+def _mapped_whole(descriptor: int) -> mmap.mmap:
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(descriptor, 0, trackfd=False)
+    return mmap.mmap(descriptor, 0)
+
+
+def make_hole(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
+    """Makes whole pages of a mapped file a hole, which reads as zeros; OSError where it cannot."""
+    advice = getattr(mmap, "MADV_REMOVE", None)
+    if advice is None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    mapped.madvise(advice, offset_bytes, length_bytes)
+
+
+def read_cached(descriptor: int, view: memoryview, offset_bytes: int) -> int:
+    """Reads as much as is in the system's memory, without waiting for the disk.
+
+    BlockingIOError when nothing is; another OSError, such as EOPNOTSUPP, where nobody can tell.
+    """
+    flag = getattr(os, "RWF_NOWAIT", None)
+    if flag is None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+    return os.preadv(descriptor, [view], offset_bytes, flag)
+
+
+def read_no_further(descriptor: int) -> None:
+    """Switches the system's own read-ahead of a file off, where that can be done."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+
+
+def forget(descriptor: int, offset_bytes: int, length_bytes: int) -> None:
+    """Lets the system drop a range of a file from its memory, where that can be said."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, offset_bytes, length_bytes, os.POSIX_FADV_DONTNEED)
+
+
+def cores() -> int:
+    """How many cores this process may use; all of the machine's where nothing limits it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def is_running(process_id: int) -> bool:
+    """Whether a process of this machine is there, whoever it belongs to."""
+    try:
+        os.kill(process_id, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True

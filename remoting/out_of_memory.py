@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command says when the process may not have the memory that it needs.
+
+Besides MemoryError there is the ImportError of an extension module that could not be mapped, and
+the SystemError of one that forgot to say why it failed. This module imports next to nothing, so
+that it is there when little else can be.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_NO_MEMORY: Final = ("Cannot allocate memory", "failed to map segment")
+"""What the dynamic loader says."""
+_UNSAID: Final = "error return without exception set"
+"""What the interpreter says of a module in C that failed and did not say why."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it failed because there was no memory, or no address space, for it."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, ImportError):
+        return any(text in str(error) for text in _NO_MEMORY)
+    if isinstance(error, SystemError):
+        return _UNSAID in str(error)
+    return isinstance(error, MemoryError)
+
+
+@contextmanager
+def ends_without_memory(name: str) -> Iterator[None]:
+    """Ends the process with exit code 1 and one sentence when memory is lacking within."""
+    try:
+        yield
+    except (MemoryError, ImportError, OSError, SystemError) as error:
+        if not is_out_of_memory(error):
+            raise
+        del error  # and what its traceback holds, which may be what there is too much of
+    else:
+        return
+    sys.stderr.write(
+        f"{name}: there is not enough memory. Allow the process more address space"
+        " (ulimit -v, or the limit of its service or container)\n"
+    )
+    raise SystemExit(1)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are replaced whole while the one before stays as .bak.
+
+Counterpart of MixAll.string2File, which writes into the file itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_replacing(path: Path, data: bytes) -> None:
+    """Replaces a file whole, on disk when this returns; the one before stays as .bak.
+
+    At each moment the file or its .bak is whole, even if the file itself was damaged before. Raises
+    OSError; the file is then as it was, unless it is only the .bak that could not be replaced.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    backup = path.with_name(path.name + ".bak")
+    former = path.with_name(path.name + ".bak.tmp")
+    try:
+        with temporary.open("wb") as file:
+            _like(path, file.fileno())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        is_kept = _copied(path, former)
+        if is_kept and backup.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(backup))
+        temporary.replace(path)
+        if is_kept:
+            former.replace(backup)
+    finally:
+        for each in (temporary, former):
+            with suppress(OSError):
+                each.unlink(missing_ok=True)  # what is half there takes room from others
+    _sync_folder(path.parent)
+
+
+def _like(path: Path, descriptor: int) -> None:
+    """Gives an open file the mode and, where that is allowed, the owner of the one at the path."""
+    try:
+        before, now = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return
+    if (before.st_uid, before.st_gid) != (now.st_uid, now.st_gid):
+        with suppress(OSError):
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def _copied(path: Path, target: Path) -> bool:
+    """Gives a file another name, or copies it where there are no links; False if there is none."""
+    if not path.exists():
+        return False
+    target.unlink(missing_ok=True)
+    try:
+        os.link(path, target)
+    except OSError:
+        target.write_bytes(path.read_bytes())
+    return True
+
+
+def _sync_folder(path: Path) -> None:
+    """Makes new names in it durable, where file systems can do that."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may happen a thousand times a second and is told seldom: a few times a minute of each kind.
+
+Those that are not told are counted, and the next one that is told says how many they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+MINUTE_MS: Final = 60_000
+MAX_KINDS: Final = 1_024
+"""Kinds that are known at a time; when there are more, all are forgotten, and told once more."""
+
+
+class Seldom:
+    """Whether to tell of something; the time is an argument, of a clock that nobody sets."""
+
+    def __init__(self, times: int, period_ms: int = MINUTE_MS) -> None:
+        self._times = times
+        self._period_ms = period_ms
+        self._kinds: dict[Hashable, list[int]] = {}
+        """Of each kind: when its period began, how many were told in it, how many were not since
+        the last that was."""
+
+    def more(self, steady_ms: int, kind: Hashable = None) -> int | None:
+        """How many were not told since the last that was; None: this one is not told either."""
+        known = self._kinds.get(kind)
+        if known is None:
+            if len(self._kinds) >= MAX_KINDS:
+                self._kinds.clear()
+            known = self._kinds[kind] = [steady_ms, 0, 0]
+        if steady_ms - known[0] >= self._period_ms:
+            known[0], known[1] = steady_ms, 0
+        if known[1] >= self._times:
+            known[2] += 1
+            return None
+        known[1] += 1
+        missed, known[2] = known[2], 0
+        return missed
+
+
+def and_more(count: int) -> str:
+    """What a line says of so many that were not told: nothing of none."""
+    return f" (and {count} more that were not told)" if count else ""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flags that all servers have and the original has not: where and how they log, whom they tell.
+
+`run_service` obeys them. This module imports nothing that --help would have to wait for.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Final
+
+LOG_LEVELS: Final = ("debug", "info", "warn", "error")
+LOG_FORMATS: Final = ("text", "json")
+LOG_FILE_BYTES: Final = 64 * 1024 * 1024
+"""At this size a log file becomes FILE.1, and a new one begins."""
+LOG_FILES_KEPT: Final = 10
+"""FILE.1, the newest, to FILE.10; older ones are removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """See the flags."""
+
+    log_level: str = "info"
+    log_file: str = ""
+    """Empty: standard output."""
+    log_format: str = "text"
+    ready_file: str = ""
+    """Empty: none is written."""
+
+
+def add_service_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags."""
+    group = parser.add_argument_group("log and readiness (not of the original)")
+    group.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="the lowest level that is logged (default: info)",
+    )
+    group.add_argument(
+        "--log-file", default="", metavar="FILE",
+        help="log to this file instead of standard output; at 64 MiB it is renamed to FILE.1, and"
+        " ten old files are kept",
+    )  # fmt: skip
+    group.add_argument(
+        "--log-format",
+        choices=LOG_FORMATS,
+        default="text",
+        help="text, or a JSON object on each line",
+    )
+    group.add_argument(
+        "--ready-file", default="", metavar="FILE",
+        help="a file that is written when the server is ready, with its addresses, and removed when"
+        " it stops",
+    )  # fmt: skip
+
+
+def service_options(flags: argparse.Namespace) -> ServiceOptions:
+    """What was given."""
+    return ServiceOptions(flags.log_level, flags.log_file, flags.log_format, flags.ready_file)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The port for those who watch a server: /metrics for Prometheus, /health and /ready for the rest.
+
+Collecting looks at every topic and group, so it is done in slices of two milliseconds, between
+which everything else has its turn. What is collected comes in pieces of metrics, and each becomes
+text at once: a text made of everything in one go would take as long as all slices together, in a
+thread, too, since threads take turns. Scrapes that come meanwhile get the same answer. This module,
+and what it imports, is imported only where metrics are switched on.
+
+Java: OpenTelemetry's PrometheusHttpServer, as BrokerMetricsManager starts it. The other two paths
+are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IListeningPort, IPushProducer
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.http import NOT_FOUND, OK, SERVICE_UNAVAILABLE
+from twisted.web.resource import IResource, Resource
+from twisted.web.server import NOT_DONE_YET, Request, Site
+from zope.interface import implementer
+
+from txrocketmq.remoting.transport.clock import Clock
+
+SLICE_MS: Final = 2
+"""How long collecting goes on while everything else waits."""
+_OWN: Final[Sequence[Collector]] = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
+"""What there is to say of any process."""
+_CHUNK_BYTES: Final = 64 * 1024
+"""About how much is written at once."""
+_TEXT: Final = b"text/plain; charset=utf-8"
+
+Collecting = Iterator[Metric]
+Collect = Callable[[], Collecting]
+"""Gives pieces of metrics, each with few samples; those of one name come one after the other."""
+
+log = Logger()
+
+
+class Exporter:
+    """Listens on the port. `why_not_ready` gives a sentence, empty while the server is ready."""
+
+    def __init__(
+        self, clock: Clock, collect: Collect, why_not_ready: Callable[[], str] = str
+    ) -> None:
+        self._clock = clock
+        self._collect = collect
+        self._waiting: list[Request] = []
+        self._listening: IListeningPort | None = None
+        self._is_over = False
+        root = _Root()  # type: ignore[no-untyped-call]
+        root.putChild(b"metrics", _Page(self._scraped))
+        root.putChild(b"health", _Page(lambda request: _tell(request, OK, "alive")))
+        root.putChild(b"ready", _Page(lambda request: _tell_ready(request, why_not_ready())))
+        root.putChild(b"", _Page(lambda request: _tell(request, OK, "/metrics /health /ready")))
+        self._site: Any = Site(root)
+        self._site.noisy = False
+        self._site.displayTracebacks = False
+
+    def listen(self, port: int, interface: str) -> int:
+        """Accepts on a port (0: a free one) and returns it. Raises CannotListenError."""
+        self._listening = self._clock.reactor.listenTCP(port, self._site, interface=interface)
+        address: Any = self._listening.getHost()
+        return int(address.port)
+
+    def stop(self) -> Deferred[None] | None:
+        """Accepts no more; scrapes under way are not answered."""
+        self._is_over = True
+        listening, self._listening = self._listening, None
+        return None if listening is None else listening.stopListening()
+
+    def _scraped(self, request: Request) -> None:
+        is_first = not self._waiting
+        self._waiting.append(request)
+        request.notifyFinish().addErrback(lambda _: None)  # whoever asked has gone
+        if is_first:
+            self._slice(_Text(chain(self._collect(), _of_process())))
+
+    def _slice(self, text: _Text) -> None:
+        if self._is_over:
+            return
+        end_ms = self._clock.steady_ms() + SLICE_MS
+        try:
+            while text.add():
+                if self._clock.steady_ms() >= end_ms:
+                    self._clock.later(0, self._slice, text)
+                    return
+        except Exception:  # noqa: BLE001 - the next scrape may go well
+            self._failed(Failure())
+            return
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            if not request._disconnected:
+                _Chunks(self._clock, request, text.chunks())
+
+    def _failed(self, why: Failure) -> None:
+        log.failure("metrics could not be collected", failure=why)
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            _tell(request, SERVICE_UNAVAILABLE, "metrics could not be collected: see the log")
+
+
+class _Root(Resource):
+    """All paths."""
+
+    def getChild(self, path: bytes, request: Request) -> IResource:  # noqa: N802 - Twisted's
+        """A path that is none."""
+        page: Any = _Page(_not_found)
+        found: IResource = page
+        return found
+
+
+class _Page(Resource):
+    """One path; `answer` finishes the request, now or later."""
+
+    def __init__(self, answer: Callable[[Request], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.isLeaf = True
+        self._answer = answer
+
+    def render_GET(self, request: Request) -> int:  # noqa: N802 - Twisted's
+        """Anything but GET and HEAD is refused by Twisted."""
+        if request.postpath:
+            _not_found(request)
+        else:
+            self._answer(request)
+        return int(NOT_DONE_YET)
+
+
+class _Text:
+    """The text of metrics, which grows by a piece at a time."""
+
+    def __init__(self, collecting: Collecting) -> None:
+        self._collecting = collecting
+        self._name = ""
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self._chunks: list[bytes] = []
+
+    def add(self) -> bool:
+        """Adds a piece; False when there is none any more."""
+        piece = next(self._collecting, None)
+        if piece is None:
+            return False
+        one: Any = _One(piece)
+        text = bytes(generate_latest(one))
+        if piece.name == self._name:
+            while text.startswith(b"#"):  # what it is has been said
+                text = text.partition(b"\n")[2]
+        self._name = piece.name
+        self._pieces.append(text)
+        self._size_bytes += len(text)
+        if self._size_bytes >= _CHUNK_BYTES:
+            self._join()
+        return True
+
+    def _join(self) -> None:
+        self._chunks.append(b"".join(self._pieces))
+        self._pieces, self._size_bytes = [], 0
+
+    def chunks(self) -> list[bytes]:
+        """All of it."""
+        self._join()
+        return self._chunks
+
+
+class _One(NamedTuple):
+    """What generate_latest takes for a registry."""
+
+    metric: Metric
+
+    def collect(self) -> Sequence[Metric]:
+        return (self.metric,)
+
+
+def _of_process() -> Collecting:
+    for each in _OWN:
+        yield from each.collect()
+
+
+def exposition(collecting: Collecting) -> bytes:
+    """The text of metrics, and of those of the process, in one go."""
+    text = _Text(chain(collecting, _of_process()))
+    while text.add():
+        pass
+    return b"".join(text.chunks())
+
+
+def _not_found(request: Request) -> None:
+    _tell(request, NOT_FOUND, "there are /metrics, /health and /ready")
+
+
+def _tell(request: Request, code: int, text: str) -> None:
+    request.setResponseCode(code)
+    request.setHeader(b"Content-Type", _TEXT)
+    _finish(request, f"{text}\n".encode())
+
+
+def _tell_ready(request: Request, why_not: str) -> None:
+    _tell(request, SERVICE_UNAVAILABLE if why_not else OK, why_not or "ready")
+
+
+def _finish(request: Request, body: bytes) -> None:
+    """Answers with what is short."""
+    if request.startedWriting or request._disconnected:
+        return
+    request.setHeader(b"Content-Length", str(len(body)).encode())
+    if request.method != b"HEAD":
+        request.write(body)
+    request.finish()
+
+
+@implementer(IPushProducer)
+class _Chunks:
+    """Writes a long answer, one chunk in each turn while whoever asked reads."""
+
+    def __init__(self, clock: Clock, request: Request, chunks: Sequence[bytes]) -> None:
+        self._clock = clock
+        self._request = request
+        self._left = iter(chunks)
+        self._is_paused = self._is_over = False
+        request.setHeader(b"Content-Type", CONTENT_TYPE_LATEST.encode())
+        request.setHeader(b"Content-Length", str(sum(map(len, chunks))).encode())
+        request.registerProducer(self, True)
+        self._write()
+
+    def _write(self) -> None:
+        if self._is_paused or self._is_over:
+            return
+        chunk = next(self._left, None)
+        if chunk is None or self._request.method == b"HEAD":
+            self._is_over = True
+            self._request.unregisterProducer()
+            self._request.finish()
+            return
+        self._request.write(chunk)
+        self._clock.later(0, self._write)
+
+    def pauseProducing(self) -> None:
+        """It does not read."""
+        self._is_paused = True
+
+    def resumeProducing(self) -> None:
+        """It has caught up."""
+        if self._is_paused:
+            self._is_paused = False
+            self._write()
+
+    def stopProducing(self) -> None:
+        """It has gone."""
+        self._is_over = True

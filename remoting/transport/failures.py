@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log says of failures that nobody expects: each with its traceback, a few a minute.
+
+They are defects of ours, or of the machine; whoever reads the log of one needs to see where it was.
+That memory is short is no defect, and is told in one sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.seldom import Seldom, and_more
+from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.server import memory_is_short
+
+TIMES_A_MINUTE: Final = 5
+"""How often one kind of failure of one kind of request is told."""
+
+log = Logger()
+
+
+class Failures:
+    """Hears of requests that fail, and of what a server does by itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seldom = Seldom(TIMES_A_MINUTE)
+
+    def __call__(self, command: RemotingCommand, peer: Peer, error: Exception) -> None:
+        """A handler has failed; the line has what it was given."""
+        if isinstance(error, MemoryError):
+            memory_is_short()
+            return
+        more = self._more(command.code, error)
+        if more is not None:
+            log.failure(
+                "{command} of {peer} failed: {kind}: {error}{more}",
+                failure=Failure(error),
+                command=command,
+                peer=peer.remote_address,
+                kind=type(error).__name__,
+                error=error,
+                more=and_more(more),
+            )
+
+    def by_itself(self, what: str, error: Exception) -> None:
+        """What a server does without being asked has failed."""
+        more = self._more(what, error)
+        if more is not None:
+            log.failure(
+                "{what} failed: {kind}: {error}{more}",
+                failure=Failure(error),
+                what=what,
+                kind=type(error).__name__,
+                error=error,
+                more=and_more(more),
+            )
+
+    def _more(self, what: int | str, error: Exception) -> int | None:
+        return self._seldom.more(self._clock.steady_ms(), (what, type(error)))

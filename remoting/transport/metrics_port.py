@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the port of metrics where it is switched on, and imports what it needs only then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError
+from twisted.logger import Logger
+
+from txrocketmq.remoting.metrics_config import PROM, exporter_type, labels_of
+from txrocketmq.remoting.transport.clock import Clock
+
+if TYPE_CHECKING:
+    from txrocketmq.remoting.transport.exporter import Collect
+
+log = Logger()
+
+
+class Settings(Protocol):
+    """What the configurations of broker and name server have in common."""
+
+    @property
+    def bind_address(self) -> str: ...
+    @property
+    def metrics_exporter_type(self) -> str: ...
+    @property
+    def metrics_prom_exporter_port(self) -> int: ...
+    @property
+    def metrics_prom_exporter_host(self) -> str: ...
+    @property
+    def metrics_label(self) -> str: ...
+
+
+class MetricsPort:
+    """The port, open or not. `port` is the real one while it is open, else 0."""
+
+    def __init__(self) -> None:
+        self._exporter: Any = None
+        self.port = 0
+
+    def open(
+        self,
+        clock: Clock,
+        settings: Settings,
+        collecting: Callable[[Mapping[str, str]], Collect],
+        why_not_ready: Callable[[], str] = str,
+    ) -> None:
+        """Listens, if metrics are switched on: `collecting` is given their labels.
+
+        Raises ConfigError, and OSError with a sentence.
+        """
+        if exporter_type(settings.metrics_exporter_type) != PROM:
+            return
+        from txrocketmq.remoting.transport.exporter import Exporter  # noqa: PLC0415
+
+        collect = collecting(labels_of(settings.metrics_label))
+        self._exporter = Exporter(clock, collect, why_not_ready)
+        host = settings.metrics_prom_exporter_host or settings.bind_address
+        number = settings.metrics_prom_exporter_port
+        try:
+            self.port = self._exporter.listen(number, host)
+        except CannotListenError as error:
+            raise OSError(
+                f"cannot listen on port {number} of {host} for metrics: {error.socketError}."
+                " Set another metricsPromExporterPort, or leave metricsExporterType out"
+            ) from None
+        log.info("metrics are at {host}:{port}", host=host, port=self.port)
+
+    def close(self) -> Deferred[Any] | None:
+        """Listens no more."""
+        return None if self._exporter is None else self._exporter.stop()

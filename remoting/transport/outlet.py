@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands between a peer and its transport: how bytes leave, and what those that come mean.
+
+A plain connection writes to its socket itself while nothing waits before it, which saves the
+reactor two rounds and the buffers a copy; the rest goes through the transport, whose producer
+interface pauses the peer. The transport joins what it is given, so it is given a long answer piece
+by piece, each when the one before has left: tens of megabytes joined at once would stop everybody
+else for as long. An encrypted connection needs the same methods and nothing else of a
+peer: `write` encrypts, `take` decrypts, and what a handshake has to say is written by `take`
+itself. Which one it is may be chosen by the first bytes that come: a TLS handshake begins with
+0x16, a frame with the high byte of its length, which is 0 or 1.
+
+Counterpart of Netty's pipeline before its encoder, and of NettyRemotingServer.HandshakeHandler.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from twisted.internet.abstract import FileDescriptor
+from twisted.internet.tcp import Connection as TcpConnection
+
+from txrocketmq.remoting.call import Buffer
+
+_MAX_VECTORS: Final = 64
+PIECE_BYTES: Final = 256 * 1024
+"""How much is joined at once."""
+
+
+class Outlet(Protocol):
+    """See the module."""
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Sends the buffers in order, after all that was written before."""
+
+    def pause(self) -> None:
+        """The transport has enough for now: the rest is kept."""
+
+    def resume(self) -> bool:
+        """The transport has sent what it had: goes on, and says whether nothing is kept now."""
+
+    def unsent_bytes(self) -> int:
+        """How much of what was written waits for the peer to read."""
+
+    def take(self, data: bytes) -> bytes:
+        """What the peer said, by the bytes that came; may be nothing yet.
+
+        Raises RemotingError when these bytes cannot be: the connection is to be closed.
+        """
+
+
+Choose = Callable[[Any, bytes], Outlet]
+"""Makes the outlet of a transport by the first bytes that came over it; these are taken next."""
+
+
+def plain_outlet(transport: Any) -> Outlet:
+    """That of a connection without encryption of ours."""
+    if isinstance(transport, TcpConnection) and not getattr(transport, "TLS", False):
+        return SocketOutlet(transport)
+    return TransportOutlet(transport)
+
+
+def _lasting(part: Buffer) -> Buffer:
+    """A buffer that may be kept: slices of a mapped file may not, and a part of bytes is one."""
+    if type(part) is bytes or (type(part) is memoryview and type(part.obj) is bytes):
+        return part
+    return bytes(part)
+
+
+class TransportOutlet:
+    """Whatever a transport of Twisted can write."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._kept: deque[Buffer] = deque()
+        self._kept_bytes = 0
+        self._is_paused = False
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Hands the buffers to the transport until it pauses; keeps the rest."""
+        if not self._is_paused and sum(map(len, buffers)) <= PIECE_BYTES:
+            self._transport.writeSequence(
+                [part if type(part) is bytes else bytes(part) for part in buffers]
+            )
+            return
+        self._kept.extend(map(_lasting, buffers))
+        self._kept_bytes += sum(map(len, buffers))
+        self._hand_over()
+
+    def pause(self) -> None:
+        """Keeps what is written from now on."""
+        self._is_paused = True
+
+    def resume(self) -> bool:
+        """Hands over what was kept, until the transport pauses again."""
+        self._is_paused = False
+        self._hand_over()
+        return not self._is_paused
+
+    def _hand_over(self) -> None:
+        kept = self._kept
+        while kept and not self._is_paused:
+            piece: list[bytes] = []
+            left_bytes = PIECE_BYTES
+            while kept and left_bytes > 0:
+                part = kept.popleft()
+                if len(part) > left_bytes:
+                    view = memoryview(part)
+                    kept.appendleft(view[left_bytes:])
+                    part = view[:left_bytes]
+                left_bytes -= len(part)
+                piece.append(part if type(part) is bytes else bytes(part))
+            self._kept_bytes -= PIECE_BYTES - left_bytes
+            self._transport.writeSequence(piece)
+
+    def unsent_bytes(self) -> int:
+        """What is kept here, and in Twisted's buffers; a transport in memory has none."""
+        transport = self._transport
+        if not isinstance(transport, FileDescriptor):
+            return self._kept_bytes
+        held = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+        return held + self._kept_bytes
+
+    def take(self, data: bytes) -> bytes:
+        """They mean themselves."""
+        return data
+
+
+class SocketOutlet(TransportOutlet):
+    """A plain socket: one gathered write at once, and the transport for what it does not take."""
+
+    def __init__(self, transport: Any) -> None:
+        super().__init__(transport)
+        self._socket: socket.socket = transport.socket
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Hands the buffers to the socket, and to the transport what the socket does not take."""
+        transport = self._transport
+        if not transport.dataBuffer and not transport._tempDataBuffer and not self._kept:
+            buffers = self._send_now(buffers)
+            if not buffers:
+                return
+        super().write(buffers)
+
+    def _send_now(self, buffers: Sequence[Buffer]) -> Sequence[Buffer]:
+        if len(buffers) > _MAX_VECTORS and sum(map(len, buffers)) <= PIECE_BYTES:
+            buffers = [b"".join(buffers)]
+        one = len(buffers) == 1  # as the answers to sends are: nothing is to be gathered
+        try:
+            if one:
+                sent = self._socket.send(buffers[0])
+            else:
+                sent = self._socket.sendmsg(buffers[:_MAX_VECTORS])
+        except OSError:  # would block, or broken: the transport finds out
+            return buffers
+        for index, part in enumerate(buffers):
+            if sent < len(part):
+                return [memoryview(part)[sent:], *buffers[index + 1 :]]
+            sent -= len(part)
+        return ()

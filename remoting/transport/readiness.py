@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling others that a server serves, or stops: a file, and systemd's protocol of one datagram.
+
+With `Type=notify` systemd gives the path of a socket in NOTIFY_SOCKET and waits for READY=1, so
+that units that come after this one find it serving.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+SOCKET: Final = "NOTIFY_SOCKET"
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+
+
+def notify(state: str) -> None:
+    """Tells the service manager, if there is one; it never fails and never waits."""
+    path = os.environ.get(SOCKET, "")
+    if path[:1] not in ("/", "@"):
+        return
+    address = f"\0{path[1:]}" if path[0] == "@" else path
+    flags = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+    with suppress(OSError), socket.socket(socket.AF_UNIX, flags) as notified:
+        notified.sendto(state.encode(), address)
+
+
+class ReadyFile:
+    """A file that is there while the server serves, with its addresses in one line."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path) if path else None
+        self._is_written = False
+
+    def write(self, addresses: str) -> None:
+        """Writes it, whole or not at all. Raises OSError."""
+        if self._path is None:
+            return
+        unfinished = self._path.with_name(self._path.name + ".tmp")
+        unfinished.write_text(f"{addresses}\n")
+        unfinished.replace(self._path)
+        self._is_written = True
+
+    def remove(self) -> None:
+        """Removes it, if it was written."""
+        if self._path is not None and self._is_written:
+            with suppress(OSError):
+                self._path.unlink()

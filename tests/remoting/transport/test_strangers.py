@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from txrocketmq.remoting.transport.strangers import stranger
+
+
+def client_hello() -> bytes:
+    out = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="broker").do_handshake()
+    return out.read()
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (client_hello(), "TLS"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2"),
+        (b"GET /metrics HTTP/1.1\r\n", "HTTP"),
+        (b"POST / HTTP/1.1\r\n", "HTTP"),
+        (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", "the PROXY protocol"),
+        (b"\r\n\r\n\x00\r\nQUIT\n\x21", "the PROXY protocol"),
+    ],
+)
+def test_a_hello_is_known(data: bytes, name: str) -> None:
+    assert stranger(data).startswith(f"it speaks {name} to the remoting port; ")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x16", b"\x00\x00\x00\x10", b"GETTING", b"\xff" * 20])
+def test_anything_else_is_not(data: bytes) -> None:
+    assert stranger(data) == ""

@@ -2,9 +2,10 @@
 """What a store says of itself: how far it is durable, that it is open, that somebody has it.
 
 Three timestamps: of the newest message that is durable in the log, in all queues, in the index.
-Recovery after a crash starts where they point. The abort file exists while the store is open, so
-finding one at start means that the last run did not end well. The lock file keeps a second broker
-out.
+Recovery after a crash starts where they point, which only works as long as every later message has
+a later timestamp: when the clock is set back, `reset` takes them back as well. The abort file
+exists while the store is open, so finding one at start means that the last run did not end well.
+The lock file keeps a second broker out.
 
 Java: StoreCheckpoint, DefaultMessageStore.createTempFile, isTempFileExist, lockFile.
 """
@@ -21,7 +22,7 @@ from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.packing import fixed
 
 _FIELDS: Final = fixed(formats.CHECKPOINT).struct
-_SLACK_MS: Final = 3_000
+SLACK_MS: Final = 3_000
 """Log and queues are flushed one after the other; what lies between is less than this."""
 
 
@@ -29,6 +30,7 @@ class Checkpoint:
     """The checkpoint file. Timestamps are in ms, 0 when there is none yet."""
 
     def __init__(self, files: Files, path: str) -> None:
+        self._files = files
         self._file = MappedFile(files, path, formats.CHECKPOINT_FILE_BYTES)
         self.physic_msg_timestamp_ms = 0
         self.logics_msg_timestamp_ms = 0
@@ -63,6 +65,17 @@ class Checkpoint:
             self.confirm_physical_offset,
         )
 
+    def reset(self, newest_ms: int) -> None:
+        """Takes back, durably, what it says of messages after this time.
+
+        The log lacks them, or messages to come will have been stored before them, by the clock.
+        """
+        self.physic_msg_timestamp_ms = min(self.physic_msg_timestamp_ms, newest_ms)
+        self.logics_msg_timestamp_ms = min(self.logics_msg_timestamp_ms, newest_ms)
+        self.index_msg_timestamp_ms = min(self.index_msg_timestamp_ms, newest_ms)
+        self.save()
+        self._files.sync(self._file.path)
+
     def close(self) -> None:
         """Forgets the mapping."""
         self._file.unmap()
@@ -70,7 +83,7 @@ class Checkpoint:
     @property
     def min_timestamp_ms(self) -> int:
         """Messages up to then are durable in log and queues."""
-        return max(min(self.physic_msg_timestamp_ms, self.logics_msg_timestamp_ms) - _SLACK_MS, 0)
+        return max(min(self.physic_msg_timestamp_ms, self.logics_msg_timestamp_ms) - SLACK_MS, 0)
 
 
 class Marks:
@@ -81,6 +94,11 @@ class Marks:
         self._abort = os.path.join(root, "abort")
         self._lock_path = os.path.join(root, "lock")
         self._lock: Lock | None = None
+
+    @property
+    def path(self) -> str:
+        """The abort file, which says where the log begins while the store is open."""
+        return self._abort
 
     def lock(self) -> None:
         """Keeps other brokers out; StoreLocked when one is in."""
@@ -104,9 +122,28 @@ class Marks:
         """Whether the machine was started since the store was left open: writes may be lost."""
         return self._files.modified_ms(self._abort) < self._files.booted_ms()
 
-    def open(self) -> None:
-        """Marks the store as open."""
-        self._files.write(self._abort, str(os.getpid()).encode())
+    @property
+    def log_start(self) -> int | None:
+        """Where the log began for the process that left the store open; None if it did not say.
+
+        An original broker does not.
+        """
+        if not self.is_aborted:
+            return None
+        try:
+            _, start = self._files.read(self._abort).decode("ascii").split(":")
+            return int(start)
+        except (OSError, ValueError):
+            return None
+
+    def open(self, log_start: int) -> None:
+        """Marks the store as open, durably: else a power cut makes it one that was closed."""
+        self.note_start(log_start)
+        self._files.sync(self._abort)
+
+    def note_start(self, log_start: int) -> None:
+        """Notes where the log of the open store begins; durable when `path` is synced."""
+        self._files.write(self._abort, f"{os.getpid()}:{log_start}".encode())
 
     def close(self) -> None:
         """Marks the store as closed in order."""

@@ -4,8 +4,8 @@
 A record never crosses files: where one does not fit, with 8 bytes to spare, a blank record ends the
 file and the next one goes on. Appending has two halves. `encode` makes the records of a whole
 batch, each with the offsets it will have, and makes sure of room on the disk; it may fail, and then
-nothing has happened. `write` copies the batch into the mapping in one stroke per file, and cannot
-fail.
+nothing has happened. `write` copies the batch into the mapping in one stroke per file. A replica
+appends and reads the bytes of the log as they are (`append_raw`, `read_raw`).
 
 Java: CommitLog, MessageExtEncoder, CommitLog.DefaultAppendMessageCallback.
 """
@@ -20,12 +20,17 @@ from typing import Final
 import construct
 
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dispatch import (
+    DECIDING,
+    Following,
+    visibility,
+)
 from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.index_file import IndexEntry
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
-from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus, refused
+from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
+from txrocketmq.broker.store.record_head import is_record, record_size
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
@@ -37,17 +42,12 @@ _IPV4_HOST_BYTES: Final = record.IPV4_HOST.sizeof()
 _IPV6_HOST_BYTES: Final = record.IPV6_HOST.sizeof()
 _BOTH_IPV4_BYTES: Final = 2 * _IPV4_HOST_BYTES
 _BLANK: Final = fixed(record.BLANK).struct
-_HEAD: Final = fixed(record.RECORD_HEAD).struct
 _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
 _MOST_BESIDES_BYTES: Final = 400
 """More than a record has besides body and properties, and a blank after it."""
 _STEP_BYTES: Final = 256 * 1024
 _IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
-_NOT_IN_QUEUE: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
-"""The bit that prepared and rolled back messages share, which enter no queue."""
-_ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-"""What is not indexed."""
 
 
 def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
@@ -66,34 +66,65 @@ _HOST_BYTES: Final = (_IPV4_HOST_BYTES, _IPV6_HOST_BYTES)
 _FIXED_PARTS: Final = {
     (born, store): _fixed_part(born, store) for born in _HOST_BYTES for store in _HOST_BYTES
 }
-_PLAIN: Final = _FIXED_PARTS[_IPV4_HOST_BYTES, _IPV4_HOST_BYTES]
+IPV4_LAYOUT: Final = _FIXED_PARTS[_IPV4_HOST_BYTES, _IPV4_HOST_BYTES]
+"""All before the body, with hosts as PutMessage has them: of nearly every record."""
 _PUT_OK: Final = PutStatus.PUT_OK
-_new: Final = tuple.__new__
-"""Makes a NamedTuple in a third of the time that its class takes."""
+_BOTH: Final = (True, True)
+_NO_QUEUES: Final[dict[int, ConsumeQueue]] = {}
 
 
-class Batch:
-    """Records that are encoded and not yet written.
+class Batch(Following):
+    """The records of a run of messages, encoded and not yet written, and what follows from them.
 
-    `results` has one entry for each message, of which `refused` were; `queues` are those that get
-    units, with the units in their `pending`, `entries` what is to be indexed.
+    `places` has one entry for each message: its offset and size in the log in bytes, and its offset
+    in its queue; of one that is refused -1, 0 and -1, and `refused` says why, by its index.
     """
 
-    __slots__ = ("entries", "new_files", "pieces", "queues", "refused", "results")
+    __slots__ = ("ends", "hidden", "new_files", "pieces", "places", "queues", "refused")
 
-    def __init__(self) -> None:
-        self.results: list[Appended] = []
+    def __init__(self, now_ms: int) -> None:
+        self.places: list[tuple[int, int, int]] = []
+        self.refused: dict[int, PutStatus] = {}
+        self.start_offset = self.end_offset = 0
+        self.stored_ms = now_ms
+        self.units = []
+        self.entries = []
         self.queues: list[ConsumeQueue] = []
-        self.entries: list[IndexEntry] = []
-        self.refused = 0
+        """Those that get units, which are in their `pending` until the batch is written."""
+        self.ends: list[int] = []
+        """The offsets after these units, in their queues."""
+        self.hidden: tuple[tuple[str, int], ...] = ()
+        """Topic and size of the records that enter no queue, as half messages."""
         self.new_files = 0
-        self.pieces: list[tuple[MappedFile, list[bytes], int]] = []
+        self.pieces: list[tuple[MappedFile, bytes, int]] = []
         """What is to be appended to which file, and up to which offset that is then written."""
 
-    def refuse(self, status: PutStatus, now_ms: int) -> None:
+    @classmethod
+    def refusing(cls, count: int, status: PutStatus, now_ms: int) -> Batch:
+        """The batch of so many messages that are all refused."""
+        batch = cls(now_ms)
+        for _ in range(count):
+            batch.refuse(status)
+        return batch
+
+    def refuse(self, status: PutStatus) -> None:
         """The result of the next message: it is not stored."""
-        self.results.append(refused(status, now_ms))
-        self.refused += 1
+        self.refused[len(self.places)] = status
+        self.places.append((-1, 0, -1))
+
+    def end(self, file: MappedFile, parts: list[bytes], end_offset: int) -> None:
+        """All messages are encoded: these are the last parts, and where they end."""
+        if parts:
+            self.pieces.append((file, b"".join(parts), end_offset))
+        self.end_offset = end_offset
+
+    @property
+    def results(self) -> list[Appended]:
+        """What became of each message."""
+        return [
+            Appended(self.refused.get(at, _PUT_OK), *place, self.stored_ms)
+            for at, place in enumerate(self.places)
+        ]
 
 
 class CommitLog:
@@ -110,7 +141,10 @@ class CommitLog:
             config.mapped_file_size_commit_log,
             "mappedFileSizeCommitLog",
             _STEP_BYTES,
+            held=True,
         )
+        self._most_bytes = self.files.file_bytes - _MOST_BESIDES_BYTES
+        """A body and properties of no more surely fit into a file."""
 
     @property
     def min_offset(self) -> int:
@@ -124,73 +158,113 @@ class CommitLog:
 
     # --- appending ---
 
+    def append(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
+        """Encodes and writes a run of messages. When this fails, all is as before."""
+        batch = self.encode(messages, queues, now_ms)
+        try:
+            self.write(batch)
+        except BaseException:
+            for queue in batch.queues:
+                queue.drop_pending()
+            raise
+        return batch
+
     def encode(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
         """The records of the messages, with room made for them; each message has its result.
 
-        Messages that cannot be stored have a result that says so and leave no trace. OSError when
-        the disk has no room: then nothing is stored, and the queues are as before.
+        Messages that cannot be stored have a result that says so and leave no trace. When this
+        fails, with OSError because the disk has no room or with anything else, nothing is stored
+        and all is as before.
         """
-        batch = Batch()
+        batch = Batch(now_ms)
         try:
-            self._encode_all(batch, messages, queues, now_ms)
+            self._encode_all(batch, messages, queues)
             for file, _, end_offset in batch.pieces:
-                file.reserve(end_offset - file.from_offset)
+                if end_offset - file.from_offset > file.reserved_bytes:
+                    file.reserve(end_offset - file.from_offset)
+            units, ends = batch.units, batch.ends
             for queue in batch.queues:
-                queue.reserve_pending()
-        except OSError:
+                ends.append(queue.reserve_pending())
+                units.append((queue, queue.next_offset, queue.pending))
+        except BaseException:
             for queue in batch.queues:
                 queue.drop_pending()
             raise
         return batch
 
     def write(self, batch: Batch) -> None:
-        """Writes an encoded batch to the log."""
-        for file, parts, end_offset in batch.pieces:
-            if file is not self.files.last:
-                self.files.roll()
-            file.append(b"".join(parts))
-            file.wrote_bytes = end_offset - file.from_offset
+        """Writes an encoded batch to the log; what follows from it is then to be dispatched.
+
+        When this fails, nothing is stored and all is as before.
+        """
+        row = self.files.mapped_files
+        files = len(row)
+        last = row[-1] if files else None
+        wrote_bytes = last.wrote_bytes if last is not None else 0
+        try:
+            for file, data, end_offset in batch.pieces:
+                if file is not last:
+                    last = self.files.roll()
+                file.append(data)
+                file.wrote_bytes = end_offset - file.from_offset
+        except BaseException:
+            self._unwrite(files, wrote_bytes)
+            raise
+        # From here on nothing is called that could fail.
+        for queue, end_queue_offset in zip(batch.queues, batch.ends):  # noqa: B905 - as many
+            queue.next_offset = end_queue_offset
+            queue.pending = []
+        batch.pieces = []
+
+    def _unwrite(self, files: int, wrote_bytes: int) -> None:
+        """Takes back what was written behind that place of that many files."""
+        self.files.discard_prepared()
+        while len(self.files.mapped_files) > files:
+            self.files.remove_last()
+        last = self.files.last
+        if last is not None:
+            last.wrote_bytes = wrote_bytes
+            last.clear_tail()
 
     # The path of every message: no call in it that could be left out.
     def _encode_all(
-        self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int
+        self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues
     ) -> None:
-        results, touched, entries = batch.results, batch.queues, batch.entries
-        table, indexed = queues.table, self.config.message_index_enable
-        plain_bytes = min(self.config.max_message_size, self.files.file_bytes - _MOST_BESIDES_BYTES)
-        file, parts = self._first_file(batch), list[bytes]()
-        offset, last_end = file.end_offset, file.from_offset + file.size_bytes - _BLANK.size
+        now_ms, touched, entries = batch.stored_ms, batch.queues, batch.entries
+        places, table = batch.places, queues.table
+        most_bytes = min(self.config.max_message_size, self._most_bytes)
+        file = self._first_file(batch)
+        parts: list[bytes] = []
+        offset = batch.start_offset = file.from_offset + file.wrote_bytes
+        last_end = file.from_offset + file.size_bytes - _BLANK.size
         for message in messages:
             (
                 topic, queue_id, body, properties, tags_code, born_ms, born_host, store_host,
                 uniq_key, keys, tags, flag, sys_flag, reconsume_times, prepared_offset,
             ) = message  # fmt: skip
-            layout, body_bytes, properties_bytes = _PLAIN, len(body), len(properties)
-            try:
-                queue = table[topic][queue_id]
-            except KeyError:
-                queue = None
+            layout, body_bytes, properties_bytes = IPV4_LAYOUT, len(body), len(properties)
+            queue = table.get(topic, _NO_QUEUES).get(queue_id)
             if (
                 queue is None
-                or body_bytes + properties_bytes > plain_bytes
+                or body_bytes + properties_bytes > most_bytes
                 or properties_bytes > MAX_PROPERTIES_BYTES
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
                 or sys_flag & _IPV6_FLAGS
             ):
-                checked = self._check(message, queues)
+                checked = self._check(PutMessage(*message), queues)
                 if isinstance(checked, PutStatus):
-                    batch.refuse(checked, now_ms)
+                    batch.refuse(checked)
                     continue
                 queue, layout, sys_flag = checked
             topic_bytes = queue.record_topic
             size = layout.size + body_bytes + len(topic_bytes) + _LENGTH_BYTES + properties_bytes
             if offset + size > last_end:
                 file, parts = self._next_file(batch, file, parts, offset), []
-                offset, last_end = (
-                    file.from_offset,
-                    file.from_offset + file.size_bytes - _BLANK.size,
-                )
-            queue_offset = 0 if sys_flag & _NOT_IN_QUEUE else queue.next_offset
+                offset = file.from_offset
+                last_end = offset + file.size_bytes - _BLANK.size
+            pending = queue.pending
+            in_queue, in_index = visibility(sys_flag) if sys_flag & DECIDING else _BOTH
+            queue_offset = queue.next_offset + len(pending) // UNIT_FIELDS if in_queue else 0
             try:
                 head = layout.pack(
                     size, queue.magic, crc32(body) & 0x7FFFFFFF, queue_id, flag, queue_offset,
@@ -198,28 +272,28 @@ class CommitLog:
                     prepared_offset, body_bytes,
                 )  # fmt: skip
             except struct.error:
-                batch.refuse(PutStatus.MESSAGE_ILLEGAL, now_ms)
+                batch.refuse(PutStatus.MESSAGE_ILLEGAL)
                 continue
             parts += (head, body, topic_bytes, _pack_length(properties_bytes), properties)
-            if not sys_flag & _NOT_IN_QUEUE:
-                queue.next_offset = queue_offset + 1
-                if not queue.pending:
+            if in_queue:
+                if not pending:
                     touched.append(queue)
-                queue.pending += (offset, size, tags_code)
-            if indexed and sys_flag & _ROLLBACK != _ROLLBACK:
+                pending += (offset, size, tags_code)
+            else:
+                batch.hidden += ((topic, size),)
+            if in_index:
                 entries.append((topic, uniq_key, keys, tags, offset, now_ms))
-            results.append(_new(Appended, (_PUT_OK, offset, size, queue_offset, now_ms)))
+            places.append((offset, size, queue_offset))
             offset += size
-        if parts:
-            batch.pieces.append((file, parts, offset))
+        batch.end(file, parts, offset)
 
     def _first_file(self, batch: Batch) -> MappedFile:
         """The file to go on in."""
-        file = self.files.last
-        if file is None or file.is_full:
-            file = self.files.prepare(0, 1)
-            batch.new_files = 1
-        return file
+        row = self.files.mapped_files
+        if row and row[-1].wrote_bytes < row[-1].size_bytes:
+            return row[-1]
+        batch.new_files = 1
+        return self.files.prepare(0, 1)
 
     def _next_file(
         self, batch: Batch, file: MappedFile, parts: list[bytes], offset: int
@@ -227,7 +301,7 @@ class CommitLog:
         """Ends a file with a blank after these parts; the file to go on in."""
         end_offset = file.from_offset + file.size_bytes
         parts.append(_BLANK.pack(end_offset - offset, record.MAGIC_BLANK))
-        batch.pieces.append((file, parts, end_offset))
+        batch.pieces.append((file, b"".join(parts), end_offset))
         batch.new_files += 1
         return self.files.prepare(batch.new_files - 1, 1)
 
@@ -256,23 +330,51 @@ class CommitLog:
             return PutStatus.MESSAGE_ILLEGAL
         return queue, layout, sys_flag
 
+    def append_raw(self, offset: int, data: bytes) -> None:
+        """Appends bytes of another log, which lie at this offset in it and belong into one file.
+
+        What is in them is dispatched by reput. ValueError when they do not follow on what is
+        written, or cross files; OSError when the disk has no room.
+        """
+        if offset != self.max_offset:
+            raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
+        file = self.files.last
+        if file is None or file.is_full:
+            file = self.files.prepare(0, len(data), offset)
+        if offset - file.from_offset + len(data) > file.size_bytes:
+            raise ValueError(f"{len(data)} bytes at {offset} do not fit into one file of the log")
+        file.reserve(offset - file.from_offset + len(data))
+        if file is not self.files.last:
+            self.files.roll(offset)
+        file.append(data)
+
     # --- reading ---
+
+    def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The bytes that are written from this offset on, of one file; None when none are."""
+        file = self.files.find(offset)
+        if file is None or offset >= file.end_offset:
+            return None
+        return file.select(offset - file.from_offset, min(max_bytes, file.end_offset - offset))
 
     def select(self, offset: int, size_bytes: int) -> memoryview | None:
         """A slice of one file; None when it is not all written, or would cross files."""
         return self.files.select(offset, size_bytes)
 
-    def record_at(self, offset: int) -> memoryview | None:
-        """The record that starts there; None when none does."""
-        head = self.files.select(offset, _HEAD.size)
-        if head is None:
+    def record_at(self, offset: int, size_bytes: int | None = None) -> memoryview | None:
+        """The record that starts there, with a size if that is known; None when none does."""
+        file = self.files.find(offset)
+        if file is None:
             return None
-        size, magic, _, _, _, _, physical_offset, _, _ = _HEAD.unpack(head)
-        if magic not in (record.MAGIC_V1, record.MAGIC_V2) or physical_offset != offset:
+        if size_bytes is None:
+            found = record_size(file, offset)
+        else:
+            found = size_bytes if is_record(file, offset, size_bytes) else None
+        if found is None:
             return None
-        return self.files.select(offset, size)
+        return file.view[offset - file.from_offset : offset - file.from_offset + found]
 
     def store_time_ms(self, offset: int, size_bytes: int) -> int:
         """When the message there was stored; -1 when the log does not have it."""
-        data = self.files.select(offset, size_bytes)
+        data = self.record_at(offset, size_bytes)
         return -1 if data is None else store_timestamp_ms(data)

@@ -8,20 +8,21 @@ Counterpart of store.config.MessageStoreConfig of both versions. The broker's ow
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from txrocketmq.broker.store.original_keys import STORE_KEYS
-from txrocketmq.remoting.config_file import ConfigError, setting
+from txrocketmq.broker.store.delay_levels import DEFAULT_LEVELS, DelayLevels
+from txrocketmq.broker.store.original_keys import STORE_KEYS, STORE_UNSERVED
+from txrocketmq.remoting.config_file import ConfigError, Unserved, setting
 
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 SLAVE: Final = "SLAVE"
 _ROLES: Final = ("ASYNC_MASTER", "SYNC_MASTER", SLAVE)
 _UNIT_BYTES: Final = 20
-_DELAY_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DELAYS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _LEAST_LOG_FILE_BYTES: Final = 4096
+_TIMER_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class StoreConfig:
     the text of a field says otherwise.
     """
 
-    IGNORED: ClassVar[frozenset[str]] = STORE_KEYS
+    IGNORED: ClassVar[Mapping[str, str | None]] = STORE_KEYS
+    UNSERVED: ClassVar[tuple[Unserved, ...]] = STORE_UNSERVED
 
     # Places and sizes.
     store_path_root_dir: str = setting(os.path.join(os.path.expanduser("~"), "store"))
@@ -51,35 +53,59 @@ class StoreConfig:
     """Items of an index file; what a store was created with stays."""
 
     # Putting.
-    max_message_size: int = setting(4 * 1024 * 1024, live=True)
+    max_message_size: int = setting(4 * 1024 * 1024, live=True, least=1)
     """The largest body."""
-    auto_message_version_on_topic_len: bool = setting(True)
+    auto_message_version_on_topic_len: bool = setting(True, live=True)
     """Whether topics of more than 127 bytes are stored, in records that 4.9 cannot read."""
-    message_index_enable: bool = setting(True)
+    message_index_enable: bool = setting(True, live=True)
     """Whether messages are found by key."""
-    message_delay_level: str = setting(_DELAYS)
+    message_delay_level: str = setting(DEFAULT_LEVELS)
     """The delay of each level, from 1."""
     flush_delay_offset_interval: int = setting(10_000, least=1)
     """How often the progress of delayed delivery is saved."""
 
+    # Timer messages.
+    timer_wheel_enable: bool = setting(True, live=True)
+    """Whether messages with a time of their own are taken."""
+    timer_precision_ms: int = setting(1_000)
+    """How exact that time is: 100, 200, 500 or 1000."""
+    timer_max_delay_sec: int = setting(3 * 24 * 3600, live=True, least=0)
+    """How far ahead that time may be, in seconds."""
+    timer_roll_window_slot: int = setting(2 * 24 * 3600)
+    """How far ahead a message is put into the wheel, in units of timerPrecisionMs; one that is due
+    later is put into the log again on its way. Below 2 and beyond 604740 it is 604740."""
+    timer_stop_enqueue: bool = setting(False, live=True)
+    """Whether timer messages are stored only, until this is off again."""
+    timer_stop_dequeue: bool = setting(False, live=True)
+    """Whether those that wait stay where they are, until this is off again."""
+    timer_congest_num_each_slot: int = setting(2_147_483_647, live=True, least=1)
+    """When more messages than this are due at one time, some more are refused, and from twice as
+    many on all."""
+    timer_flush_interval_ms: int = setting(1_000, live=True, least=1)
+    """How often the timer log, the wheel and the progress of timers are flushed."""
+    mapped_file_size_timer_log: int = setting(100 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
+    """Size of a file of the timer log; when it is changed the log is made anew."""
+    append_topic_for_timer_delete_key: bool = setting(False, live=True)
+    """Whether the key that takes back a timer message is its topic and its unique key."""
+
     # Getting.
-    max_transfer_bytes_on_message_in_memory: int = setting(256 * 1024, live=True)
+    max_transfer_bytes_on_message_in_memory: int = setting(256 * 1024, live=True, least=1)
     """The most a pull gets of recent messages."""
-    max_transfer_count_on_message_in_memory: int = setting(32, live=True)
+    max_transfer_count_on_message_in_memory: int = setting(32, live=True, least=1)
     """The most messages a pull gets of recent ones."""
-    max_transfer_bytes_on_message_in_disk: int = setting(64 * 1024, live=True)
+    max_transfer_bytes_on_message_in_disk: int = setting(64 * 1024, live=True, least=1)
     """The most a pull gets of older messages."""
-    max_transfer_count_on_message_in_disk: int = setting(8, live=True)
+    max_transfer_count_on_message_in_disk: int = setting(8, live=True, least=1)
     """The most messages a pull gets of older ones."""
-    access_message_in_memory_max_ratio: int = setting(40, live=True)
+    access_message_in_memory_max_ratio: int = setting(40, live=True, least=0)
     """Messages are recent as long as less than this share of the memory was stored after them."""
-    max_filter_message_size: int = setting(16_000, live=True)
+    max_filter_message_size: int = setting(16_000, live=True, least=20)
     """How many bytes of queue units a filtered pull looks through."""
-    travel_cq_file_num_when_get_message: int = setting(1, live=True)
+    travel_cq_file_num_when_get_message: int = setting(1, live=True, least=1)
     """How many queue files a pull looks through."""
-    max_msgs_num_batch: int = setting(64, live=True)
+    max_msgs_num_batch: int = setting(64, live=True, least=1)
     """The most messages a query by key gets."""
-    default_query_max_num: int = setting(32, live=True)
+    default_query_max_num: int = setting(32, live=True, least=1)
     """The number of messages a query by key gets if it does not say."""
     read_un_committed: bool = setting(False)
     """With SYNC_FLUSH, whether consumers see messages that are not durable yet."""
@@ -89,40 +115,40 @@ class StoreConfig:
     """ASYNC_FLUSH, or SYNC_FLUSH: a send is answered when its message is durable."""
     flush_interval_commit_log: int = setting(500, live=True, least=1)
     """How often the log is flushed with ASYNC_FLUSH."""
-    sync_flush_timeout: int = setting(5_000, live=True)
+    sync_flush_timeout: int = setting(5_000, live=True, least=1)
     """How long a send waits for that with SYNC_FLUSH."""
-    flush_interval_consume_queue: int = setting(1_000, live=True)
+    flush_interval_consume_queue: int = setting(1_000, live=True, least=1)
     """How often queues are flushed that have flushConsumeQueueLeastPages new pages."""
-    flush_consume_queue_least_pages: int = setting(2, live=True)
+    flush_consume_queue_least_pages: int = setting(2, live=True, least=0)
     """See flushIntervalConsumeQueue; pages of 4096 bytes."""
-    flush_consume_queue_thorough_interval: int = setting(60_000, live=True)
+    flush_consume_queue_thorough_interval: int = setting(60_000, live=True, least=1)
     """How often all queues and the checkpoint are flushed."""
 
     # Recovery.
     check_crc_on_recover: bool = setting(True, java="checkCRCOnRecover")
     """Whether recovery computes the CRC of bodies."""
-    commit_log_recover_max_num: int = setting(10)
-    """How many log files recovery goes back at most; 10 for 0 and less."""
-    message_index_safe: bool = setting(False)
-    """Whether recovery goes back so far that the whole index is built again."""
 
     # Retention.
-    file_reserved_time: int = setting(72, live=True)
+    file_reserved_time: int = setting(72, live=True, least=0)
     """Hours that log files are kept."""
     delete_when: str = setting("04", live=True)
     """Hours of the day, local time, at which older ones are deleted; separated by semicolons."""
-    clean_resource_interval: int = setting(10_000, live=True)
+    clean_resource_interval: int = setting(10_000, live=True, least=1)
     """How often that is looked after."""
-    delete_file_batch_max: int = setting(10, live=True)
+    delete_file_batch_max: int = setting(10, live=True, least=1)
     """How many log files are deleted at a time."""
-    disk_max_used_space_ratio: int = setting(75, live=True)
+    disk_max_used_space_ratio: int = setting(75, live=True, least=0)
     """When the disk is fuller, old log files are deleted at any hour."""
-    disk_space_clean_forcibly_ratio: int = setting(85, live=True)
+    disk_space_clean_forcibly_ratio: int = setting(85, live=True, least=0)
     """When the disk is fuller, log files are deleted though not old; 30 to 85."""
-    disk_space_warning_level_ratio: int = setting(90, live=True)
+    disk_space_warning_level_ratio: int = setting(90, live=True, least=0)
     """When the disk is fuller, nothing more is stored; 35 to 90."""
     clean_file_forcibly_enable: bool = setting(True, live=True)
     """See diskSpaceCleanForciblyRatio."""
+    disk_space_min_free_bytes: int = setting(0, live=True, least=0)
+    """Not a key of the original. Above 0 the three ratios do not count: nothing more is stored when
+    less than this is free, young log files are deleted below twice as much, old ones at any hour
+    below four times as much."""
 
     # Replication.
     broker_role: str = setting("ASYNC_MASTER")
@@ -144,6 +170,10 @@ class StoreConfig:
             raise ConfigError(
                 f"storePathCommitLog is one directory here, not {self.store_path_commit_log!r}"
             )
+        if self.timer_precision_ms not in _TIMER_PRECISIONS_MS:
+            raise ConfigError(
+                f"timerPrecisionMs is 100, 200, 500 or 1000, not {self.timer_precision_ms}"
+            )
         self.delete_hours()
         self.delay_levels_ms()
 
@@ -160,16 +190,8 @@ class StoreConfig:
         return frozenset(map(int, hours))
 
     def delay_levels_ms(self) -> dict[int, int]:
-        """The delay of each level."""
-        delays: dict[int, int] = {}
-        for level, text in enumerate(self.message_delay_level.split(), start=1):
-            unit_ms = _DELAY_UNITS_MS.get(text[-1])
-            if unit_ms is None or not text[:-1].isdecimal():
-                raise ConfigError(
-                    f"messageDelayLevel is times like 1s 5m 2h 1d, and no {text!r} among them"
-                )
-            delays[level] = int(text[:-1]) * unit_ms
-        return delays
+        """The delay of each level of messageDelayLevel."""
+        return DelayLevels(self.message_delay_level).by_level()
 
     @property
     def is_slave(self) -> bool:

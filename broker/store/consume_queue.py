@@ -13,8 +13,6 @@ Java: ConsumeQueue, MappedFileQueue.getConsumeQueueMappedFileByTime.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -23,19 +21,31 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
-from txrocketmq.broker.store.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
+from txrocketmq.broker.store.units import (
+    PRE_BLANK,
+    PRE_BLANK_SIZE,
+    UNIT,
+    UNIT_BYTES,
+    first_written,
+    last_written,
+)
 from txrocketmq.remoting.packing import fixed
 
-UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT).struct
-UNIT_BYTES: Final = UNIT.size
-_UNIT_FIELDS: Final = len(fixed(formats.CONSUME_QUEUE_UNIT).names)
-PRE_BLANK_SIZE: Final = formats.CONSUME_QUEUE_PRE_BLANK_SIZE
-_PRE_BLANK: Final = UNIT.pack(0, PRE_BLANK_SIZE, 0)
-_INTS_OF_UNIT: Final = UNIT_BYTES // 4
-_SIZE_INT: Final = fixed(formats.CONSUME_QUEUE_UNIT).offset_of("size") // 4
-_SCAN_UNITS: Final = 4096
-_RECOVERED_FILES: Final = 3
-"""How many files from the end are looked through at start."""
+__all__ = [
+    "PRE_BLANK_SIZE",
+    "UNIT",
+    "UNIT_BYTES",
+    "UNIT_FIELDS",
+    "ConsumeQueue",
+    "Unit",
+    "units_struct",
+]
+
+_UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT)
+UNIT_FIELDS: Final = len(fixed(formats.CONSUME_QUEUE_UNIT).names)
+_NOWHERE: Final = 1 << 63
+"""An offset in the log behind all others."""
 
 
 class Unit(NamedTuple):
@@ -49,7 +59,7 @@ class Unit(NamedTuple):
 @lru_cache(maxsize=512)
 def units_struct(count: int) -> Struct:
     """The codec of so many units in a row."""
-    return Struct(">" + UNIT.format[1:] * count)
+    return _UNIT.rows(count)
 
 
 class ConsumeQueue:
@@ -96,14 +106,47 @@ class ConsumeQueue:
         self.max_physical_offset = -1
         """Where the last message that has a unit ends in the log; -1: none has."""
         self.pending: list[int] = []
-        """Fields of the units that `append_pending` is to write, one unit after the other."""
+        """Fields of units to come while their records are encoded, one unit after the other."""
         self._files = files
 
     # --- writing ---
 
-    def reserve_pending(self) -> None:
-        """Makes sure that append_pending cannot fail; OSError when the disk has no room."""
-        end = (self.max_offset + len(self.pending) // _UNIT_FIELDS) * UNIT_BYTES
+    def reserve_pending(self) -> int:
+        """Makes sure that what is pending can be written; the offset after it.
+
+        OSError when the disk has no room.
+        """
+        end = self.next_offset + len(self.pending) // UNIT_FIELDS
+        row = self._files.mapped_files
+        if not row or end * UNIT_BYTES - row[-1].from_offset > row[-1].reserved_bytes:
+            self._reserve(end)
+        return end
+
+    def drop_pending(self) -> None:
+        """Forgets the pending units, as if they had never been."""
+        self.pending = []
+
+    def append(self, units: list[int], now_ms: int) -> None:
+        """Writes units, given by their fields, which follow on the last one.
+
+        OSError, and nothing is written, when the disk has no room.
+        """
+        count = len(units) // UNIT_FIELDS
+        if self.writes_ext:
+            self._put_ext(units, now_ms)
+        data = units_struct(count).pack(*units)
+        row = self._files.mapped_files
+        file = row[-1] if row else None
+        if file is not None and file.wrote_bytes + len(data) <= file.size_bytes:
+            file.append(data)
+        else:
+            self._append_across(data)
+        self.max_offset += count
+        self.max_physical_offset = units[-3] + units[-2]
+        self.next_offset = max(self.next_offset, self.max_offset)
+
+    def _reserve(self, end_offset: int) -> None:
+        end = end_offset * UNIT_BYTES
         files = self._files
         last = files.last
         if last is not None and end - last.from_offset <= last.size_bytes:
@@ -119,27 +162,6 @@ class ConsumeQueue:
                 return
             index += 1
 
-    def append_pending(self, now_ms: int) -> None:
-        """Writes the pending units, which follow on the last one; they are pending no more."""
-        pending = self.pending
-        count = len(pending) // _UNIT_FIELDS
-        if self.writes_ext:
-            self._put_ext(pending, now_ms)
-        data = units_struct(count).pack(*pending)
-        last = self._files.last
-        if last is not None and last.wrote_bytes + len(data) <= last.size_bytes:
-            last.append(data)
-        else:
-            self._append_across(data)
-        self.max_offset += count
-        self.max_physical_offset = pending[-3] + pending[-2]
-        pending.clear()
-
-    def drop_pending(self) -> None:
-        """Forgets the pending units, and takes back the offsets that were given to them."""
-        self.next_offset -= len(self.pending) // _UNIT_FIELDS
-        self.pending.clear()
-
     def dispatch(
         self, queue_offset: int, physical_offset: int, size: int, tags_code: int, stored_ms: int
     ) -> bool:
@@ -153,14 +175,8 @@ class ConsumeQueue:
             return False
         if queue_offset > self.max_offset:
             self._fill_blank(queue_offset)
-        self.pending += (physical_offset, size, tags_code)
-        try:
-            self.reserve_pending()
-        except OSError:
-            self.pending.clear()
-            raise
-        self.append_pending(stored_ms)
-        self.next_offset = max(self.next_offset, self.max_offset)
+        self._reserve(queue_offset + 1)
+        self.append([physical_offset, size, tags_code], stored_ms)
         return True
 
     def _fill_blank(self, queue_offset: int) -> None:
@@ -169,25 +185,33 @@ class ConsumeQueue:
             first = self._files.roll(queue_offset * UNIT_BYTES)
             self.max_offset = first.from_offset // UNIT_BYTES
             self.min_offset = queue_offset
-        self._append_across(_PRE_BLANK * (queue_offset - self.max_offset))
+        self._append_across(PRE_BLANK * (queue_offset - self.max_offset))
         self.max_offset = queue_offset
 
     def _append_across(self, data: bytes) -> None:
         position = 0
-        while position < len(data):
-            file = self._files.last
-            if file is None or file.is_full:
-                file = self._files.roll(self.max_offset * UNIT_BYTES)
-            room = file.size_bytes - file.wrote_bytes
-            file.append(data[position : position + room])
-            position += room
+        try:
+            while position < len(data):
+                file = self._files.last
+                if file is None or file.is_full:
+                    file = self._files.roll(self.max_offset * UNIT_BYTES)
+                room = file.size_bytes - file.wrote_bytes
+                file.append(data[position : position + room])
+                position += room
+        except BaseException:
+            # All or nothing: the index of a unit is the queue offset of its message.
+            self._files.truncate(self.max_offset * UNIT_BYTES)
+            raise
 
     def _put_ext(self, pending: list[int], now_ms: int) -> None:
         if self.ext is None:
             return
+        bitmap_of = self.ext.bitmap_of
         try:
-            for at in range(_UNIT_FIELDS - 1, len(pending), _UNIT_FIELDS):
-                pending[at] = self.ext.put(pending[at], now_ms)
+            for at in range(UNIT_FIELDS - 1, len(pending), UNIT_FIELDS):
+                physical_offset, size, tags_code = pending[at - 2 : at + 1]
+                bitmap = bitmap_of(self.topic, physical_offset, size)
+                pending[at] = self.ext.put(tags_code, now_ms, bitmap)
         except OSError:
             # Without its ext unit a message is found all the same: the tag's code is in the queue.
             return
@@ -213,6 +237,39 @@ class ConsumeQueue:
         physical_offset, size, tags_code = UNIT.unpack(data)
         return Unit(physical_offset, size, self.tags_code(tags_code) or 0)
 
+    def stored(self, offset: int) -> tuple[int, int, int] | None:
+        """The fields of a unit as they are in its file; None when there is no such unit."""
+        data = self._files.select(offset * UNIT_BYTES, UNIT_BYTES) if offset >= 0 else None
+        return None if data is None else UNIT.unpack(data)
+
+    def written_from(self, offset: int) -> int:
+        """The offset of the first unit from there on that is not blank; max_offset without one."""
+        files = self._files
+        while offset < self.max_offset:
+            index = files.index_of(offset * UNIT_BYTES)
+            if index < 0:
+                later = (
+                    each for each in files.mapped_files if each.from_offset > offset * UNIT_BYTES
+                )
+                offset = next(later).from_offset // UNIT_BYTES
+                continue
+            file = files.mapped_files[index]
+            start = offset * UNIT_BYTES - file.from_offset
+            units = file.view[start : file.wrote_bytes]
+            found = first_written(units)
+            if found < len(units) // UNIT_BYTES:
+                return offset + found
+            offset = file.end_offset // UNIT_BYTES
+        return self.max_offset
+
+    def written_before(self, offset: int) -> int:
+        """The offset of the last unit before there that is not blank; -1 without one."""
+        for file in reversed(self._files.mapped_files):
+            end = min(offset * UNIT_BYTES - file.from_offset, file.wrote_bytes)
+            if end > 0 and (found := last_written(file.view[:end])) >= 0:
+                return file.from_offset // UNIT_BYTES + found
+        return -1
+
     def units(self, offset: int, count: int) -> Iterator[Unit]:
         """Units from this offset on, over the ends of files."""
         end = min(offset + count, self.max_offset)
@@ -237,21 +294,14 @@ class ConsumeQueue:
         units = self._files.file_bytes // UNIT_BYTES
         return offset + units - offset % units
 
-    def offset_by_time(
-        self, time_ms: int, store_time: Callable[[Unit], int], *, upper: bool
-    ) -> int:
+    def offset_by_time(self, time_ms: int, stored_ms: Callable[[int], int], *, upper: bool) -> int:
         """The first offset stored at this time or later; with `upper` the last at it or earlier.
 
-        `store_time` tells of a unit when its message was stored, in ms, -1 when that is unknown.
+        `stored_ms` tells of an offset when its message was stored, in ms, -1 when that is unknown.
         The answer is within the queue: max_offset when all is earlier, min_offset when all is
         later.
         """
         offsets = range(self.min_offset, self.max_offset)
-
-        def stored_ms(offset: int) -> int:
-            unit = self.unit(offset)
-            return -1 if unit is None else store_time(unit)
-
         if upper:
             return max(
                 self.min_offset + bisect_right(offsets, time_ms, key=stored_ms) - 1, self.min_offset
@@ -266,42 +316,39 @@ class ConsumeQueue:
         return self._files
 
     def load(self) -> None:
-        """Finds the files; StoreError as MappedFileQueue.load."""
+        """Finds the files; StoreError as MappedFileQueue.load, FileSizeError for an ext file."""
         self._files.load()
         if self.ext is not None:
-            self.ext.files.load()
+            self.ext.load()
 
     def recover(self) -> None:
-        """Finds where the units end, looking through the last three files.
+        """Finds where the units end; changes no file.
 
-        Bytes after that are taken off: the queue is built again from there by recovery of the log.
+        They end in the last file that has a unit at its start, with the first place that was never
+        written. What is behind is built again from the log.
         """
         files = self._files
         if files.last is None:
             return
-        max_address = 1
-        index = max(len(files.mapped_files) - _RECOVERED_FILES, 0)
-        while index and not written_units(files.mapped_files[index].view[:UNIT_BYTES]):
-            # Nothing of it was durable when the power went: look further back.
+        index = len(files.mapped_files) - 1
+        while index and not _has_unit(files.mapped_files[index], 0):
             index -= 1
-        while True:
-            file = files.mapped_files[index]
-            written = written_units(file.view)
-            end = file.from_offset + written * UNIT_BYTES
-            index += 1
-            if written * UNIT_BYTES < file.size_bytes or index >= len(files.mapped_files):
-                break
-        files.truncate(end)
-        files.flushed_offset = end
-        self.max_offset = end // UNIT_BYTES
+        file = files.mapped_files[index]
+        count = file.size_bytes // UNIT_BYTES
+        written = bisect_left(range(count), 1, key=lambda at: int(not _has_unit(file, at)))
+        files.end_at(file.from_offset + written * UNIT_BYTES)
+        files.flushed_offset = files.max_offset
+        self.max_offset = files.max_offset // UNIT_BYTES
         self.min_offset = files.min_offset // UNIT_BYTES
         self.next_offset = self.max_offset
-        last = self._last_unit()
-        if last is not None:
-            self.max_physical_offset = last[0] + last[1]
-            max_address = last[2]
+        self._find_last()
+
+    def settle(self) -> None:
+        """Removes what is behind the end that `recover` found, and fits the ext row to it."""
+        self._files.remove_behind()
         if self.ext is not None and self.writes_ext:
-            self.ext.recover(max_address)
+            last = self.stored(self.written_before(self.max_offset))
+            self.ext.recover(1 if last is None else last[2])
 
     def flush_again(self, physical_offset: int) -> None:
         """Takes the units of messages from this place of the log on for not durable.
@@ -310,31 +357,38 @@ class ConsumeQueue:
         """
         files = self._files
         if files.last is not None:
-            durable = self._offset_of(physical_offset) * UNIT_BYTES
+            durable = self.offset_of(physical_offset) * UNIT_BYTES
             files.flushed_offset = min(files.flushed_offset, durable)
         if self.ext is not None:
             self.ext.files.flushed_offset = max(self.ext.files.min_offset, 0)
 
-    def _offset_of(self, physical_offset: int) -> int:
-        """The offset of the first unit of a message at this place of the log, or behind it."""
-        offsets = range(self._files.min_offset // UNIT_BYTES, self.max_offset)
+    def offset_of(self, physical_offset: int) -> int:
+        """Where the units begin of messages at this place of the log, or behind it.
+
+        A blank counts as the unit behind it, so that gaps mislead no search; blanks before the
+        unit that is found are in front of it, not behind.
+        """
+        offsets = range(max(self._files.min_offset, 0) // UNIT_BYTES, self.max_offset)
         return offsets.start + bisect_left(offsets, physical_offset, key=self._physical_offset)
 
     def truncate(self, physical_offset: int) -> None:
         """Takes off the units of messages from this place of the log on."""
         if self._files.last is None or self._files.min_offset // UNIT_BYTES >= self.max_offset:
             return
-        keep = self._offset_of(physical_offset)
+        keep = self.offset_of(physical_offset)
         if keep < self.max_offset:
-            self._files.truncate(keep * UNIT_BYTES)
-            while self._files.mapped_files and not self._files.mapped_files[-1].wrote_bytes:
-                self._files.remove_last()
-            self.max_offset = self._files.max_offset // UNIT_BYTES
-            self.next_offset = self.max_offset
-            self.min_offset = min(self.min_offset, self.max_offset)
-            self.clear_tail()
-        last = self._last_unit()
-        self.max_physical_offset = -1 if last is None else last[0] + last[1]
+            self.cut(keep)
+
+    def cut(self, offset: int) -> None:
+        """Takes off the units from this offset on."""
+        self._files.truncate(offset * UNIT_BYTES)
+        while self._files.mapped_files and not self._files.mapped_files[-1].wrote_bytes:
+            self._files.remove_last()
+        self.max_offset = self._files.max_offset // UNIT_BYTES
+        self.next_offset = self.max_offset
+        self.min_offset = min(self.min_offset, self.max_offset)
+        self.clear_tail()
+        self._find_last()
 
     def clear_tail(self) -> None:
         """Makes what is behind the last unit zero: see MappedFile.clear_tail."""
@@ -345,26 +399,40 @@ class ConsumeQueue:
         """Moves min_offset to the first unit whose message the log still has."""
         if self._files.last is None or self.min_offset >= self.max_offset:
             return
-        offsets = range(max(self.min_offset, self._files.min_offset // UNIT_BYTES), self.max_offset)
-        self.min_offset = offsets.start + bisect_left(
-            offsets, max(min_physical_offset, 0), key=self._physical_offset
-        )
+        first = self.offset_of(max(min_physical_offset, 0))
+        found = self.written_from(max(first, self.min_offset))
+        if found == self.max_offset and self.max_physical_offset > min_physical_offset:
+            last = self.stored(self.written_before(self.max_offset))
+            if last is None or last[0] >= min_physical_offset:
+                return  # there is such a unit, but it does not read so
+        self.min_offset = found
+
+    def find_min_offset(self, min_physical_offset: int) -> None:
+        """As correct_min_offset, but min_offset may move back: units were put before it."""
+        if self._files.last is not None:
+            self.min_offset = self._files.min_offset // UNIT_BYTES
+        self.correct_min_offset(min_physical_offset)
+
+    def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
+        """Gives up the files all of whose messages the log has lost, never the last."""
+        count = 0
+        for file in self._files.mapped_files[:-1]:
+            end = file.end_offset // UNIT_BYTES
+            last = self.stored(self.written_before(end))
+            if last is not None and last[0] >= min_physical_offset:
+                break
+            count += 1
+        taken = self._files.take_first(count)
+        self.correct_min_offset(min_physical_offset)
         if self.ext is not None and self.writes_ext and self.min_offset < self.max_offset:
             data = self._files.select(self.min_offset * UNIT_BYTES, UNIT_BYTES)
             if data is not None:
-                self.ext.truncate_before(UNIT.unpack(data)[2])
+                taken += self.ext.take_files_before(UNIT.unpack(data)[2])
+        return taken
 
-    def remove_files_before(self, min_physical_offset: int) -> int:
-        """Removes the files all of whose messages the log has lost, never the last; how many."""
-        count = 0
-        for file in self._files.mapped_files[:-1]:
-            last = file.select(file.size_bytes - UNIT_BYTES, UNIT_BYTES)
-            if last is None or UNIT.unpack(last)[0] >= min_physical_offset:
-                break
-            count += 1
-        self._files.remove_first(count)
-        self.correct_min_offset(min_physical_offset)
-        return count
+    def take_all(self) -> list[MappedFile]:
+        """Gives up all files of the queue, which is then no more to be used."""
+        return self._files.take_all() + ([] if self.ext is None else self.ext.files.take_all())
 
     def destroy(self) -> None:
         """Removes all files of the queue."""
@@ -375,42 +443,21 @@ class ConsumeQueue:
         self.max_physical_offset = -1
 
     def _physical_offset(self, offset: int) -> int:
-        """For searches: of a unit; of a blank, less than that of any message."""
-        data = self._files.select(offset * UNIT_BYTES, UNIT_BYTES)
-        if data is None:
-            return -1
-        physical_offset, size, _ = UNIT.unpack(data)
-        return -1 if size == PRE_BLANK_SIZE else int(physical_offset)
+        """For searches: of the unit, or of the next one that is not blank."""
+        found = self.stored(self.written_from(offset))
+        return _NOWHERE if found is None else found[0]
 
-    def _last_unit(self) -> tuple[int, int, int] | None:
-        """The last unit, if it is of a message."""
-        data = self._files.select((self.max_offset - 1) * UNIT_BYTES, UNIT_BYTES)
-        if data is None:
-            return None
-        physical_offset, size, tags_code = UNIT.unpack(data)
-        return None if size == PRE_BLANK_SIZE else (physical_offset, size, tags_code)
+    def _find_last(self) -> None:
+        """Sets max_physical_offset to what the last unit says that is not blank."""
+        last = self.stored(self.written_before(self.max_offset))
+        self.max_physical_offset = -1 if last is None else last[0] + last[1]
 
 
-def written_units(units: memoryview) -> int:
-    """How many units from the start were written: a size above 0, an offset not below it."""
-    count = len(units) // UNIT_BYTES
-    for start in range(0, count, _SCAN_UNITS):
-        end = min(start + _SCAN_UNITS, count)
-        ints = units[start * UNIT_BYTES : end * UNIT_BYTES].cast("i")
-        found = min(
-            _first_index(ints[_SIZE_INT::_INTS_OF_UNIT], 1),
-            _first_index(ints[0::_INTS_OF_UNIT], 0),
-        )
-        if found < end - start:
-            return start + found
-    return count
-
-
-def _first_index(ints: memoryview, least: int) -> int:
-    """The index of the first big-endian integer below `least`; their number when none is."""
-    values = array("i", ints.tobytes())
-    if sys.byteorder == "little":
-        values.byteswap()
-    if min(values) >= least:
-        return len(values)
-    return next(index for index, value in enumerate(values) if value < least)
+def _has_unit(file: MappedFile, index: int) -> bool:
+    """Whether something was written at the unit of this index, if only a filler."""
+    at = index * UNIT_BYTES
+    unit = file.view[at : at + UNIT_BYTES]
+    if len(unit) < UNIT_BYTES:  # a hole
+        return False
+    physical_offset, size, _ = UNIT.unpack(unit)
+    return bool(size > 0 and physical_offset >= 0)

@@ -3,13 +3,15 @@
 
 A unit of a consume queue may hold, instead of the hash of the tag, the address of a unit here,
 which holds that hash, the store time and a filter's bitmap. An existing row is read whatever the
-configuration says; it is written with enableConsumeQueueExt only, and without bitmaps.
+configuration says; it is written with enableConsumeQueueExt only. The store does not know what the
+bitmap means: whoever owns the filters makes it, of each message that gets a unit.
 
 Java: ConsumeQueueExt.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
@@ -17,8 +19,20 @@ from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.remoting.packing import fixed
 
 _HEAD: Final = fixed(formats.CONSUME_QUEUE_EXT_HEAD).struct
-_END: Final = formats.CONSUME_QUEUE_EXT_END.to_bytes(2, "big", signed=True)
+_SIZE: Final = fixed(formats.CONSUME_QUEUE_EXT_HEAD).codec_of("size")
+_END: Final = _SIZE.pack(formats.CONSUME_QUEUE_EXT_END)
 _MAX_OFFSET: Final = formats.CONSUME_QUEUE_EXT_ADDRESS_MAX - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
+
+
+BitmapOf = Callable[[str, int, int], bytes]
+"""The bitmap of a message, by its topic, its physical offset and its size; empty for none."""
+_MAX_UNIT_BYTES: Final = 0x7FFF
+"""The size of a unit is a signed number of 16 bits."""
+
+
+def no_bitmap(_topic: str, _physical_offset: int, _size_bytes: int) -> bytes:
+    """Stands for whoever owns the filters."""
+    return b""
 
 
 def is_ext_address(tags_code: int) -> bool:
@@ -38,8 +52,18 @@ class ExtUnit(NamedTuple):
 class ConsumeQueueExt:
     """The row of one queue, over its mapped files."""
 
-    def __init__(self, files: MappedFileQueue) -> None:
+    def __init__(self, files: MappedFileQueue, bitmap_of: BitmapOf = no_bitmap) -> None:
         self.files = files
+        self.bitmap_of = bitmap_of
+
+    def load(self) -> None:
+        """Finds the files; FileSizeError when they were made with another size.
+
+        Those without any bytes are what a crash left; the units that were in them are damaged.
+        """
+        self.files.load()
+        self.files.misfits = [entry for entry in self.files.misfits if entry.size_bytes]
+        self.files.refuse_misfits()
 
     def get(self, address: int) -> ExtUnit | None:
         """The unit at the address; None when there is none, or a damaged one."""
@@ -55,23 +79,27 @@ class ConsumeQueueExt:
             return None
         return ExtUnit(tags_code, store_time, bytes(bitmap), size)
 
-    def put(self, tags_code: int, store_timestamp_ms: int) -> int:
+    def put(self, tags_code: int, store_timestamp_ms: int, bitmap: bytes = b"") -> int:
         """The address of a new unit; the tags code itself when the row has no room for more.
 
         OSError when the disk has none.
         """
-        if self.files.max_offset + _HEAD.size > _MAX_OFFSET:
+        size = _HEAD.size + len(bitmap)
+        most = min(_MAX_UNIT_BYTES, self.files.file_bytes - formats.CONSUME_QUEUE_EXT_END_BYTES)
+        if size > most:
+            size, bitmap = _HEAD.size, b""
+        if self.files.max_offset + size > _MAX_OFFSET:
             return tags_code
         file = self.files.last
         if file is None or file.is_full:
             file = self.files.roll()
         room = file.size_bytes - file.wrote_bytes - formats.CONSUME_QUEUE_EXT_END_BYTES
-        if room < _HEAD.size:
+        if room < size:
             file.append(_END)
             file.wrote_bytes = file.size_bytes
             file = self.files.roll()
         address = formats.CONSUME_QUEUE_EXT_ADDRESS_BASE + file.end_offset
-        file.append(_HEAD.pack(_HEAD.size, tags_code, store_timestamp_ms, 0))
+        file.append(_HEAD.pack(size, tags_code, store_timestamp_ms, len(bitmap)) + bitmap)
         return address
 
     def recover(self, max_address: int) -> None:
@@ -87,11 +115,12 @@ class ConsumeQueueExt:
             last = self.files.last
             self.files.truncate(last.from_offset + _written_bytes(last))
 
-    def truncate_before(self, min_address: int) -> None:
-        """Removes the files before the one of this address, the first that is referred to."""
-        if is_ext_address(min_address):
-            offset = min_address - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
-            self.files.remove_first(max(self.files.index_of(offset), 0))
+    def take_files_before(self, min_address: int) -> list[MappedFile]:
+        """Gives up the files before the one of this address, the first that is referred to."""
+        if not is_ext_address(min_address):
+            return []
+        offset = min_address - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
+        return self.files.take_first(max(self.files.index_of(offset), 0))
 
 
 def _written_bytes(file: MappedFile) -> int:
@@ -99,7 +128,7 @@ def _written_bytes(file: MappedFile) -> int:
     position = 0
     view = file.view
     while position + _HEAD.size <= file.size_bytes:
-        size = int.from_bytes(view[position : position + 2], "big", signed=True)
+        (size,) = _SIZE.unpack_from(view, position)
         if size < _HEAD.size:
             break
         position += size

@@ -9,14 +9,16 @@ Java: queue.ConsumeQueueStore, AbstractConsumeQueueStore, QueueOffsetOperator.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queue import ConsumeQueue
-from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt
+from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from txrocketmq.broker.store.consume_queue_ext import BitmapOf, ConsumeQueueExt, no_bitmap
+from txrocketmq.broker.store.deleted_topics import DeletedTopics
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.removals import Removals
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import fixed
 
@@ -38,6 +40,10 @@ def encode_topic(topic: str) -> tuple[int, bytes]:
     return record.MAGIC_V2, _TOPIC_LENGTH_V2.pack(len(encoded)) + encoded
 
 
+def _is_queue_id(name: str) -> bool:
+    return name.isascii() and name.isdecimal() and str(int(name)) == name
+
+
 class ConsumeQueues:
     """The table of queues, over their directories."""
 
@@ -47,8 +53,13 @@ class ConsumeQueues:
         self._root = os.path.join(config.store_path_root_dir, "consumequeue")
         self._ext_root = os.path.join(config.store_path_root_dir, "consumequeue_ext")
         self.table: Table = {}
-        self.removed = 0
-        """How many times queues were removed: who holds some looks them up anew."""
+        self.bitmap_of: BitmapOf = no_bitmap
+        """What ext files are to hold of a message; it may be set as long as the store is open."""
+        self.foreign: list[str] = []
+        """Paths that are no queues' and no files of theirs."""
+        self.deleted = DeletedTopics(files, config.store_path_root_dir)
+        self.removals = Removals(files)
+        """The files of queues that were deleted, until they are unlinked."""
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         for queues in self.table.values():
@@ -65,7 +76,10 @@ class ConsumeQueues:
         return None if queues is None else queues.get(queue_id)
 
     def open(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue, made if there is none; ValueError for what cannot name a directory."""
+        """The queue, made if there is none; ValueError for what cannot name a directory.
+
+        OSError when files of one that was deleted are still there, and cannot be unlinked.
+        """
         queues = self.table.get(topic)
         if queues is not None and queue_id in queues:
             return queues[queue_id]
@@ -79,60 +93,99 @@ class ConsumeQueues:
         if len(topic.encode("utf-8", "replace")) > max_bytes:
             raise ValueError(f"a topic's name has at most {max_bytes} bytes")
         queue = self._queue(topic, queue_id)
+        for directory in self._directories(queue):
+            self.removals.settle(directory)
         self.table.setdefault(topic, {})[queue_id] = queue
         return queue
 
     def load(self) -> None:
-        """Finds the queues on disk; StoreError for files that cannot be theirs."""
-        self.table = {}
+        """Finds the queues on disk.
+
+        Files of another size are damaged, and are left to recovery. But where all files have the
+        same other size, in whole units, FileSizeError says that the configuration is another; all
+        of them empty, as a power cut leaves the first ones, it is not.
+        """
+        self.table, self.foreign = {}, []
         for topic in self._files.entries(self._root):
+            directory = os.path.join(self._root, topic.name)
             if not topic.is_directory:
+                self.foreign.append(directory)
                 continue
-            for entry in self._files.entries(os.path.join(self._root, topic.name)):
-                if entry.is_directory and entry.name.isdecimal():
-                    queue = self._queue(topic.name, int(entry.name))
-                    queue.load()
-                    self.table.setdefault(topic.name, {})[queue.queue_id] = queue
+            for entry in self._files.entries(directory):
+                if not entry.is_directory or not _is_queue_id(entry.name):
+                    self.foreign.append(os.path.join(directory, entry.name))
+                    continue
+                queue = self._queue(topic.name, int(entry.name))
+                queue.load()
+                self.foreign += queue.files.foreign
+                self.table.setdefault(topic.name, {})[queue.queue_id] = queue
+        rows = [queue.files for queue in self]
+        sizes = {entry.size_bytes for row in rows for entry in row.misfits}
+        fits = any(row.fits and row.mapped_files for row in rows)
+        if not fits and len(sizes) == 1 and max(sizes) and not max(sizes) % UNIT_BYTES:
+            for row in rows:
+                row.refuse_misfits()
+
+    def forget(self) -> list[str]:
+        """Forgets all queues, whose files are left alone; the paths that have them."""
+        self.table = {}
+        return [root for root in (self._root, self._ext_root) if self._files.exists(root)]
 
     @property
     def max_physical_offset(self) -> int:
         """Where the last message that has a unit ends in the log; -1 when there is none."""
         return max((queue.max_physical_offset for queue in self), default=-1)
 
-    def correct_min_offsets(self, min_physical_offset: int) -> None:
-        """Moves each queue's min_offset to its first message that the log still has."""
-        for queue in self:
-            queue.correct_min_offset(min_physical_offset)
+    def known_between(self, start: int, end: int) -> int:
+        """How many messages the queues know of between two places of the log."""
+        return sum(queue.offset_of(end) - queue.offset_of(start) for queue in self)
 
     def delete_topic(self, topic: str) -> bool:
-        """Removes the topic's queues with their files; whether there were any.
+        """Removes the topic's queues, whose files are left to `removals`; whether there were any.
 
         Offsets of a topic made anew start at 0 again, as in 5.4.
         """
         queues = self.table.pop(topic, None)
         if queues is None:
             return False
-        self.removed += 1
         for queue in queues.values():
-            queue.destroy()
-        self._files.remove_directory(os.path.join(self._root, topic))
-        self._files.remove_directory(os.path.join(self._ext_root, topic))
+            self._give_up(queue)
+        for root in (self._root, self._ext_root):
+            self.removals.add_directory(os.path.join(root, topic))
         return True
 
-    def remove_expired(self, min_physical_offset: int, keep: Collection[str]) -> int:
+    def drop_former_lives(self) -> None:
+        """Removes the queues that have units of a life of their topic that has ended.
+
+        A power cut may bring their files back. OSError when they cannot be removed.
+        """
+        for queue in list(self):
+            end = self.deleted.end_of(queue.topic)
+            first = queue.stored(queue.written_from(queue.min_offset)) if end else None
+            last = queue.stored(queue.written_before(queue.max_offset)) if end else None
+            if any(unit is not None and 0 <= unit[0] < end for unit in (first, last)):
+                queue.destroy()
+
+    def remove_expired(self, topic: str, min_physical_offset: int) -> int:
         """Removes queues all of whose messages the log has lost; how many (cleanExpired)."""
         removed = 0
-        for topic, queues in list(self.table.items()):
-            if topic in keep:
-                continue
-            for queue_id, queue in list(queues.items()):
-                if -1 < queue.max_physical_offset < min_physical_offset:
-                    queues.pop(queue_id).destroy()
-                    removed += 1
-                    self.removed += 1
-            if not queues:
-                self.delete_topic(topic)
+        queues = self.table.get(topic, {})
+        for queue_id, queue in list(queues.items()):
+            if -1 < queue.max_physical_offset < min_physical_offset:
+                self._give_up(queues.pop(queue_id))
+                removed += 1
+        if not queues:
+            self.delete_topic(topic)
         return removed
+
+    def _give_up(self, queue: ConsumeQueue) -> None:
+        self.removals.add(queue.take_all())
+        for directory in self._directories(queue):
+            self.removals.add_directory(directory)
+
+    def _directories(self, queue: ConsumeQueue) -> list[str]:
+        place = os.path.join(queue.topic, str(queue.queue_id))
+        return [os.path.join(root, place) for root in (self._root, self._ext_root)]
 
     def _queue(self, topic: str, queue_id: int) -> ConsumeQueue:
         config = self._config
@@ -163,4 +216,10 @@ class ConsumeQueues:
                 return None
             file_bytes = entries[0].size_bytes or file_bytes
         key = "mappedFileSizeConsumeQueueExt"
-        return ConsumeQueueExt(MappedFileQueue(self._files, directory, file_bytes, key))
+        return ConsumeQueueExt(
+            MappedFileQueue(self._files, directory, file_bytes, key),
+            self._bitmap_of,
+        )
+
+    def _bitmap_of(self, topic: str, physical_offset: int, size_bytes: int) -> bytes:
+        return self.bitmap_of(topic, physical_offset, size_bytes)

@@ -3,7 +3,8 @@
 
     StoreError                 anything the store raises on purpose; its text is one clear sentence
     |- StoreLocked             another process has the directory open
-    `- FileSizeError           a file is of another size than the configuration says
+    |- FileSizeError           a file is of another size than the configuration says
+    `- StoreLoss               going on would lose messages that are known to have been stored
 
 What a peer may cause is never an exception here: puts and reads answer with a status.
 
@@ -36,5 +37,21 @@ class FileSizeError(StoreError):
     def __init__(self, path: str, size_bytes: int, key: str, expected_bytes: int) -> None:
         super().__init__(
             f"{path} has {size_bytes} bytes, but {key} makes it {expected_bytes}:"
-            f" set {key} to what this store was created with"
+            f" set {key} to what this store was created with. If it is that, the file was cut:"
+            " restore it; a queue's may be moved away instead, and one of the log that cannot be"
+            " restored is gone on with when the store has an empty file named accept_loss"
         )
+
+
+class StoreLoss(StoreError):
+    """Messages that the store is known to have held are missing, and nobody has accepted that.
+
+    `word` is the path of the file that accepts it.
+    """
+
+    def __init__(self, what: str, instead: str, word: str) -> None:
+        super().__init__(
+            f"{what}. Nothing has been changed. {instead}; or, to go on without what is missing,"
+            f" create the empty file {word} and start again"
+        )
+        self.word = word

@@ -8,20 +8,41 @@ Mapped files are created sparse at their full size, and no byte of such a file i
 `allocate` has reserved it: a store to a page that the disk has no room for kills the process
 (SIGBUS) where a plain write would fail. So a full disk shows as ENOSPC from `allocate`.
 
-A mapping keeps one file descriptor (before Python 3.13, which needs none); syncing opens the file
-anew, which works from any thread while the reactor's thread writes to the mapping.
+Reading has the same limit where files live in memory (tmpfs): to read a hole of a mapping takes a
+page too. `filled` says how far a file can be read without that.
+
+Descriptors. A mapping keeps one (before Python 3.13, which needs none). What is written and synced
+again and again, the log, is held open from before its first write: no sync of it needs a new
+descriptor, and the kernel reports a failed write to it, while a descriptor that is opened after
+the failure may not hear of it. Queues, index and checkpoint are too many for that and are opened
+when they are synced. When the process has no descriptor left, what is held or is open for a moment
+takes one of a few spare ones; a mapping of anything else fails with EMFILE.
+
+Syncing works from any thread while the reactor's thread writes to the mapping.
 
 Java: MappedFile, UtilAll.ensureDirOK, getDiskPartitionSpaceUsedPercent, and java.io at large.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
 import sys
-from contextlib import suppress
-from typing import NamedTuple, Protocol
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple, Protocol
+
+from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.broker.store.residency import is_resident
+from txrocketmq.remoting.operating_system import reserve, sync_data
+
+_SPARE_DESCRIPTORS: Final = 8
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_IN_MEMORY: Final = frozenset({"tmpfs", "devtmpfs"})
+"""File systems where reading a hole of a mapping takes room."""
 
 _held_locks: set[tuple[int, int]] = set()
 """Device and inode of the lock files this process holds: POSIX locks do not hold within one."""
@@ -46,7 +67,11 @@ class Files(Protocol):
     """What the store asks of a file system."""
 
     def entries(self, directory: str) -> list[Entry]:
-        """What is in the directory, by name; nothing when there is no such directory."""
+        """What is in the directory, by name; nothing only when there is no such directory.
+
+        StoreError for an entry that cannot be looked at, such as a link that leads nowhere: what
+        cannot be seen is not the same as what is not there.
+        """
 
     def make_directory(self, path: str) -> None:
         """Makes the directory and those above it, unless they exist."""
@@ -60,14 +85,30 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """The contents of a small file."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         """Writes a small file anew."""
 
     def remove(self, path: str) -> None:
         """Removes a file, if it is still there; mappings of it live on."""
 
+    def move(self, path: str, target: str) -> None:
+        """Renames a file or a directory; the directory of the target exists."""
+
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
         """Maps the file, shared; creates it, sparse, where it does not exist or is shorter."""
+
+    def hold(self, path: str) -> None:
+        """Keeps the file open for `sync` and `allocate` until `release`; creates it if need be."""
+
+    def release(self, path: str) -> None:
+        """Ends `hold`; a sync that is under way is not disturbed."""
+
+    def filled(self, path: str) -> int:
+        """How many bytes of the file can be read through a mapping without taking room.
+
+        Holes before that are given room now. It is the size of the file, but on a file system in
+        memory. OSError when there is no room.
+        """
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         """Reserves room on the disk for a range of the file, keeping what is in it."""
@@ -75,11 +116,23 @@ class Files(Protocol):
     def sync(self, path: str) -> None:
         """Returns when all that was written to the file, mapped or not, is durable."""
 
+    def is_in_memory(self, mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> bool:
+        """Whether this range of a mapping can be read without waiting for the disk.
+
+        The offset is a multiple of the page size. True where the system does not tell.
+        """
+
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+        """Reads a range of the file, so that it is in memory then; in any thread."""
+
     def modified_ms(self, path: str) -> int:
         """When the file was last written; 0 when somebody has removed it."""
 
     def used_ratio(self, path: str) -> float:
         """How full the disk is for us, 0.0 to 1.0, rounded up to hundredths; -1.0 if unknown."""
+
+    def free_bytes(self, path: str) -> int:
+        """How much room the disk has left for us; -1 when that is unknown."""
 
     def booted_ms(self) -> int:
         """When this machine was started; a large number when that is unknown."""
@@ -91,17 +144,19 @@ class Files(Protocol):
 class OsFiles:
     """The real file system."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[str, _Held] = {}
+        self._in_memory: dict[int, bool] = {}
+        """By device: whether its files live in memory."""
+
     def entries(self, directory: str) -> list[Entry]:
         """See Files."""
         try:
             with os.scandir(directory) as found:
-                listed = [(each.name, each.stat(), each.is_dir()) for each in found]
+                return sorted(_entry(each) for each in found)
         except FileNotFoundError:
             return []
-        return sorted(
-            Entry(name, 0 if is_directory else status.st_size, is_directory)
-            for name, status, is_directory in listed
-        )
 
     def make_directory(self, path: str) -> None:
         """See Files."""
@@ -117,14 +172,18 @@ class OsFiles:
 
     def exists(self, path: str) -> bool:
         """See Files."""
-        return os.path.exists(path)
+        try:
+            os.lstat(path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def read(self, path: str) -> bytes:
         """See Files."""
         with open(path, "rb") as file:
             return file.read()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         """See Files."""
         with open(path, "wb") as file:
             file.write(data)
@@ -134,33 +193,99 @@ class OsFiles:
         with suppress(FileNotFoundError):
             os.unlink(path)
 
+    def move(self, path: str, target: str) -> None:
+        """See Files."""
+        os.rename(path, target)
+
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
         """See Files."""
+        with self._held_open(path) as held:
+            if held is not None:
+                try:
+                    return _map(held, size_bytes)
+                except OSError as error:
+                    if error.errno not in _NO_DESCRIPTORS or not _spares.give():
+                        raise
+                    return _map(held, size_bytes)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(descriptor).st_size < size_bytes:
-                os.ftruncate(descriptor, size_bytes)
-            if sys.version_info >= (3, 13):
-                return mmap.mmap(descriptor, size_bytes, trackfd=False)
-            return mmap.mmap(descriptor, size_bytes)
+            return _map(descriptor, size_bytes)
         finally:
             os.close(descriptor)
+
+    def hold(self, path: str) -> None:
+        """See Files."""
+        with self._lock:
+            if path not in self._held:
+                self._held[path] = _Held(_open(path, os.O_RDWR | os.O_CREAT))
+
+    def release(self, path: str) -> None:
+        """See Files."""
+        with self._lock:
+            held = self._held.pop(path, None)
+            if held is not None:
+                held.is_released = True
+                held.close_if_unused()
+
+    @contextmanager
+    def _held_open(self, path: str) -> Iterator[int | None]:
+        """The descriptor that is held of the file, which stays open within; None without one."""
+        with self._lock:
+            held = self._held.get(path)
+            if held is not None:
+                held.users += 1
+        if held is None:
+            yield None
+            return
+        try:
+            yield held.descriptor
+        finally:
+            with self._lock:
+                held.users -= 1
+                held.close_if_unused()
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int]:
+        """A descriptor of the file: the one that is held, or one for now."""
+        with self._held_open(path) as held:
+            if held is not None:
+                yield held
+                return
+        descriptor = _open(path, os.O_RDWR)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+            _spares.fill()
+
+    def filled(self, path: str) -> int:
+        """See Files."""
+        status = os.stat(path)
+        if status.st_dev not in self._in_memory:
+            self._in_memory[status.st_dev] = _is_in_memory(status.st_dev)
+        if not self._in_memory[status.st_dev]:
+            return status.st_size
+        with self._opened(path) as descriptor:
+            return _fill_holes(descriptor, status.st_size)
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
         """See Files."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.posix_fallocate(descriptor, offset_bytes, length_bytes)
-        finally:
-            os.close(descriptor)
+        with self._opened(path) as descriptor:
+            reserve(descriptor, offset_bytes, length_bytes)
 
     def sync(self, path: str) -> None:
         """See Files."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
+        with self._opened(path) as descriptor:
+            sync_data(descriptor)
+
+    def is_in_memory(self, mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> bool:
+        """See Files."""
+        return is_resident(mapped, offset_bytes, length_bytes)
+
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+        """See Files."""
+        with self._opened(path) as descriptor:
+            os.pread(descriptor, length_bytes, offset_bytes)
 
     def modified_ms(self, path: str) -> int:
         """See Files."""
@@ -180,6 +305,14 @@ class OsFiles:
         if whole <= 0:
             return -1.0
         return -(-used * 100 // whole) / 100
+
+    def free_bytes(self, path: str) -> int:
+        """See Files."""
+        try:
+            disk = os.statvfs(path)
+        except OSError:
+            return -1
+        return disk.f_bavail * disk.f_frsize
 
     def booted_ms(self) -> int:
         """See Files."""
@@ -206,7 +339,43 @@ class OsFiles:
             return None
         os.pwrite(descriptor, content, 0)
         _held_locks.add(inode)
+        _spares.fill()
         return _HeldLock(descriptor, inode)
+
+    def lock_for_reading(self, path: str) -> Lock | None:
+        """Keeps those out who would take the lock; None when someone has it.
+
+        Where there is no such file, nobody has the store, and it is made for the time being.
+        """
+        if os.path.exists(path) and _inode(os.stat(path)) in _held_locks:
+            return None
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return None
+            raise
+        return _HeldLock(descriptor, _inode(os.fstat(descriptor)))
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    """What a directory has there; StoreError when that cannot be told."""
+    try:
+        status, is_directory = found.stat(), found.is_dir()
+    except OSError as error:
+        why = error.strerror
+        if isinstance(error, FileNotFoundError) and found.is_symlink():
+            why = f"it is a link to {os.readlink(found.path)}, which is not there"
+        raise StoreError(
+            f"{found.path} cannot be looked at: {why}. Bring back what it stands for (a volume that"
+            " is not mounted, perhaps), or move it out of the store; nothing has been changed"
+        ) from error
+    return Entry(found.name, 0 if is_directory else status.st_size, is_directory)
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
@@ -224,3 +393,95 @@ class _HeldLock:
             os.close(self._descriptor)
             _held_locks.discard(self._inode)
             self._descriptor = -1
+
+
+class _Held:
+    """A descriptor that is held; who uses it while it is released closes it afterwards."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.users = 0
+        self.is_released = False
+
+    def close_if_unused(self) -> None:
+        if self.is_released and not self.users:
+            os.close(self.descriptor)
+            _spares.fill()
+
+
+class _Spares:
+    """Descriptors that are open for nothing, so that closing one makes room for what must be.
+
+    One set for the process. It is filled when a store is opened, and again whenever one of them was
+    given away and something is closed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._descriptors: list[int] = []
+
+    def fill(self) -> None:
+        """Opens as many as are missing, or as many as it can."""
+        with self._lock, suppress(OSError):
+            while len(self._descriptors) < _SPARE_DESCRIPTORS:
+                self._descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def give(self) -> bool:
+        """Closes one; False when none is left."""
+        with self._lock:
+            if not self._descriptors:
+                return False
+            os.close(self._descriptors.pop())
+            return True
+
+
+_spares: Final = _Spares()
+
+
+def _open(path: str, flags: int) -> int:
+    """Opens the file, with a spare descriptor if there is no other."""
+    flags |= os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except OSError as error:
+        if error.errno not in _NO_DESCRIPTORS or not _spares.give():
+            raise
+    return os.open(path, flags, 0o644)
+
+
+def _map(descriptor: int, size_bytes: int) -> mmap.mmap:
+    if os.fstat(descriptor).st_size < size_bytes:
+        os.ftruncate(descriptor, size_bytes)
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(descriptor, size_bytes, trackfd=False)
+    return mmap.mmap(descriptor, size_bytes)
+
+
+def _is_in_memory(device: int) -> bool:
+    """Whether the file system with this device number is one of _IN_MEMORY."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                fields = line.split()
+                if fields[2] == number:
+                    return fields[fields.index("-") + 1] in _IN_MEMORY
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
+
+
+def _fill_holes(descriptor: int, size_bytes: int) -> int:
+    """Gives room to the holes between data; where the last data ends."""
+    position = 0
+    while position < size_bytes:
+        try:
+            data = os.lseek(descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return position
+        if data > position:
+            reserve(descriptor, position, data - position)
+        position = os.lseek(descriptor, data, os.SEEK_HOLE)
+    return position

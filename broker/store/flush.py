@@ -9,23 +9,31 @@ it may block, and brings it back with `finish`:
         job.run()           # in a thread: syncs files, touches nothing else
         flush.finish(job)   # where the store lives
 
-with ASYNC_FLUSH every flushIntervalCommitLog; with SYNC_FLUSH when `on_demand` calls, and again
-after each `finish` as long as `is_wanted`. One job at a time; it covers all that was written when
-it began, so one sync answers all who wait (group commit).
+every flushIntervalCommitLog, and at once when somebody waits for it (commit_point.py). One job at a
+time; it covers all that was written when it began, so one sync answers all who wait (group commit).
 
 The log is in every job. Queues are in it when `tick` finds it is time, a few in each job: those
 with enough new pages, or thoroughly all; after a thorough round the checkpoint moves on.
+
+A sync may fail for two reasons. Without a descriptor or memory nothing was tried: `trouble` says so
+for as long as it lasts, and what was in the job is in the next one. Any other failure is the
+disk's. The system may then have given up pages that it could not write and take them for clean, so
+that a second sync succeeds and means nothing: `error` says so for ever, and the store takes no more
+until a restart has looked at what is there. A full disk is no reason for that: room is reserved
+before anything is written (see mapped_file.py), so it only refuses the message that lacks it.
 
 Java: CommitLog.GroupCommitService, FlushRealTimeService, FlushConsumeQueueService.
 """
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
-from txrocketmq.broker.store.checkpoint import Checkpoint
+from txrocketmq.broker.store.checkpoint import SLACK_MS, Checkpoint
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
@@ -35,59 +43,57 @@ from txrocketmq.broker.store.index_file import Index, IndexFile
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 
 _PAGE_BYTES: Final = 4096
+_PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+"""Failures of a sync that are not the disk's."""
+_NO_LIMIT_MS: Final = 1 << 62
 _QUEUES_AT_ONCE: Final = 32
 """Queues in one job: who waits for the log should not wait for thousands of them."""
 
 
-class Durable:
-    """Somebody who waits for an offset to be durable: told so, or told that the time is up."""
-
-    __slots__ = ("_listener", "deadline_ms", "offset", "outcome")
-
-    def __init__(self, offset: int, deadline_ms: int) -> None:
-        self.offset = offset
-        self.deadline_ms = deadline_ms
-        self.outcome: bool | None = None
-        self._listener: Callable[[bool], None] | None = None
-
-    def then(self, listener: Callable[[bool], None]) -> None:
-        """Calls the listener once, now or later: True for durable, False for too late."""
-        self._listener = listener
-        if self.outcome is not None:
-            listener(self.outcome)
-
-    def resolve(self, *, durable: bool) -> None:
-        """Gives the outcome."""
-        self.outcome = durable
-        if self._listener is not None:
-            self._listener(durable)
-
-
 class FlushJob:
-    """Files to sync, and what is durable when that is done. `run` may be called in any thread."""
+    """Files to sync, and what is durable when that is done. `run` may be called in any thread.
+
+    `log_paths` come first: with `is_log_synced` they are durable, whatever happened to others.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self.paths: list[str] = []
+        self.marks: list[str] = []
+        """Of deleted topics; they are among the paths of the log."""
+        self.log_paths: list[str] = []
+        self.other_paths: list[str] = []
         self.log_end = 0
         self.log_timestamp_ms = 0
+        self.is_log_synced = False
+        self.queues: list[ConsumeQueue] = []
         self.row_ends: list[tuple[MappedFileQueue, int]] = []
         self.queues_timestamp_ms = 0
         """With the last of a thorough round: messages up to then are durable in all queues."""
         self.index_files: list[IndexFile] = []
+        self.latest_ms = _NO_LIMIT_MS
+        """No timestamp of the checkpoint may be later: the clock was set back meanwhile."""
+        self.has_checkpoint = False
         self.error: OSError | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """All files, in the order in which they are synced."""
+        return self.log_paths + self.other_paths
 
     def run(self) -> None:
         """Syncs the files; what goes wrong is in `error`."""
-        for path in self.paths:
-            try:
-                self._files.sync(path)
-            except FileNotFoundError:
-                # Retention was quicker.
-                continue
-            except OSError as error:
-                self.error = error
-                return
+        try:
+            for path in self.log_paths:
+                self._sync(path)
+            self.is_log_synced = True
+            for path in self.other_paths:
+                self._sync(path)
+        except OSError as error:
+            self.error = error
+
+    def _sync(self, path: str) -> None:
+        with suppress(FileNotFoundError):  # retention was quicker
+            self._files.sync(path)
 
 
 class Flush:
@@ -113,22 +119,23 @@ class Flush:
         self._index = index
         self._checkpoint = checkpoint
         self._job: FlushJob | None = None
-        self._waiting: deque[Durable] = deque()
-        self._last_queue_flush_ms = 0
+        self._last_queue_flush_ms: int | None = None
         self._last_thorough_ms = 0
         self._due: deque[ConsumeQueue] = deque()
         """Queues that are to be in the next jobs."""
         self._round_timestamp_ms = 0
         """What a thorough round that is under way will have made durable in all queues; else 0."""
         self._checkpoint_saved = False
+        self._newest_ms = 0
+        """The highest timestamp of a message before the last one, when that has a lower one."""
         self.log_timestamp_ms = 0
         self.queues_timestamp_ms = 0
-        self.on_demand: Callable[[], None] | None = None
-        """Called when somebody waits and no job is under way."""
-        self.on_durable: Callable[[int], None] | None = None
-        """Called with the offset up to which the log has become durable."""
+        self.on_durable: list[Callable[[], None]] = []
+        """Called when the log has become durable up to another offset."""
         self.error: OSError | None = None
         """Why syncing failed. What the disk has is unknown then, so the store takes no more."""
+        self.trouble: OSError | None = None
+        """Why the last job could not be done; the next one tries again."""
 
     @property
     def flushed_offset(self) -> int:
@@ -140,27 +147,37 @@ class Flush:
         """The log is written up to there."""
         return self._log.max_offset
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits."""
-        return bool(self._waiting)
-
-    def tick(self, now_ms: int) -> None:
+    def tick(self, steady_ms: int) -> None:
         """Decides whether queues are due; called every second."""
-        if not self._last_thorough_ms:
-            self._last_thorough_ms = self._last_queue_flush_ms = now_ms
-        # A clock that was set back makes them due too.
-        if 0 <= now_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
+        if self._last_queue_flush_ms is None:
+            self._last_thorough_ms = self._last_queue_flush_ms = steady_ms
+        if steady_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
             return
         if self._due:
             return
-        self._last_queue_flush_ms = now_ms
+        self._last_queue_flush_ms = steady_ms
         interval_ms = self.config.flush_consume_queue_thorough_interval
-        if 0 <= now_ms - self._last_thorough_ms < interval_ms:
+        if steady_ms - self._last_thorough_ms < interval_ms:
             self._begin_round(self.config.flush_consume_queue_least_pages)
         else:
-            self._last_thorough_ms = now_ms
+            self._last_thorough_ms = steady_ms
             self._begin_thorough_round()
+
+    def clock_set_back(self, now_ms: int) -> None:
+        """The next message gets a lower timestamp than the last one; to be called before that.
+
+        Recovery takes messages up to the timestamps of the checkpoint for durable. If the clock was
+        set back by more than the checkpoint's slack, those to come would be among them, so the
+        timestamps are taken back first; OSError when that fails.
+        """
+        self._newest_ms = max(self._newest_ms, self.log_timestamp_ms)
+        if now_ms >= self._newest_ms - SLACK_MS:
+            return
+        self._checkpoint.reset(now_ms)
+        self._newest_ms = now_ms
+        self._round_timestamp_ms = min(self._round_timestamp_ms, now_ms)
+        if self._job is not None:
+            self._job.latest_ms = min(self._job.latest_ms, now_ms)
 
     def _begin_thorough_round(self) -> None:
         try:
@@ -184,14 +201,17 @@ class Flush:
         job = FlushJob(self._files)
         job.log_end = self._log.max_offset
         job.log_timestamp_ms = self.log_timestamp_ms
-        job.paths += [file.path for file in self._log.files.unflushed()]
+        # Marks come before the messages of the lives that begin after them.
+        job.marks, self._queues.deleted.not_durable = self._queues.deleted.not_durable, []
+        job.log_paths = job.marks + [file.path for file in self._log.files.unflushed()]
         self._add_queues(job)
         job.index_files = self._index.full_files
         self._index.full_files = []
-        job.paths += [file.path for file in job.index_files]
+        job.other_paths += [file.path for file in job.index_files]
         if self._checkpoint_saved:
             self._checkpoint_saved = False
-            job.paths.append(self._checkpoint.path)
+            job.has_checkpoint = True
+            job.other_paths.append(self._checkpoint.path)
         if not job.paths and not job.queues_timestamp_ms:
             return None
         self._job = job
@@ -200,9 +220,10 @@ class Flush:
     def _add_queues(self, job: FlushJob) -> None:
         for _ in range(min(len(self._due), _QUEUES_AT_ONCE)):
             queue = self._due.popleft()
+            job.queues.append(queue)
             for row in (queue.files,) if queue.ext is None else (queue.files, queue.ext.files):
                 job.row_ends.append((row, row.max_offset))
-                job.paths += [file.path for file in row.unflushed()]
+                job.other_paths += [file.path for file in row.unflushed()]
         if not self._due:
             job.queues_timestamp_ms = self._round_timestamp_ms
             self._round_timestamp_ms = 0
@@ -213,44 +234,47 @@ class Flush:
             # flush_all() was quicker.
             return
         self._job = None
+        self.trouble = None
         if job.error is not None:
-            self.error = job.error
-            return
-        self._log.files.flushed_offset = max(self.flushed_offset, job.log_end)
-        for row, end in job.row_ends:
-            row.flushed_offset = max(row.flushed_offset, end)
-        self._note_checkpoint(job)
-        if self.on_durable is not None:
-            self.on_durable(self.flushed_offset)
-        while self._waiting and self._waiting[0].offset <= self.flushed_offset:
-            self._waiting.popleft().resolve(durable=True)
+            if job.error.errno not in _PASSING:
+                self.error = job.error
+                return
+            self.trouble = job.error
+            self._put_back(job)
+        if job.is_log_synced:
+            self._log.files.flushed_offset = max(self.flushed_offset, job.log_end)
+            self._log.files.release_durable()
+        if job.error is None:
+            for row, end in job.row_ends:
+                row.flushed_offset = max(row.flushed_offset, end)
+            self._note_checkpoint(job)
+        if job.is_log_synced:
+            self._tell_durable()
+
+    def _put_back(self, job: FlushJob) -> None:
+        """What the job was to sync is for the next one; the log finds that out itself."""
+        self._due.extendleft(reversed(job.queues))
+        self._queues.deleted.not_durable[:0] = job.marks
+        self._index.full_files[:0] = job.index_files
+        self._checkpoint_saved |= job.has_checkpoint
+        ended_ms = min(job.queues_timestamp_ms, job.latest_ms)
+        self._round_timestamp_ms = self._round_timestamp_ms or ended_ms
+
+    def _tell_durable(self) -> None:
+        for heard in self.on_durable:
+            heard()
 
     def _note_checkpoint(self, job: FlushJob) -> None:
-        checkpoint = self._checkpoint
-        checkpoint.physic_msg_timestamp_ms = job.log_timestamp_ms
+        checkpoint, latest_ms = self._checkpoint, job.latest_ms
+        checkpoint.physic_msg_timestamp_ms = min(job.log_timestamp_ms, latest_ms)
         if job.queues_timestamp_ms:
-            checkpoint.logics_msg_timestamp_ms = job.queues_timestamp_ms
+            checkpoint.logics_msg_timestamp_ms = min(job.queues_timestamp_ms, latest_ms)
         if job.index_files:
-            checkpoint.index_msg_timestamp_ms = job.index_files[-1].end_timestamp_ms
+            end_ms = job.index_files[-1].end_timestamp_ms
+            checkpoint.index_msg_timestamp_ms = min(end_ms, job.log_timestamp_ms, latest_ms)
         checkpoint.save()
         if job.queues_timestamp_ms or job.index_files:
             self._checkpoint_saved = True
-
-    def wait(self, offset: int, deadline_ms: int) -> Durable:
-        """Waits for the log to be durable up to the offset."""
-        waiting = Durable(offset, deadline_ms)
-        if offset <= self.flushed_offset:
-            waiting.resolve(durable=True)
-            return waiting
-        self._waiting.append(waiting)
-        if self._job is None and self.on_demand is not None:
-            self.on_demand()
-        return waiting
-
-    def expire(self, now_ms: int) -> None:
-        """Tells those whose time is up; the original answers FLUSH_DISK_TIMEOUT."""
-        while self._waiting and self._waiting[0].deadline_ms <= now_ms:
-            self._waiting.popleft().resolve(durable=False)
 
     def flush_all(self) -> None:
         """Makes all durable, here and now; OSError when that fails."""
@@ -262,5 +286,7 @@ class Flush:
         while (job := self.begin()) is not None:
             job.run()
             self.finish(job)
+            if self.trouble is not None:
+                raise self.trouble
         if self.error is not None:
             raise self.error

@@ -2,8 +2,16 @@
 """Reading messages of a queue, as a pull asks for them.
 
 Messages come as slices of the mapped log; those that lie side by side there come as one slice.
-Which limits hold, what each status means and where a consumer goes on is the original's; a queue
-unit or a record that is damaged is passed over with a status, never an exception.
+Which limits hold, what each status means and where a consumer goes on is the original's.
+
+Each record is looked at before it is given away (see record_head.py). A get ends before a place
+where none is, whether the log or the unit that names it is damaged; the next get passes over it,
+with a status as if the log had lost the message. A message that the log really has lost, because
+its file has expired, is passed over in silence.
+
+A caller that must not wait for the disk asks for `only_in_memory`: the get then gives what it can
+without waiting, and where that is nothing, it raises NotInMemory. What this process has written
+lately is taken to be in memory.
 
 Java: DefaultMessageStore.getMessage, isTheBatchFull, GetMessageResult, GetMessageStatus.
 """
@@ -11,8 +19,9 @@ Java: DefaultMessageStore.getMessage, isTheBatchFull, GetMessageResult, GetMessa
 from __future__ import annotations
 
 import os
+import struct
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
@@ -28,7 +37,14 @@ from txrocketmq.broker.store.consume_queue import (
     ConsumeQueue,
     units_struct,
 )
+from txrocketmq.broker.store.consume_queue_ext import ExtUnit, is_ext_address
+from txrocketmq.broker.store.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.in_memory import Chunk, ColdRead, InMemory, NotInMemory
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.slices import Slices, one_slice, slices_of
 
+_MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 _MAX_PULL_BYTES: Final = 128 * 1024 * 1024
 _LEAST_PULL_BYTES: Final = 100
 _MOST_COUNT: Final = 1024
@@ -37,9 +53,17 @@ units for one that does, unless the settings of pulls say so."""
 _FIELDS: Final = 3
 _INT: Final = 1 << 31
 _UINT: Final = (1 << 32) - 1
+_WRITTEN_LATELY_BYTES: Final = 32 * 1024 * 1024
+"""The end of the log that is taken to be in memory, as far as this process has written it."""
+_WIDE_BYTES: Final = 1024 * 1024
+"""Where the messages of a get lie farther apart, each is looked for in memory by itself."""
+_MOST_CHUNKS: Final = 64
+"""What one ColdRead reads, unless a single message is larger."""
 
 MessageFilter = Callable[[memoryview], bool]
 """Whether the consumer wants the message of this record."""
+ExtFilter = Callable[[ExtUnit], bool]
+"""Whether it may want the message of this unit of an ext file."""
 
 
 class GetMessageStatus(Enum):
@@ -49,7 +73,8 @@ class GetMessageStatus(Enum):
     NO_MATCHED_MESSAGE = auto()
     """None of the messages looked at passes the filter: go on after them."""
     MESSAGE_WAS_REMOVING = auto()
-    """The log has lost the messages looked at, or they are damaged: go on after them."""
+    """The log has lost the messages looked at, or they are damaged: go on after them. Clients of
+    all versions do so at once, and touch nothing else."""
     OFFSET_FOUND_NULL = auto()
     """The queue has no unit there, though it should: go on in its next file."""
     OFFSET_OVERFLOW_BADLY = auto()
@@ -94,8 +119,9 @@ class GetResult:
 class Request(NamedTuple):
     """What is asked: from `offset` on at most `max_count` messages in `max_bytes`, at least one.
 
-    `tag_codes` are the hashes of the tags wanted, None for all; `filter_message` looks at those
-    that pass.
+    `tag_codes` are the hashes of the tags wanted, None for all; of those that pass, `filter_ext`
+    looks at the units in ext files, where there are any, then `filter_message` at the messages.
+    With `only_in_memory` the get does not wait for the disk.
     """
 
     offset: int
@@ -103,90 +129,206 @@ class Request(NamedTuple):
     max_bytes: int
     tag_codes: frozenset[int] | None
     filter_message: MessageFilter | None
+    only_in_memory: bool = False
+    filter_ext: ExtFilter | None = None
 
 
-def recent_bytes(config: StoreConfig) -> int:
-    """Messages are taken to be in memory when less than this was stored after them."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return physical * config.access_message_in_memory_max_ratio // 100
+class MessageReader:
+    """Serves the gets of one store."""
 
+    def __init__(
+        self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
+    ) -> None:
+        self._files = files
+        self.log = log
+        self._damaged = damaged
+        self.memory = InMemory(files)
+        self.written_from = 0
+        """Where the part of the log starts that this process has written."""
+        self.config = config
+        self.physical_bytes = _MEMORY_BYTES
+        """Of the machine's memory."""
 
-def get_message(
-    log: CommitLog, queue: ConsumeQueue | None, request: Request, config: StoreConfig, recent: int
-) -> GetResult:
-    """Serves the request from the queue; `recent` is recent_bytes()."""
-    if queue is None or queue.max_offset == 0:
-        return _elsewhere(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue, config)
-    offset = request.offset
-    if offset < queue.min_offset:
-        status = GetMessageStatus.OFFSET_TOO_SMALL
-        return _elsewhere(status, queue.min_offset, request, queue, config)
-    if offset == queue.max_offset:
-        return _elsewhere(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue, config)
-    if offset > queue.max_offset:
-        status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
-        return _elsewhere(status, queue.max_offset, request, queue, config)
-    if request.tag_codes is None and request.filter_message is None:
-        found = _recent_run(log, queue, request, config, recent)
-        if found is not None:
-            return found
-    return _Search(log, queue, request, config, recent).run()
+    @property
+    def recent_bytes(self) -> int:
+        """Messages are taken to be in memory when less than this was stored after them."""
+        return self.physical_bytes * self.config.access_message_in_memory_max_ratio // 100
 
+    def get(self, queue: ConsumeQueue | None, request: Request) -> GetResult:
+        """Serves a request from a queue; NotInMemory only if that is asked for."""
+        if queue is None or queue.max_offset == 0:
+            return self.elsewhere(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
+        offset = request.offset
+        if offset < queue.min_offset:
+            status = GetMessageStatus.OFFSET_TOO_SMALL
+            return self.elsewhere(status, queue.min_offset, request, queue)
+        if offset == queue.max_offset:
+            return self.elsewhere(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, request, queue)
+        if offset > queue.max_offset:
+            status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
+            return self.elsewhere(status, queue.max_offset, request, queue)
+        if request.tag_codes is None and request.filter_message is None:
+            found = self._recent_run(queue, request)
+            if found is not None:
+                return found
+        return _Search(self, queue, request).run()
 
-def _elsewhere(
-    status: GetMessageStatus,
-    next_offset: int,
-    request: Request,
-    queue: ConsumeQueue | None,
-    config: StoreConfig,
-) -> GetResult:
-    """No messages; the consumer is to go on at `next_offset`, but for one of a slave."""
-    if config.is_slave and not config.offset_check_in_slave:
-        next_offset = request.offset
-    min_offset = queue.min_offset if queue is not None else 0
-    max_offset = queue.max_offset if queue is not None else 0
-    return GetResult(status, next_offset, min_offset, max_offset)
+    def cold(self, chunks: Sequence[Chunk]) -> NotInMemory:
+        """What is raised when these chunks would have to be waited for."""
+        return NotInMemory(ColdRead(self._files, self.memory, chunks))
 
+    def cold_records(self, places: Iterable[tuple[int, int]]) -> ColdRead | None:
+        """What is to be read from the disk for the records at these offsets, of these sizes.
 
-def _recent_run(
-    log: CommitLog, queue: ConsumeQueue, request: Request, config: StoreConfig, recent: int
-) -> GetResult | None:
-    """The common case in a few steps: all is wanted, recent, and in one file of the log; None else.
+        None when all of them are in memory, or are not there.
+        """
+        chunks: list[Chunk] = []
+        asked_before = self.asked_before
+        for physical_offset, size in places:
+            file = self.log.files.find(physical_offset) if physical_offset < asked_before else None
+            if file is not None and 0 < size <= file.end_offset - physical_offset:
+                start = physical_offset - file.from_offset
+                chunks += self.memory.missing(file, start, start + size)
+        return ColdRead(self._files, self.memory, chunks) if chunks else None
 
-    Other queues' messages may lie between these, so they come one by one or all in one slice.
-    """
-    count = min(request.max_count, config.max_transfer_count_on_message_in_memory)
-    units = queue.read(request.offset, max(count, 1))
-    if units is None:
-        return None
-    count = len(units) // UNIT_BYTES
-    fields = units_struct(count).unpack(units)
-    sizes = fields[1::_FIELDS]
-    total = sum(sizes)
-    most = min(_max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
-    if total > most:
-        ends = list(accumulate(sizes))
-        count = max(bisect_right(ends, most), 1)
-        total, sizes = ends[count - 1], sizes[:count]
-    starts = fields[: _FIELDS * count : _FIELDS]
-    first, end = min(starts), max(map(add, starts, sizes))
-    file = log.files.find(first)
-    if file is None or end > file.end_offset or min(sizes) <= 0 or log.max_offset - first > recent:
-        return None
-    base = file.from_offset
-    if end - first == total:
-        buffers = [file.view[first - base : end - base]]
-    else:
-        view = file.view
-        buffers = [
-            view[start - base : start - base + size]
-            for start, size in zip(starts, sizes, strict=True)
-        ]
-    next_offset = request.offset + count
-    return GetResult(
-        GetMessageStatus.FOUND, next_offset, queue.min_offset, queue.max_offset,
-        buffers, count, total,
-    )  # fmt: skip
+    def cold_part(self, file: MappedFile, start: int, size_bytes: int) -> ColdRead | None:
+        """What is to be read from the disk of any file of the store; None for nothing."""
+        chunks = self.memory.missing(file, start, start + size_bytes)
+        return ColdRead(self._files, self.memory, chunks) if chunks else None
+
+    def units(
+        self, queue: ConsumeQueue, offset: int, count: int, *, only_in_memory: bool
+    ) -> memoryview | None:
+        """As ConsumeQueue.read; NotInMemory where the disk is not to be waited for."""
+        if only_in_memory and queue.min_offset <= offset < queue.max_offset:
+            file = queue.files.find(offset * UNIT_BYTES)
+            if file is None:
+                return None
+            start = offset * UNIT_BYTES - file.from_offset
+            end = min(start + count * UNIT_BYTES, file.wrote_bytes)
+            if start >= end:
+                return None
+            cold = self.memory.missing(file, start, end)
+            if cold:
+                raise self.cold(cold)
+            return file.view[start:end]
+        return queue.read(offset, count)
+
+    def check_record(self, physical_offset: int, size_bytes: int) -> None:
+        """NotInMemory when the disk would have to be waited for to read this record."""
+        if physical_offset >= self.asked_before:
+            return
+        file = self.log.files.find(physical_offset)
+        if file is not None and size_bytes > 0:
+            start = physical_offset - file.from_offset
+            cold = self.memory.missing(file, start, min(start + size_bytes, file.wrote_bytes))
+            if cold:
+                raise self.cold(cold)
+
+    def stored_ms(self, queue: ConsumeQueue, offset: int, *, only_in_memory: bool = False) -> int:
+        """When a message of a queue was stored; -1 when there is none; NotInMemory as `units`."""
+        if only_in_memory:
+            self.units(queue, offset, 1, only_in_memory=True)
+        unit = queue.unit(offset)
+        if unit is None:
+            return -1
+        start, size, _ = unit
+        file = self.log.files.find(start) if start < self.asked_before else None
+        if only_in_memory and file is not None:
+            cold = self._cold_records(file, (start,), (size,))
+            if cold:
+                raise self.cold(cold)
+        return self.log.store_time_ms(start, size)
+
+    def note_damage(
+        self, physical_offset: int, size_bytes: int, queue: str = "", queue_offset: int = -1
+    ) -> None:
+        """Takes note that no record of this size, or none at all, is at this place of the log."""
+        file = self.log.files.find(physical_offset)
+        path, position = (
+            ("", -1) if file is None else (file.path, physical_offset - file.from_offset)
+        )
+        self._damaged.found(
+            Damage(physical_offset, size_bytes, path, position, queue, queue_offset)
+        )
+
+    @property
+    def asked_before(self) -> int:
+        """Of the log before this offset it must be asked whether it is in memory."""
+        return max(self.written_from, self.log.max_offset - _WRITTEN_LATELY_BYTES)
+
+    def elsewhere(
+        self,
+        status: GetMessageStatus,
+        next_offset: int,
+        request: Request,
+        queue: ConsumeQueue | None,
+    ) -> GetResult:
+        """No messages; the consumer is to go on at `next_offset`, but for one of a slave."""
+        if self.config.is_slave and not self.config.offset_check_in_slave:
+            next_offset = request.offset
+        min_offset = queue.min_offset if queue is not None else 0
+        max_offset = queue.max_offset if queue is not None else 0
+        return GetResult(status, next_offset, min_offset, max_offset)
+
+    def _recent_run(self, queue: ConsumeQueue, request: Request) -> GetResult | None:
+        """The common case in a few steps: all is wanted, sound, recent, and in one file of the log.
+
+        None when it is not so. Other queues' messages may lie between these, so they come one by
+        one or all in one slice.
+        """
+        config = self.config
+        count = max(min(request.max_count, config.max_transfer_count_on_message_in_memory), 1)
+        units = self.units(queue, request.offset, count, only_in_memory=request.only_in_memory)
+        if units is None:
+            return None
+        count = len(units) // UNIT_BYTES
+        fields = units_struct(count).unpack(units)
+        sizes = fields[1::_FIELDS]
+        total = sum(sizes)
+        most = min(_max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
+        if total > most:
+            ends = list(accumulate(sizes))
+            count = max(bisect_right(ends, most), 1)
+            total, sizes = ends[count - 1], sizes[:count]
+        starts = fields[: _FIELDS * count : _FIELDS]
+        first, end = starts[0], starts[-1] + sizes[-1]
+        file = self.log.files.find(first)
+        if file is None or end > file.end_offset or self.log.max_offset - first > self.recent_bytes:
+            return None
+        if request.only_in_memory and first < self.asked_before:
+            cold = self._cold_records(file, starts, sizes)
+            if cold:
+                raise self.cold(cold)
+        try:
+            if end - first == total:
+                buffers = one_slice(file, starts, sizes, queue.magic)
+            else:
+                buffers = slices_of(file, starts, sizes, queue.magic)
+        except (struct.error, IndexError):  # a unit points beside the file
+            return None
+        if buffers is None:
+            return None
+        next_offset = request.offset + count
+        return GetResult(
+            GetMessageStatus.FOUND, next_offset, queue.min_offset, queue.max_offset,
+            buffers, count, total,
+        )  # fmt: skip
+
+    def _cold_records(
+        self, file: MappedFile, starts: Sequence[int], sizes: Sequence[int]
+    ) -> Sequence[Chunk]:
+        """What of these records is not in memory; nothing where one cannot be in this file."""
+        base, missing = file.from_offset, self.memory.missing
+        first, end = min(starts), max(map(add, starts, sizes))
+        if first < base or end > file.end_offset or min(sizes) <= 0:
+            return ()
+        if end - first <= _WIDE_BYTES:
+            return missing(file, first - base, end - base)
+        found: list[Chunk] = []
+        for start, size in zip(starts, sizes, strict=True):
+            found += missing(file, start - base, start - base + size)
+        return found
 
 
 def _max_bytes(request: Request) -> int:
@@ -196,22 +338,16 @@ def _max_bytes(request: Request) -> int:
 class _Search:
     """One get, unit by unit."""
 
-    def __init__(
-        self,
-        log: CommitLog,
-        queue: ConsumeQueue,
-        request: Request,
-        config: StoreConfig,
-        recent: int,
-    ) -> None:
-        self._log = log
+    def __init__(self, reader: MessageReader, queue: ConsumeQueue, request: Request) -> None:
+        self._reader = reader
+        self._log = reader.log
         self._queue = queue
         self._request = request
-        self._config = config
-        self._recent = recent
+        self._config = reader.config
+        self._recent = reader.recent_bytes
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
         self._next = request.offset
-        self._buffers: list[memoryview] = []
+        self._slices = Slices(reader.log)
         self._count = 0
         self._size_bytes = 0
         self._last_physical_offset = 0
@@ -227,18 +363,20 @@ class _Search:
         for _ in range(config.travel_cq_file_num_when_get_message):
             if self._count or self._next >= min(queue.max_offset, end):
                 break
-            units = queue.read(self._next, end - self._next)
+            units = self._reader.units(
+                queue, self._next, end - self._next, only_in_memory=request.only_in_memory
+            )
             if units is None:
                 status = GetMessageStatus.OFFSET_FOUND_NULL
                 next_offset = queue.next_file_offset(self._next)
-                return _elsewhere(status, next_offset, request, queue, config)
+                return self._reader.elsewhere(status, next_offset, request, queue)
             self._look_through(units)
         return GetResult(
-            self._status,
+            GetMessageStatus.FOUND if self._count else self._status,
             self._next,
             queue.min_offset,
             queue.max_offset,
-            self._buffers,
+            self._slices.end(),
             self._count,
             self._size_bytes,
             self._log.max_offset - self._last_physical_offset > self._recent,
@@ -246,35 +384,90 @@ class _Search:
 
     def _look_through(self, units: memoryview) -> None:
         wanted, filter_message = self._request.tag_codes, self._request.filter_message
+        has_ext = self._request.filter_ext is not None and self._queue.ext is not None
         recent_from = self._log.max_offset - self._recent
         recent_most, older_most = self._limits()
-        slices = _Slices(self._log)
-        count = total = 0
+        asked_before = self._reader.asked_before if self._request.only_in_memory else 0
+        slices = self._slices
+        count = total = passed = 0
         for physical_offset, size, code in UNIT.iter_unpack(units):
             if count:
                 most_count, most = recent_most if physical_offset >= recent_from else older_most
                 if count >= most_count or total + size > most:
                     break
-            self._last_physical_offset = physical_offset
-            self._next += 1
-            if size == PRE_BLANK_SIZE:
+            if size == PRE_BLANK_SIZE or (
+                wanted is not None and code not in wanted and not self._stands_for(code, wanted)
+            ):
+                passed += 1
                 continue
-            if wanted is not None and code not in wanted and not self._wants(code, wanted):
-                continue
-            if not slices.find(physical_offset, size):
-                # The log has lost it, or the unit is damaged.
-                self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
-                continue
-            if filter_message is not None and not filter_message(slices.found()):
+            if has_ext and not self._wants_ext(code):
                 self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+                passed += 1
                 continue
-            slices.take()
-            count += 1
-            total += size
-        if count:
-            self._status = GetMessageStatus.FOUND
-            self._buffers = slices.end()
+            if physical_offset < asked_before and self._cold_record(physical_offset, size):
+                if not count:
+                    raise self._reader.cold(self._cold_ahead(units, passed, older_most[0]))
+                break
+            if not slices.find(physical_offset, size):
+                if count and not self._is_lost(physical_offset, size):
+                    break
+                self._pass_over(physical_offset, size, self._next + passed)
+            elif filter_message is not None and not filter_message(slices.found()):
+                self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+            else:
+                slices.take()
+                count += 1
+                total += size
+            passed += 1
+        if passed:
+            self._last_physical_offset = UNIT.unpack_from(units, (passed - 1) * UNIT_BYTES)[0]
+        self._next += passed
         self._count, self._size_bytes = count, total
+
+    def _wants_ext(self, stored_code: int) -> bool:
+        """Whether the ext unit, if there is one, leaves it open that the message is wanted."""
+        ext, filter_ext = self._queue.ext, self._request.filter_ext
+        if ext is None or filter_ext is None or not is_ext_address(stored_code):
+            return True
+        unit = ext.get(stored_code)
+        return unit is None or filter_ext(unit)
+
+    def _is_lost(self, physical_offset: int, size: int) -> bool:
+        """Whether it may be that the message was there, before its file expired."""
+        return 0 <= physical_offset < self._log.min_offset and size > 0
+
+    def _pass_over(self, physical_offset: int, size: int, queue_offset: int) -> None:
+        """No record is there: the log has lost it, or log or unit are damaged."""
+        self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
+        if not self._is_lost(physical_offset, size):
+            queue = self._queue
+            self._reader.note_damage(
+                physical_offset, size, f"{queue.topic}/{queue.queue_id}", queue_offset
+            )
+
+    def _cold_record(self, physical_offset: int, size: int) -> Sequence[Chunk]:
+        """What of this record would have to be waited for; nothing where no record can be."""
+        file = self._log.files.find(physical_offset)
+        if file is None or size <= 0 or physical_offset + size > file.end_offset:
+            return ()
+        start = physical_offset - file.from_offset
+        return self._reader.memory.missing(file, start, start + size)
+
+    def _cold_ahead(self, units: memoryview, at: int, count: int) -> list[Chunk]:
+        """What is to be read for so many messages from a unit on, the first of them whole."""
+        wanted = self._request.tag_codes
+        found: list[Chunk] = []
+        for physical_offset, size, code in UNIT.iter_unpack(units[at * UNIT_BYTES :]):
+            if size == PRE_BLANK_SIZE or (
+                wanted is not None and code not in wanted and not self._stands_for(code, wanted)
+            ):
+                continue
+            chunks = self._cold_record(physical_offset, size)
+            if count <= 0 or (found and len(found) + len(chunks) > _MOST_CHUNKS):
+                break
+            count -= 1
+            found += chunks
+        return found
 
     def _limits(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """The most messages and bytes: as long as they are recent, and once they are not."""
@@ -291,61 +484,9 @@ class _Search:
             ),
         )
 
-    def _wants(self, stored_code: int, wanted: frozenset[int]) -> bool:
+    def _stands_for(self, stored_code: int, wanted: frozenset[int]) -> bool:
         """Whether a code that is not itself wanted stands for one; one that is lost is taken."""
         if -_INT <= stored_code < _INT:
             return False
         code = self._queue.tags_code(stored_code)
         return code is None or ((code + _INT) & _UINT) - _INT in wanted
-
-
-class _Slices:
-    """Slices of the log, growing as long as one message follows on the other."""
-
-    def __init__(self, log: CommitLog) -> None:
-        self._log = log
-        self._slices: list[memoryview] = []
-        self._view = memoryview(b"")
-        self._file_start = self._file_end = 0
-        self._run_start = self._run_end = 0
-        self._start = self._end = 0
-
-    def find(self, physical_offset: int, size: int) -> bool:
-        """Goes to a message; False when the log does not have it all."""
-        end = physical_offset + size
-        if not self._file_start <= physical_offset < end <= self._file_end:
-            file = self._log.files.find(physical_offset)
-            if file is None or size <= 0 or end > file.end_offset:
-                return False
-            self._end_run()
-            self._view, self._file_start, self._file_end = (
-                file.view,
-                file.from_offset,
-                file.end_offset,
-            )
-        self._start, self._end = physical_offset, end
-        return True
-
-    def found(self) -> memoryview:
-        """The message gone to."""
-        return self._view[self._start - self._file_start : self._end - self._file_start]
-
-    def take(self) -> None:
-        """Adds it."""
-        if self._start != self._run_end:
-            self._end_run()
-            self._run_start = self._start
-        self._run_end = self._end
-
-    def end(self) -> list[memoryview]:
-        """All that was added."""
-        self._end_run()
-        return self._slices
-
-    def _end_run(self) -> None:
-        if self._run_end > self._run_start:
-            file_start = self._file_start
-            self._slices.append(
-                self._view[self._run_start - file_start : self._run_end - file_start]
-            )
-        self._run_start = self._run_end = -1

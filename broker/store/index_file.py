@@ -5,11 +5,6 @@ An item says: a message whose key has this hash was stored about then and lies t
 may share a hash; who asks compares the key. Items are numbered from 1 in the order of the log;
 a slot holds the number of its newest item, an item that of the next older one in its slot.
 
-Hashing is the cost of it, so entries are collected and written many at once. The producer's unique
-keys, which nearly every message has, differ from one to the next in their last four characters
-only; the hash of what is before them is kept, since Java's hash of a text goes on from that of
-its start.
-
 Many items are written in an order that a killed process cannot spoil: items, header, slots; `redo`
 sets the slots again that a crash left behind.
 
@@ -21,51 +16,37 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.mapped_file import MappedFile
-from txrocketmq.remoting.message.tags import (
-    java_ascii_hashes,
-    java_string_hash,
-    java_string_hashes,
+from txrocketmq.broker.store.index_rows import (
+    TAG_INDEX,
+    IndexEntry,
+    Rows,
+    positive,
+    rows_of,
 )
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.packing import fixed
+
+__all__ = ["TAG_INDEX", "Found", "Index", "IndexEntry", "IndexFile", "index_file_name"]
 
 _HEADER: Final = fixed(formats.INDEX_HEADER).struct
 _SLOT: Final = fixed(formats.INDEX_SLOT).struct
 _ITEM: Final = fixed(formats.INDEX_ITEM).struct
 _ITEM_FIELDS: Final = len(fixed(formats.INDEX_ITEM).names)
+ITEM_BYTES: Final = _ITEM.size
 _FIRST_SLOT: Final = _HEADER.size // _SLOT.size
-_TAIL: Final = 4
-"""How many characters of unique keys change from one to the next."""
 _MAX_WRITTEN: Final = 1024
 """The most items that are written at once, and so may lack their slots after a crash."""
+_ITEMS_A_STEP: Final = 32
+_NAME_DIGITS: Final = 17
 _MAX_SECONDS: Final = (1 << 31) - 1
-_MASK: Final = 0xFFFFFFFF
-_SIGN: Final = 0x80000000
-
-TAG_INDEX: Final = "T"
-"""The index type of tags: the key is looked up as T#key."""
-
-
-IndexEntry: TypeAlias = tuple[str, str | None, str | None, str | None, int, int]
-"""What is indexed of a message: topic, unique key, keys (words between blanks), tag; and its
-physical offset and store time in ms. A plain tuple, since one is made for each message."""
-
-
-class KeyRun(NamedTuple):
-    """What is indexed of messages of one topic, put at once, that have unique keys only."""
-
-    topic: str
-    uniq_keys: list[bytes]
-    physical_offsets: list[int]
-    stored_ms: int
 
 
 class Found(NamedTuple):
@@ -77,24 +58,28 @@ class Found(NamedTuple):
     physical_offsets: list[int]
     last_update_timestamp_ms: int
     last_update_offset: int
+    broken: Sequence[BrokenChain] = ()
+    """Where the index is damaged, so that there may be more."""
 
 
-class Rows(NamedTuple):
-    """Items to be: for each, the hash of its key, its message's place, when that was stored."""
+class BrokenChain(Exception):
+    """An item of an index file is not what leads to it; the chain behind it cannot be followed."""
 
-    hashes: list[int]
-    offsets: list[int]
-    times_ms: list[int]
+    def __init__(self, path: str, position: int) -> None:
+        super().__init__(f"{path} is damaged at byte {position}")
+        self.path = path
+        self.position = position
 
 
 class IndexFile:
     """One file of so many slots and items."""
 
     def __init__(self, file: MappedFile, slots: int, items: int) -> None:
-        self._file = file
+        self.file = file
         self._slots = slots
         self._items = items
         self._items_at = _HEADER.size + slots * _SLOT.size
+        file.fill(self._items_at)
         (
             begin_timestamp_ms,
             end_timestamp_ms,
@@ -108,14 +93,16 @@ class IndexFile:
         self.begin_physical_offset: int = begin_physical_offset
         self.end_physical_offset: int = end_physical_offset
         self._used_slots: int = used_slots
-        self._next_item: int = max(count, 1)
+        self._next_item: int = count or 1
+        filled = self._items_at + max(self._next_item, 1) * _ITEM.size
+        file.fill(min(filled, file.size_bytes))
         self._reserved = False
         self._ints = memoryview(file.map()).cast("i")
         """The file as integers, for its slots: of native byte order, see _swapped."""
 
     @property
     def path(self) -> str:
-        return self._file.path
+        return self.file.path
 
     @property
     def is_full(self) -> bool:
@@ -124,6 +111,35 @@ class IndexFile:
     @property
     def has_items(self) -> bool:
         return self._next_item > 1
+
+    @property
+    def next_item(self) -> int:
+        """The number that the next item will have."""
+        return self._next_item
+
+    def why_damaged(self) -> str:
+        """What cannot be in the header; empty when all of it can be."""
+        if not 0 < self._next_item <= self._items:
+            return f"its header counts {self._next_item} items where {self._items} are the most"
+        if not 0 <= self._used_slots <= self._next_item:
+            return f"its header counts {self._used_slots} slots for {self._next_item - 1} items"
+        if self.has_items and min(self.begin_timestamp_ms, self.end_timestamp_ms) < 0:
+            return "its header has a time before 1970"
+        if self.has_items and not 0 <= self.begin_physical_offset <= self.end_physical_offset:
+            return "its header has an end before its beginning"
+        return ""
+
+    def why_zeroed(self) -> str:
+        """What its first and its last item lack that the header and the slots should know."""
+        mapped, last = self.file.map(), self._next_item - 1
+        for number, at in ((1, self.begin_physical_offset), (last, self.end_physical_offset)):
+            key_hash, offset, _, _ = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)
+            if offset != at:
+                return f"its item {number} is of another message than its header says"
+            newest = _swapped([self._ints[_FIRST_SLOT + key_hash % self._slots]])[0]
+            if not number <= newest <= last:
+                return f"its slots do not lead to its item {number}"
+        return ""
 
     def follow(self, before: IndexFile) -> None:
         """Starts the header of a new file where the one before ends."""
@@ -150,7 +166,7 @@ class IndexFile:
         fields[1::_ITEM_FIELDS] = offsets
         fields[2::_ITEM_FIELDS] = self._seconds(times_ms)
         fields[3::_ITEM_FIELDS] = previous
-        mapped = self._file.map()
+        mapped = self.file.map()
         at = self._items_at + first * _ITEM.size
         mapped[at : at + count * _ITEM.size] = _items_struct(count).pack(*fields)
         if first == 1:
@@ -190,7 +206,7 @@ class IndexFile:
 
     def redo(self) -> None:
         """Sets the slots of the last items, which a killed process may have left behind."""
-        mapped = self._file.map()
+        mapped = self.file.map()
         for number in range(max(self._next_item - _MAX_WRITTEN, 1), self._next_item):
             key_hash = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)[0]
             slot = _FIRST_SLOT + key_hash % self._slots
@@ -206,41 +222,46 @@ class IndexFile:
             or first <= end_ms <= last
         )
 
-    def find(
-        self, key_hash: int, max_count: int, begin_ms: int, end_ms: int, found: list[int]
-    ) -> None:
-        """Adds to `found`, up to `max_count` in all, items of the hash stored in that time."""
-        mapped = self._file.map()
-        (number,) = _swapped([self._ints[_FIRST_SLOT + key_hash % self._slots]])
-        while 0 < number < self._next_item and len(found) < max_count:
+    def chain(self, key_hash: int) -> Iterator[tuple[int, int, int]]:
+        """Items in the slot of a hash, newest first: hash, physical offset, store time in ms.
+
+        BrokenChain where an item is of another slot: that part of the file is damaged.
+        """
+        mapped = self.file.map()
+        slot = key_hash % self._slots
+        (number,) = _swapped([self._ints[_FIRST_SLOT + slot]])
+        while 0 < number < self._next_item:
             item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(
                 mapped, self._items_at + number * _ITEM.size
             )
+            is_elsewhere = item_hash < 0 or item_hash % self._slots != slot
+            if is_elsewhere or physical_offset < self.begin_physical_offset:
+                raise BrokenChain(self.path, self._items_at + number * _ITEM.size)
             if seconds < 0:
                 return
-            stored_ms = self.begin_timestamp_ms + seconds * 1000
-            if item_hash == key_hash and begin_ms <= stored_ms <= end_ms:
-                found.append(physical_offset)
-            if stored_ms < begin_ms or previous >= number:
-                return
-            number = previous
+            yield item_hash, physical_offset, self.begin_timestamp_ms + seconds * 1000
+            number = previous if previous < number else 0
 
-    def remove(self) -> None:
-        """Deletes the file."""
-        self._file.remove()
+    def items(self) -> Iterator[tuple[int, int]]:
+        """Of each item where it is in the file, and where in the log its message is."""
+        position = self._items_at + _ITEM.size
+        end = self._items_at + self._next_item * _ITEM.size
+        for _, physical_offset, _, _ in _ITEM.iter_unpack(self.file.view[position:end]):
+            yield position, physical_offset
+            position += _ITEM.size
 
     def _reserve(self, count: int) -> None:
         """Room for slots and items; at first for all, since the file may come from elsewhere."""
         if not self._reserved:
-            self._file.wrote_bytes = 0
+            self.file.wrote_bytes = 0
         end = self._items_at + (self._next_item + count) * _ITEM.size
-        self._file.reserve(end)
-        self._file.wrote_bytes = end
+        self.file.reserve(end)
+        self.file.wrote_bytes = end
         self._reserved = True
 
     def _write_header(self) -> None:
         _HEADER.pack_into(
-            self._file.map(),
+            self.file.map(),
             0,
             self.begin_timestamp_ms,
             self.end_timestamp_ms,
@@ -259,7 +280,7 @@ def _swapped(numbers: Sequence[int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_MAX_WRITTEN)
 def _items_struct(count: int) -> struct.Struct:
-    return struct.Struct(">" + _ITEM.format[1:] * count)
+    return fixed(formats.INDEX_ITEM).rows(count)
 
 
 class Index:
@@ -267,7 +288,6 @@ class Index:
 
     `add` takes what whoever stores messages has; `write_pending` writes it. What is pending is
     found by queries, since they write it first, and is built again by recovery after a crash.
-    `waiting` is the number of messages that are pending.
     """
 
     def __init__(self, files: Files, directory: str, slots: int, items: int) -> None:
@@ -277,40 +297,67 @@ class Index:
         self._items = items
         self._size_bytes = _HEADER.size + slots * _SLOT.size + items * _ITEM.size
         self._files: list[IndexFile] = []
-        self.pending: list[IndexEntry | KeyRun] = []
-        self.waiting = 0
+        self.pending: list[IndexEntry] = []
+        self.damaged: list[tuple[str, str]] = []
+        """Files that were not taken: their paths, and why."""
+        self._unfinished: list[str] = []
+        """Files that a crash left, from which nothing can be had."""
+        self.foreign: list[str] = []
+        """Paths in the directory that are no index files."""
         self.full_files: list[IndexFile] = []
         """Files that became full and are not yet durable; see flush.py."""
 
     def load(self, keep_until_ms: int | None, *, redo: bool = False) -> None:
-        """Finds the files; FileSizeError for one of another size.
+        """Finds the files that can be gone on with; recovery builds what lacks from the log.
 
-        After a crash of the machine files are not to be trusted: those with items after
-        `keep_until_ms` are removed, and recovery fills in what it comes by. `redo` is for a crash
-        of the process alone.
+        Those are the files before the first that is damaged; it and those behind it are listed in
+        `damaged`. After a crash of the machine no file is to be trusted that has items after
+        `keep_until_ms`: it and those behind it are not taken, and remove_unfinished removes them.
+        `redo` is for a crash of the process
+        alone.
         """
-        self._files = []
+        self._files, self.damaged, self.foreign, self._unfinished = [], [], [], []
+        is_young = False
         for entry in self._disk.entries(self._directory):
-            if entry.is_directory:
-                continue
             path = os.path.join(self._directory, entry.name)
-            if entry.size_bytes == 0:  # a crash while it was being made
-                self._disk.remove(path)
-                continue
-            if entry.size_bytes != self._size_bytes:
-                key = "maxHashSlotNum * 4 + maxIndexNum * 20 + 40"
-                raise FileSizeError(path, entry.size_bytes, key, self._size_bytes)
-            file = IndexFile(
-                MappedFile(self._disk, path, self._size_bytes), self._slots, self._items
-            )
-            if keep_until_ms is not None and file.end_timestamp_ms > keep_until_ms:
-                file.remove()
-                continue
+            if len(entry.name) != _NAME_DIGITS or not entry.name.isdecimal():
+                self.foreign.append(path)
+            elif is_young or entry.size_bytes == 0:
+                self._unfinished.append(path)  # a crash while it was being made, or afterwards
+            elif self.damaged:
+                self.damaged.append((path, "it comes after a damaged one"))
+            elif entry.size_bytes != self._size_bytes:
+                made = f"maxHashSlotNum and maxIndexNum make it {self._size_bytes}"
+                self.damaged.append((path, f"it has {entry.size_bytes} bytes, where {made}"))
+            else:
+                is_young = not self._load_file(path, keep_until_ms, redo=redo)
+
+    def _load_file(self, path: str, keep_until_ms: int | None, *, redo: bool) -> bool:
+        """Takes a file, or notes why not; False when it and all behind it are too young."""
+        file = IndexFile(MappedFile(self._disk, path, self._size_bytes), self._slots, self._items)
+        why = file.why_damaged()
+        if why:
+            self.damaged.append((path, why))
+        elif not file.has_items:
+            self._unfinished.append(path)  # a crash while it was being made
+        elif keep_until_ms is not None and file.end_timestamp_ms > keep_until_ms:
+            self._unfinished.append(path)
+            return False
+        else:
             if redo:
                 file.redo()
-                if file.is_full:
-                    self.full_files.append(file)
+            if why := file.why_zeroed():
+                self.damaged.append((path, why))
+                return True
+            if redo and file.is_full:
+                self.full_files.append(file)
             self._files.append(file)
+        return True
+
+    def remove_unfinished(self) -> None:
+        """Removes the files that a crash left and that nothing can be had from."""
+        while self._unfinished:
+            self._disk.remove(self._unfinished.pop())
 
     @property
     def next_offset(self) -> int:
@@ -319,32 +366,62 @@ class Index:
             return 0
         return self._files[-1].end_physical_offset + 1
 
-    def drop_after(self, physical_offset: int) -> None:
-        """Removes the files, from the last on, with messages that the log no longer has."""
-        while self._files and self._files[-1].end_physical_offset >= physical_offset:
-            self._files.pop().remove()
+    def extents(self) -> dict[str, list[int]]:
+        """By the names of the files: where their first and last messages are, the next item."""
+        return {
+            os.path.basename(file.path): [
+                file.begin_physical_offset,
+                file.end_physical_offset,
+                file.next_item,
+            ]
+            for file in self._files
+        }
 
-    def add(self, entries: Sequence[IndexEntry] | KeyRun) -> None:
+    def drop_after(self, physical_offset: int) -> int:
+        """Removes the files from the first on with messages that the log no longer has; how many.
+
+        What they had of other messages is to be indexed again.
+        """
+        count = 0
+        while self._files and self._files[-1].end_physical_offset >= physical_offset:
+            self._files.pop().file.remove()
+            count += 1
+        return count
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Of each file, where in the log its first and its last message are."""
+        return [(file.begin_physical_offset, file.end_physical_offset) for file in self._files]
+
+    def drop_from(self, index: int) -> list[str]:
+        """Forgets the files from this index on; their paths."""
+        dropped = [file.path for file in self._files[index:]]
+        self.full_files = [file for file in self.full_files if file.path not in dropped]
+        del self._files[index:]
+        return dropped
+
+    @property
+    def files(self) -> Sequence[IndexFile]:
+        """The files, in the order of the log."""
+        return self._files
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are pending."""
+        return len(self.pending)
+
+    def add(self, entries: Sequence[IndexEntry]) -> None:
         """Takes what is to be indexed of some messages, in the order of the log."""
-        if isinstance(entries, KeyRun):
-            self.pending.append(entries)
-            self.waiting += len(entries.uniq_keys)
-        else:
-            self.pending += entries
-            self.waiting += len(entries)
+        self.pending += entries
 
     def write_pending(self, now_ms: int) -> None:
         """Writes all pending entries; OSError, with the rest still pending, without room."""
         while self.pending:
             entries = self.pending[:_MAX_WRITTEN]
-            rows = _rows(entries)
+            rows = rows_of(entries)
             written = 0
             while written < len(rows.hashes):
                 written += self._last_file(now_ms).put(rows, written)
             del self.pending[: len(entries)]
-            self.waiting -= sum(
-                len(each.uniq_keys) if type(each) is KeyRun else 1 for each in entries
-            )
 
     def find(
         self,
@@ -354,28 +431,35 @@ class Index:
         begin_ms: int,
         end_ms: int,
         index_type: str | None,
-    ) -> Found:
+    ) -> Steps[Found]:
         """Where messages with this key may be, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
-        key_hash = _positive(java_string_hash(text))
+        key_hash = positive(java_string_hash(text))
         offsets: list[int] = []
-        for file in reversed(self._files):
-            if file.covers(begin_ms, end_ms):
-                file.find(key_hash, max_count, begin_ms, end_ms, offsets)
+        broken: list[BrokenChain] = []
+        for file in self._files[::-1]:
+            chain = file.chain(key_hash) if file.covers(begin_ms, end_ms) else ()
+            try:
+                for count, (item_hash, physical_offset, stored_ms) in enumerate(chain):
+                    if stored_ms < begin_ms or len(offsets) >= max_count:
+                        break
+                    if item_hash == key_hash and stored_ms <= end_ms:
+                        offsets.append(physical_offset)
+                    if count % _ITEMS_A_STEP == 0:
+                        yield
+            except BrokenChain as error:
+                broken.append(error)
             if file.begin_timestamp_ms < begin_ms or len(offsets) >= max_count:
                 break
-        if not self._files:
-            return Found(offsets, 0, 0)
-        last = self._files[-1]
-        return Found(offsets, last.end_timestamp_ms, last.end_physical_offset)
+        ends = [(each.end_timestamp_ms, each.end_physical_offset) for each in self._files[-1:]]
+        return Found(offsets, *(ends or [(0, 0)])[0], broken)
 
-    def remove_files_before(self, min_physical_offset: int) -> int:
-        """Removes the files all of whose messages the log has lost, never the last; how many."""
-        count = 0
+    def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
+        """Gives up the files all of whose messages the log has lost, never the last."""
+        taken = []
         while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
-            self._files.pop(0).remove()
-            count += 1
-        return count
+            taken.append(self._files.pop(0).file)
+        return taken
 
     def paths(self) -> list[str]:
         """The files with anything in them."""
@@ -391,7 +475,7 @@ class Index:
             name = max(name, f"{int(last) + 1:0{len(last)}d}")
         path = os.path.join(self._directory, name)
         mapped = MappedFile(self._disk, path, self._size_bytes)
-        mapped.reserve(_HEADER.size + self._slots * _SLOT.size)
+        mapped.create(_HEADER.size + self._slots * _SLOT.size)
         file = IndexFile(mapped, self._slots, self._items)
         if self._files:
             file.follow(self._files[-1])
@@ -404,97 +488,3 @@ def index_file_name(now_ms: int) -> str:
     """yyyyMMddHHmmssSSS in local time (UtilAll.timeMillisToHumanString)."""
     seconds, millis = divmod(now_ms, 1000)
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"
-
-
-def _rows(entries: Sequence[IndexEntry | KeyRun]) -> Rows:
-    """What is to be written of the entries, in their order."""
-    rows = Rows([], [], [])
-    for topic, group in groupby(entries, _topic_of_run):
-        if topic is None:
-            _add_rows(rows, group)
-        else:
-            _add_runs(rows, topic, group)
-    return rows
-
-
-def _topic_of_run(entry: IndexEntry | KeyRun) -> str | None:
-    return entry.topic if type(entry) is KeyRun else None
-
-
-def _add_runs(rows: Rows, topic: str, runs: Iterable[Any]) -> None:
-    uniq_keys: list[bytes] = []
-    for _, keys, offsets, stored_ms in runs:
-        uniq_keys += keys
-        rows.offsets.extend(offsets)
-        rows.times_ms.extend([stored_ms] * len(keys))
-    shortest = min(map(len, uniq_keys))
-    if shortest < _TAIL:
-        hashes = [java_string_hash(f"{topic}#{key.decode()}") for key in uniq_keys]
-    else:
-        heads = [key[:-_TAIL] for key in uniq_keys]
-        starts = {
-            head: java_string_hash(f"{topic}#{head.decode()}") * 31**_TAIL for head in set(heads)
-        }
-        tails = java_ascii_hashes([key[-_TAIL:] for key in uniq_keys], _TAIL)
-        hashes = [starts[head] + tail for head, tail in zip(heads, tails, strict=True)]
-    rows.hashes.extend(_all_positive(hashes))
-
-
-def _add_rows(rows: Rows, entries: Iterable[Any]) -> None:
-    """Of each entry, in the original's order: unique key, keys, tag."""
-    hashes: list[int] = []
-    offsets: list[int] = []
-    times_ms: list[int] = []
-    tails: list[str] = []
-    tail_rows: list[int] = []
-    words: list[str] = []
-    word_rows: list[int] = []
-    last_topic = last_head = None
-    head_hash = 0
-    for topic, uniq_key, keys, tags, physical_offset, stored_ms in entries:
-        first = len(hashes)
-        if uniq_key is not None:
-            if len(uniq_key) >= _TAIL and uniq_key.isascii():
-                head = uniq_key[:-_TAIL]
-                if head != last_head or topic != last_topic:
-                    last_topic, last_head = topic, head
-                    head_hash = java_string_hash(f"{topic}#{head}") * 31**_TAIL
-                tails.append(uniq_key[-_TAIL:])
-                tail_rows.append(first)
-                hashes.append(head_hash)
-            else:
-                hashes.append(_text_hash(f"{topic}#{uniq_key}"))
-        if keys:
-            for word in keys.split(" "):
-                if word:
-                    words.append(f"{topic}#{word}")
-                    word_rows.append(len(hashes))
-                    hashes.append(0)
-        if tags:
-            hashes.append(_text_hash(f"{topic}#{TAG_INDEX}#{tags}"))
-        count = len(hashes) - first
-        offsets += (physical_offset,) * count
-        times_ms += (stored_ms,) * count
-    ascii_tails = "".join(tails).encode()
-    for row, (a, b, c, d) in zip(tail_rows, struct.iter_unpack("4B", ascii_tails), strict=True):
-        hashes[row] += 29791 * a + 961 * b + 31 * c + d
-    for row, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
-        hashes[row] = word_hash
-    rows.hashes.extend(_all_positive(hashes))
-    rows.offsets.extend(offsets)
-    rows.times_ms.extend(times_ms)
-
-
-def _all_positive(hashes: list[int]) -> list[int]:
-    """_positive of each, which would cost as much again to call."""
-    return [low if (low := each & _MASK) < _SIGN else -low & ~_SIGN & _MASK for each in hashes]
-
-
-def _positive(java_hash: int) -> int:
-    """Math.abs of the low 32 bits, and 0 for the one integer that has no positive counterpart."""
-    low = java_hash & _MASK
-    return low if low < _SIGN else -low & ~_SIGN & _MASK
-
-
-_text_hash: Final = lru_cache(maxsize=1024)(java_string_hash)
-"""For texts that come again: tags."""

@@ -10,8 +10,9 @@ the mapping, which the system keeps for as long as somebody holds a slice; nothi
 under a mapping.
 
 Room on the disk is reserved ahead of the writing position, so a full disk is an OSError from
-`reserve` and never a fault in a write (see files.py). The mappings are shared and file-backed:
-they cost page cache, not memory of the process.
+`reserve` and never a fault in a write (see files.py). Where reading takes room too, the view of a
+file ends where its data do, and grows with what is reserved. The mappings are shared and
+file-backed: they cost page cache, not memory of the process.
 
 Java: logfile.DefaultMappedFile, MappedFileQueue, AllocateMappedFileService.
 """
@@ -21,9 +22,11 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_right
+from contextlib import suppress
 
-from txrocketmq.broker.store.errors import FileSizeError, StoreError
-from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.errors import FileSizeError
+from txrocketmq.broker.store.files import Entry, Files
+from txrocketmq.remoting.operating_system import make_hole
 
 _NAME_DIGITS = 20
 _PAGE_BYTES = 4096
@@ -39,17 +42,22 @@ def file_name(from_offset: int) -> str:
 class MappedFile:
     """One file: written at `wrote_bytes`, read anywhere before.
 
-    `step_bytes` is the least that is reserved ahead; the step grows with the file.
+    `step_bytes` is the least that is reserved ahead; the step grows with the file. Room is reserved
+    up to `reserved_bytes`, as far as is known; -1: nothing is known. With `held` the file is kept
+    open while it is written, so that a sync needs no descriptor; `release` ends that.
     """
 
     __slots__ = (
         "_files",
+        "_filled_bytes",
+        "_held",
         "_map",
-        "_reserved_bytes",
         "_step_bytes",
         "_view",
         "from_offset",
+        "is_held",
         "path",
+        "reserved_bytes",
         "size_bytes",
         "wrote_bytes",
     )
@@ -63,12 +71,17 @@ class MappedFile:
         from_offset: int = 0,
         wrote_bytes: int = 0,
         step_bytes: int = _PAGE_BYTES,
+        held: bool = False,
     ) -> None:
         self._files = files
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None
-        self._reserved_bytes = -1
+        self._filled_bytes = 0
+        self.reserved_bytes = -1
         self._step_bytes = step_bytes
+        self._held = held
+        self.is_held = False
+        """Whether it is kept open now."""
         self.path = path
         self.size_bytes = size_bytes
         self.from_offset = from_offset
@@ -77,15 +90,23 @@ class MappedFile:
     def map(self) -> mmap.mmap:
         """The mapping itself, for those who write in place; create the file where there is none."""
         if self._map is None:
-            self._map = self._files.map(self.path, self.size_bytes)
+            mapped = self._files.map(self.path, self.size_bytes)
+            self._filled_bytes = self._files.filled(self.path)
+            self._map = mapped
         return self._map
 
     @property
     def view(self) -> memoryview:
-        """The whole file, read-only."""
+        """The file, read-only: all of it, or as much as can be read without taking room."""
         if self._view is None:
-            self._view = memoryview(self.map()).toreadonly()
+            self._view = memoryview(self.map()).toreadonly()[: self._filled_bytes]
         return self._view
+
+    def fill(self, end_bytes: int) -> None:
+        """Makes sure that the mapping can be read up to there; OSError without room."""
+        self.map()
+        if self._filled_bytes < end_bytes:
+            self.reserve(end_bytes)
 
     @property
     def end_offset(self) -> int:
@@ -98,33 +119,62 @@ class MappedFile:
 
     def reserve(self, end_bytes: int) -> None:
         """Makes sure of room on the disk up to there; OSError when there is none."""
-        if end_bytes <= self._reserved_bytes:
+        if end_bytes <= self.reserved_bytes:
             return
+        if self._held and not self.is_held:
+            self._files.hold(self.path)
+            self.is_held = True
         self.map()
-        start = self._reserved_bytes
+        start = self.reserved_bytes
         if start < 0:
             start = self.wrote_bytes // _PAGE_BYTES * _PAGE_BYTES
         step = min(max(end_bytes, self._step_bytes), _MAX_STEP_BYTES)
         end = -(-(end_bytes + step) // _PAGE_BYTES) * _PAGE_BYTES
         end = min(end, self.size_bytes)
         self._files.allocate(self.path, start, end - start)
-        self._reserved_bytes = end
+        self.reserved_bytes = end
+        if end > self._filled_bytes:
+            self._filled_bytes = end
+            self._view = None
+
+    def create(self, end_bytes: int) -> None:
+        """As `reserve`, of a file that is new: it is not there when there is no room for it."""
+        try:
+            self.reserve(end_bytes)
+        except OSError:
+            if self.reserved_bytes < 0:
+                self.remove()
+            raise
 
     def append(self, data: bytes) -> None:
         """Writes at the writing position, which moves; OSError, and nothing moves, without room."""
         start = self.wrote_bytes
         end = start + len(data)
-        if end > self._reserved_bytes:
+        if end > self.reserved_bytes:
             self.reserve(end)
         self._map[start:end] = data  # type: ignore[index]  # reserve() has mapped it
         self.wrote_bytes = end
+
+    def overwrite(self, position: int, data: bytes) -> None:
+        """Writes over what is written; OSError without room, which the file may lack there."""
+        self.reserve_whole()
+        self.map()[position : position + len(data)] = data
+
+    def reserve_whole(self) -> None:
+        """Makes sure of room for all of the file, which may have holes; OSError without."""
+        if self.reserved_bytes < self.size_bytes:
+            self.map()
+            self._files.allocate(self.path, 0, self.size_bytes)
+            self.reserved_bytes = self._filled_bytes = self.size_bytes
+            self._view = None
 
     def select(self, position: int, size_bytes: int) -> memoryview | None:
         """A slice of what is written; None when it is not all written."""
         end = position + size_bytes
         if position < 0 or size_bytes < 0 or end > self.wrote_bytes:
             return None
-        return self.view[position:end]
+        found = self.view[position:end]
+        return found if len(found) == size_bytes else None
 
     def clear_tail(self) -> None:
         """Makes all bytes after the written part zero, as in a file that was never written there.
@@ -134,15 +184,19 @@ class MappedFile:
         """
         mapped = self.map()
         start = self.wrote_bytes
+        if start >= self._filled_bytes:  # a hole
+            return
         aligned = min(-(-start // _PAGE_BYTES) * _PAGE_BYTES, self.size_bytes)
         _zero(mapped, start, aligned)
-        self._reserved_bytes = -1
+        self.reserved_bytes = -1
         if aligned == self.size_bytes:
             return
         try:
-            mapped.madvise(mmap.MADV_REMOVE, aligned, self.size_bytes - aligned)
+            make_hole(mapped, aligned, self.size_bytes - aligned)
+            self._filled_bytes = self._files.filled(self.path)
+            self._view = None
         except OSError:
-            # A file system without holes.
+            # A file system without holes, or a system that makes none.
             for at in range(aligned, self.size_bytes, _MAX_STEP_BYTES):
                 _zero(mapped, at, min(at + _MAX_STEP_BYTES, self.size_bytes))
 
@@ -150,7 +204,23 @@ class MappedFile:
         """Forgets the mapping; it is made again when it is needed."""
         self._map = None
         self._view = None
-        self._reserved_bytes = -1
+        self._filled_bytes = 0
+        self.reserved_bytes = -1
+        self.release()
+
+    def close(self) -> None:
+        """As `unmap`, at once unless slices are held, and not holding up other threads."""
+        mapped = self._map
+        self.unmap()
+        if mapped is not None:
+            with suppress(BufferError):
+                mapped.close()
+
+    def release(self) -> None:
+        """Keeps the file open no longer, until room in it is reserved anew."""
+        if self.is_held:
+            self.is_held = False
+            self._files.release(self.path)
 
     def remove(self) -> None:
         """Deletes the file; slices that are held stay readable."""
@@ -168,59 +238,109 @@ class MappedFileQueue:
     """A row of files in one directory; offsets run on from file to file.
 
     `key` is the configuration key of `file_bytes`, for error texts. `flushed_offset` is where the
-    durable part ends, as far as is known.
+    durable part ends, as far as is known. With `held` the files that are written, and those that
+    are not yet durable, are kept open.
     """
 
     __slots__ = (
         "_files",
+        "_held",
         "_key",
         "_prepared",
         "_step_bytes",
+        "behind",
         "directory",
         "file_bytes",
         "flushed_offset",
+        "foreign",
         "mapped_files",
+        "misfits",
     )
 
     def __init__(
-        self, files: Files, directory: str, file_bytes: int, key: str, step_bytes: int = _PAGE_BYTES
+        self,
+        files: Files,
+        directory: str,
+        file_bytes: int,
+        key: str,
+        step_bytes: int = _PAGE_BYTES,
+        *,
+        held: bool = False,
     ) -> None:
         self._files = files
+        self._held = held
         self._key = key
         self._step_bytes = step_bytes
         self.directory = directory
         self.file_bytes = file_bytes
         self.flushed_offset = 0
         self.mapped_files: list[MappedFile] = []
+        self.behind: list[MappedFile] = []
+        """Files that begin behind the written part."""
+        self.foreign: list[str] = []
+        """Paths in the directory that are no files of the row."""
+        self.misfits: list[Entry] = []
+        """Files of the row that have another size than `file_bytes`."""
         self._prepared: list[MappedFile] = []
 
     def load(self) -> None:
         """Finds the files of the directory, all taken to be full until recovery says more.
 
-        A last file without any bytes is removed, as 5.x does. StoreError for files that do not
-        belong in such a directory, FileSizeError for those of another size.
+        A last file without any bytes is one that a crash left while it was being made; it counts as
+        not there. Names that are none of such a row's files are listed in `foreign` and left alone,
+        files of another size in `misfits`: those that are too short are part of the row, since
+        mapping them lengthens them, those that are too long are not.
         """
-        found = [entry for entry in self._files.entries(self.directory) if not entry.is_directory]
+        self.mapped_files, self.behind, self.foreign, self.misfits = [], [], [], []
+        found: list[Entry] = []
+        for entry in self._files.entries(self.directory):
+            is_name = len(entry.name) == _NAME_DIGITS and entry.name.isdecimal()
+            if is_name and not entry.is_directory:
+                found.append(entry)
+            else:
+                self.foreign.append(os.path.join(self.directory, entry.name))
         if found and found[-1].size_bytes == 0:
-            self._files.remove(os.path.join(self.directory, found.pop().name))
-        self.mapped_files = []
+            found.pop()
         for entry in found:
-            path = os.path.join(self.directory, entry.name)
-            if len(entry.name) != _NAME_DIGITS or not entry.name.isdecimal():
-                raise StoreError(f"{path} does not belong there: file names have 20 digits")
             if entry.size_bytes != self.file_bytes:
-                raise FileSizeError(path, entry.size_bytes, self._key, self.file_bytes)
-            self.mapped_files.append(self._file(int(entry.name), self.file_bytes))
+                self.misfits.append(entry)
+            if entry.size_bytes <= self.file_bytes:
+                self.mapped_files.append(self._file(int(entry.name), self.file_bytes))
         self.flushed_offset = self.max_offset
 
-    def gaps(self) -> list[str]:
-        """A sentence for each place where a file is missing in the row (checkSelf)."""
+    @property
+    def fits(self) -> bool:
+        """Whether some file has the configured size, or none is there to have another."""
+        short = sum(entry.size_bytes <= self.file_bytes for entry in self.misfits)
+        return not self.misfits or len(self.mapped_files) > short
+
+    def refuse_misfits(self) -> None:
+        """FileSizeError when there are files of another size."""
+        for entry in self.misfits:
+            path = os.path.join(self.directory, entry.name)
+            raise FileSizeError(path, entry.size_bytes, self._key, self.file_bytes)
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """From where to where files are missing in the row (checkSelf)."""
         return [
-            f"in {self.directory} the file {file_name(before.from_offset + self.file_bytes)}"
-            f" is missing before {file_name(after.from_offset)}"
+            (before.from_offset + self.file_bytes, after.from_offset)
             for before, after in zip(self.mapped_files, self.mapped_files[1:], strict=False)
             if after.from_offset - before.from_offset != self.file_bytes
         ]
+
+    def insert(self, offset: int, content: bytes) -> MappedFile:
+        """The file for this offset, where it is missing in the row: made whole, of such units.
+
+        OSError without room on the disk.
+        """
+        file = self._file(offset - offset % self.file_bytes, 0)
+        self._files.make_directory(self.directory)
+        file.reserve(self.file_bytes)
+        file.append(content * (self.file_bytes // len(content)))
+        self.mapped_files.append(file)
+        self.mapped_files.sort(key=lambda each: each.from_offset)
+        self.flushed_offset = min(self.flushed_offset, file.from_offset)
+        return file
 
     @property
     def min_offset(self) -> int:
@@ -266,7 +386,8 @@ class MappedFileQueue:
         """Makes ready what will be the index-th file after the last one, with room up to there.
 
         So that a batch which crosses files fails before any of it is written: OSError without
-        room. `first_offset` is for a row that has no files yet: it lies in the first one.
+        room, and then a file that was to be made is not there. `first_offset` is for a row that
+        has no files yet: it lies in the first one.
         """
         while len(self._prepared) <= index:
             row = self.mapped_files + self._prepared
@@ -277,7 +398,14 @@ class MappedFileQueue:
                 self._files.make_directory(self.directory)
             self._prepared.append(self._file(from_offset, 0))
         file = self._prepared[index]
-        file.reserve(end_bytes)
+        try:
+            file.create(end_bytes)
+        except OSError:
+            if file.reserved_bytes < 0:
+                while len(self._prepared) > index + 1:
+                    self._prepared.pop().remove()
+                self._prepared.pop()
+            raise
         return file
 
     def roll(self, first_offset: int = 0) -> MappedFile:
@@ -304,27 +432,52 @@ class MappedFileQueue:
     def truncate(self, offset: int) -> None:
         """Ends the written part there; files that begin later are removed."""
         self.discard_prepared()
+        self.end_at(offset)
+        self.remove_behind()
+
+    def end_at(self, offset: int) -> None:
+        """Ends the written part there; files that begin later are `behind` it, and left alone."""
         while self.mapped_files and self.mapped_files[-1].from_offset > offset:
-            self.mapped_files.pop().remove()
+            self.behind.insert(0, self.mapped_files.pop())
         last = self.last
         if last is not None:
             last.wrote_bytes = min(offset - last.from_offset, self.file_bytes)
         self.flushed_offset = min(self.flushed_offset, self.max_offset)
 
-    def remove_first(self, count: int) -> None:
-        """Removes so many files from the start of the row."""
-        for _ in range(count):
-            self.mapped_files.pop(0).remove()
+    def remove_behind(self) -> None:
+        """Removes the files behind the written part."""
+        while self.behind:
+            self.behind.pop().remove()
+
+    def take_first(self, count: int) -> list[MappedFile]:
+        """So many files from the start, which are no more of the row, and still to be removed."""
+        taken = self.mapped_files[:count]
+        del self.mapped_files[:count]
+        return taken
+
+    def release_durable(self) -> None:
+        """Keeps those files open no longer that are full and durable."""
+        for index in range(len(self.mapped_files) - 2, -1, -1):
+            file = self.mapped_files[index]
+            if file.end_offset <= self.flushed_offset:
+                if not file.is_held:
+                    return
+                file.release()
 
     def remove_last(self) -> None:
         """Removes the last file."""
         self.mapped_files.pop().remove()
 
+    def take_all(self) -> list[MappedFile]:
+        """All files, which are no more of the row, and still to be removed."""
+        taken = self.mapped_files + self._prepared + self.behind
+        self.mapped_files, self._prepared, self.behind, self.flushed_offset = [], [], [], 0
+        return taken
+
     def destroy(self) -> None:
         """Removes all files, and the directory if nothing else is in it."""
-        self.discard_prepared()
-        self.remove_first(len(self.mapped_files))
-        self.flushed_offset = 0
+        for file in self.take_all():
+            file.remove()
         self._files.remove_directory(self.directory)
 
     def unmap(self) -> None:
@@ -340,4 +493,5 @@ class MappedFileQueue:
             from_offset=from_offset,
             wrote_bytes=wrote_bytes,
             step_bytes=self._step_bytes,
+            held=self._held,
         )

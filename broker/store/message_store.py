@@ -11,46 +11,50 @@ Java: DefaultMessageStore.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
-from txrocketmq.broker.store.commit_log import CommitLog
-from txrocketmq.broker.store.config import SYNC_FLUSH, StoreConfig
-from txrocketmq.broker.store.consume_queue import ConsumeQueue, Unit
+from txrocketmq.broker.store.commit_log import Batch, CommitLog
+from txrocketmq.broker.store.commit_point import CommitPoint, Policy, policy_of
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.confirmed import Confirmed
+from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files, OsFiles
 from txrocketmq.broker.store.flush import Flush
 from txrocketmq.broker.store.get_message import (
+    ExtFilter,
     GetMessageStatus,
     GetResult,
     MessageFilter,
+    MessageReader,
     QueryResult,
     Request,
-    get_message,
-    recent_bytes,
 )
 from txrocketmq.broker.store.index_file import Index
-from txrocketmq.broker.store.plain_put import Place, PlainBatch, encode_plain
-from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus, refused
-from txrocketmq.broker.store.recover import Recovered, Recovery
+from txrocketmq.broker.store.inventory import InventoryFile
+from txrocketmq.broker.store.log_walk import LogWalk
+from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
+from txrocketmq.broker.store.recover import Recovery
+from txrocketmq.broker.store.recovered import Recovered
 from txrocketmq.broker.store.reput import Reput
 from txrocketmq.broker.store.retention import Retention
 from txrocketmq.broker.store.scan import store_timestamp_ms
 from txrocketmq.broker.store.stats import StoreStats
-
-if TYPE_CHECKING:
-    from txrocketmq.remoting.serialize.plain_sends import PlainSend
+from txrocketmq.broker.store.steps import Steps
 
 __all__ = [
     "Appended",
+    "Batch",
     "GetMessageStatus",
     "GetResult",
     "MessageStore",
-    "Place",
-    "PlainBatch",
     "PutMessage",
     "PutStatus",
     "QueryResult",
@@ -65,72 +69,85 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class MessageStore:
-    """See the module. `on_arrival(topic, queue_id, max_offset)` is called for new messages."""
+    """See the module. Each of `on_arrival` is called for new messages."""
 
-    def __init__(self, config: StoreConfig, *, files: Files | None = None) -> None:
+    def __init__(
+        self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None
+    ) -> None:
         self._files = files or OsFiles()
         self._is_open = False
         self._put_error: OSError | None = None
-        self._recent_bytes = recent_bytes(config)
-        self.on_arrival: Callable[[str, int, int], None] | None = None
         self.stats = StoreStats()
         self.config = config
         root = config.store_path_root_dir
         disk = self._files
         self._marks = Marks(disk, root)
+        self._inventory = InventoryFile(disk, root)
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
         self._log = CommitLog(disk, config)
         self._queues = ConsumeQueues(disk, config)
-        index_root = os.path.join(root, "index")
-        self._index = Index(disk, index_root, config.max_hash_slot_num, config.max_index_num)
+        self.damaged = DamagedRecords()
+        self._reader = MessageReader(disk, self._log, config, self.damaged)
+        self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
+        slots, items = config.max_hash_slot_num, config.max_index_num
+        self._index = Index(disk, os.path.join(root, "index"), slots, items)
         self._reput = Reput(config, self._log, self._queues, self._index)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
         self._retention = Retention(disk, config, self._log, self._queues, self._index)
-        self._waits_for_disk = config.flush_disk_type == SYNC_FLUSH and not config.read_un_committed
-        if self._waits_for_disk:
-            self.flush.on_durable = self._dispatch
+        self._retention.before_removal = self._marks.note_start
+        self.removals = self._retention.removals
+        self.removals.notes.add(self._marks.path)
+        self.commit = CommitPoint(policy or policy_of(config))
+        self._confirmed = Confirmed(self.commit, self._reput)
+        self.on_arrival = self._confirmed.on_arrival
+        """Called with topic, queue and its new max offset."""
+        self.flush.on_durable.append(self._durable)
 
     # --- opening and closing ---
 
-    def load(self, now_ms: int) -> Recovered:
+    def load(
+        self,
+        now_ms: int,
+        steady_ms: int | None = None,
+        topics: Collection[str] | None = None,
+        without_queues: Collection[str] = (),
+    ) -> Recovered:
         """Opens the store: takes its lock, recovers it, marks it as open.
 
-        Raises StoreError, with the store closed, when that cannot be done.
+        Queues that are missing are made anew for `topics`, None: for all that the log has; never
+        for `without_queues`. Raises StoreError, with the store closed; of its classes StoreLoss
+        when messages are missing.
         """
         root = self.config.store_path_root_dir
+        self._reput.without_queues = without_queues
         try:
             for directory in (root, self._log.files.directory, self._queues.directory):
                 self._files.make_directory(directory)
             self._marks.lock()
-            recovered = self._recover()
-            self._marks.open()
+            recovered = Recovery(
+                self._files, self.config, self._marks, self._checkpoint, self._log, self._queues,
+                self._index, self._reput,
+            ).run(now_ms, topics)  # fmt: skip
+            self._marks.open(max(self._log.min_offset, 0))
         except OSError as error:
             self._marks.unlock()
             raise StoreError(f"the store in {root} cannot be opened: {error}") from error
         except StoreError:
             self._marks.unlock()
             raise
+        self.commit.written = self._log.max_offset
+        self.commit.durable = self.flush.flushed_offset
+        self._reput.index_from = min(self._reput.index_from, self._reput.offset)
+        self.flush.log_timestamp_ms = recovered.last_store_timestamp_ms
+        self._confirmed.shown_ms = recovered.last_store_timestamp_ms
+        self.flush.queues_timestamp_ms = recovered.last_store_timestamp_ms
+        recovered.warnings += filter(None, [self._reput.why_unserved()])
         self._retention.look_at_disks()
         if self._retention.is_disk_full:
             recovered.warnings.append(self._why_disk_full())
-        self.stats.start(now_ms)
+        self.stats.start(now_ms, now_ms if steady_ms is None else steady_ms)
+        self._reader.written_from = self._log.max_offset
         self._is_open = True
-        return recovered
-
-    def _recover(self) -> Recovered:
-        was_closed = not self._marks.is_aborted
-        machine_down = not was_closed and self._marks.is_machine_down
-        self._checkpoint.load()
-        self._log.files.load()
-        self._queues.load()
-        keep_until_ms = self._checkpoint.index_msg_timestamp_ms if machine_down else None
-        self._index.load(keep_until_ms, redo=not was_closed)
-        recovery = Recovery(
-            self.config, self._log, self._queues, self._index, self._reput, self._checkpoint
-        )
-        recovered = recovery.run(was_closed=was_closed)
-        self.flush.log_timestamp_ms = recovered.last_store_timestamp_ms
-        self.flush.queues_timestamp_ms = recovered.last_store_timestamp_ms
         return recovered
 
     def stop(self, now_ms: int) -> None:
@@ -142,15 +159,22 @@ class MessageStore:
             return
         self._is_open = False
         try:
+            self.removals.run_all()
             self._log.files.discard_prepared()
+            shown = self._reput.offset
             self.flush.flush_all()
+            self._show()
             self._index.write_pending(now_ms)
-            if self._waits_for_disk:
-                self.flush.flush_all()
-                if self.dispatch_behind_bytes:
-                    raise StoreError("the store could not be closed in order: queues lack messages")
+            if self._reput.offset != shown:
+                self.flush.flush_all()  # the units of what has become visible by the first
+            if self.dispatch_behind_bytes:
+                raise StoreError("the store could not be closed in order: queues lack messages")
             for path in [*self._index.paths(), self._checkpoint.path]:
                 self._files.sync(path)
+            newest_ms, is_indexed = self.flush.log_timestamp_ms, self.config.message_index_enable
+            self._inventory.leave(
+                self._log, self._queues, self._index, newest_ms, is_indexed=is_indexed
+            )
             self._marks.close()
         except OSError as error:
             raise StoreError(f"the store could not be closed in order: {error}") from error
@@ -162,94 +186,55 @@ class MessageStore:
                 queue.files.discard_prepared()
                 queue.files.unmap()
 
-    def configure(self, config: StoreConfig) -> None:
-        """Takes settings that may change while the store is open; others are to be as they were."""
-        self.config = config
-        self._log.config = config
-        self.flush.config = config
-        self._retention.config = config
-        self._recent_bytes = recent_bytes(config)
-
     # --- putting ---
 
     def put(self, messages: Sequence[PutMessage], now_ms: int) -> list[Appended]:
-        """Stores messages, all in one write; each has its result, in order.
+        """As `append`; the result of each message, in order."""
+        return self.append(messages, now_ms).results
 
-        They are in their queues when this returns, but for SYNC_FLUSH, where they are when they
-        are durable. `on_arrival` was called, once per queue.
+    def append(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
+        """Stores a run of messages, all in one write; the batch says what became of each.
+
+        Consumers see them, and `on_arrival` is called once per queue, as soon as they are
+        confirmed, see `commit`: mostly when this returns. What goes wrong leaves nothing behind: a
+        message is stored and will be seen, or it is not stored at all. Raises what is not the
+        disk's fault.
         """
         started_ns = perf_counter_ns()
         if not self.writeable:
-            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, messages, now_ms)
-        start = self._log.max_offset
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, len(messages), now_ms)
         try:
-            batch = self._log.encode(messages, self._queues, now_ms)
+            if now_ms < self.flush.log_timestamp_ms:
+                self.flush.clock_set_back(now_ms)
+            batch = self._log.append(messages, self._queues, now_ms)
         except OSError as error:
             self._put_error = error
-            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, messages, now_ms)
+            return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, len(messages), now_ms)
         self._put_error = None
-        self._log.write(batch)
-        self.flush.log_timestamp_ms = now_ms
-        if self._waits_for_disk:
-            for queue in batch.queues:
-                queue.pending.clear()
-        else:
-            self._index.add(batch.entries)
-            self._show(batch.queues, self._log.max_offset, now_ms)
-        stored = len(messages) - batch.refused
-        elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
-        self.stats.put(stored, self._log.max_offset - start, batch.refused, elapsed_ms)
-        return batch.results
-
-    def _show(self, queues: Sequence[ConsumeQueue], end_offset: int, now_ms: int) -> None:
-        """Lets consumers see what was written to the log: the pending units of these queues."""
-        self.flush.queues_timestamp_ms = now_ms
-        on_arrival = self.on_arrival
-        for queue in queues:
-            queue.append_pending(now_ms)
-        self._reput.offset = end_offset
-        if on_arrival is not None:
-            for queue in queues:
-                on_arrival(queue.topic, queue.queue_id, queue.max_offset)
-        if self._index.waiting >= _INDEX_BATCH:
+        flush, confirmed = self.flush, self._confirmed
+        size_bytes = batch.end_offset - batch.start_offset
+        if size_bytes:
+            # Else the checkpoint would tell of a message that there is not.
+            flush.log_timestamp_ms = now_ms
+            self.commit.written = batch.end_offset
+        confirmed.add(batch)
+        flush.queues_timestamp_ms = confirmed.shown_ms
+        if len(self._index.pending) >= _INDEX_BATCH:
             self._write_index(now_ms)
-
-    def place(self, topic: str, queue_id: int, sys_flag: int, properties_end: bytes) -> Place:
-        """Where plain sends go; good until `queues_removed` changes. ValueError as Place says."""
-        return Place(self._queues.open(topic, queue_id), sys_flag, properties_end)
-
-    @property
-    def queues_removed(self) -> int:
-        """How many times queues were removed since the store was opened."""
-        return self._queues.removed
-
-    def put_plain(
-        self,
-        sends: Sequence[PlainSend],
-        places: Mapping[bytes, Place],
-        came_bytes: int,
-        hosts: tuple[bytes, bytes],
-        now_ms: int,
-    ) -> PlainBatch | None:
-        """As `put`, of sends whose places are known; see encode_plain for what is given.
-
-        None, and nothing is stored, when that is not as simple as it seems: use `put` and see.
-        """
-        started_ns = perf_counter_ns()
-        if self.sync_flush or not self.writeable or came_bytes > self.config.max_message_size:
-            return None
-        file = self._log.files.last
-        batch = encode_plain(sends, places, came_bytes, file, hosts, now_ms)
-        if batch is None:
-            return None
-        end_offset = batch.write()
-        self.flush.log_timestamp_ms = now_ms
-        if self.config.message_index_enable:
-            self._index.add(batch.entries)
-        self._show(batch.queues, end_offset, now_ms)
+        refused = len(batch.refused)
         elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
-        self.stats.put(len(sends), end_offset - batch.offsets[0], 0, elapsed_ms)
+        self.stats.put(len(messages) - refused, size_bytes, refused, elapsed_ms)
         return batch
+
+    def append_raw(self, offset: int, data: bytes) -> None:
+        """Appends bytes of a master's log, see CommitLog.append_raw; seen when confirmed."""
+        self._log.append_raw(offset, data)
+        self.commit.written = self._log.max_offset
+        self._show()
+
+    def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
+        """The bytes of the log at an offset; see CommitLog.read_raw."""
+        return self._log.read_raw(offset, max_bytes)
 
     @property
     def writeable(self) -> bool:
@@ -258,35 +243,28 @@ class MessageStore:
             self._is_open
             and not self._retention.is_disk_full
             and self.flush.error is None
-            and self._index.waiting < _MAX_PENDING
+            and len(self._index.pending) < _MAX_PENDING
         )
 
-    @property
-    def sync_flush(self) -> bool:
-        """Whether a message counts as stored only when it is durable: see when_durable."""
-        return self.config.flush_disk_type == SYNC_FLUSH
+    def _refuse(self, status: PutStatus, count: int, now_ms: int) -> Batch:
+        self.stats.put(0, 0, count, 0)
+        return Batch.refusing(count, status, now_ms)
 
-    def when_durable(self, offset: int, now_ms: int, listener: Callable[[bool], None]) -> None:
-        """Calls the listener: True when the log is durable so far, False if it takes too long."""
-        self.flush.wait(offset, now_ms + self.config.sync_flush_timeout).then(listener)
+    def _durable(self) -> None:
+        """The log has become durable up to `flush.flushed_offset`."""
+        self.commit.durable = self.flush.flushed_offset
+        self.confirmed()
 
-    def _refuse(
-        self, status: PutStatus, messages: Sequence[PutMessage], now_ms: int
-    ) -> list[Appended]:
-        self.stats.put(0, 0, len(messages), 0)
-        return [refused(status, now_ms) for _ in messages]
+    def confirmed(self) -> None:
+        """A mark of `commit` has moved: consumers see what is confirmed, senders are told."""
+        self._show()
+        self.commit.moved()
 
-    def _dispatch(self, durable_offset: int) -> None:
-        """Lets consumers see what has become durable."""
-        try:
-            touched = self._reput.run(durable_offset)
-        except OSError:
-            # Without room now: what is missing is dispatched with the next flush, or tick.
-            return
-        self.flush.queues_timestamp_ms = self.flush.log_timestamp_ms
-        if self.on_arrival is not None:
-            for queue in touched:
-                self.on_arrival(queue.topic, queue.queue_id, queue.max_offset)
+    def _show(self) -> None:
+        self._confirmed.show()
+        self.flush.queues_timestamp_ms = self._confirmed.shown_ms
+        if self._index.waiting >= _INDEX_BATCH:
+            self._write_index(self._confirmed.shown_ms)
 
     def _write_index(self, now_ms: int) -> None:
         try:
@@ -306,20 +284,24 @@ class MessageStore:
         max_bytes: int,
         tag_codes: frozenset[int] | None = None,
         filter_message: MessageFilter | None = None,
+        filter_ext: ExtFilter | None = None,
+        *,
+        only_in_memory: bool = False,
     ) -> GetResult:
         """Messages of a queue from an offset on; see get_message.py for what comes when."""
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
-        request = Request(offset, max_count, max_bytes, tag_codes, filter_message)
-        result = get_message(self._log, queue, request, self.config, self._recent_bytes)
+        request = Request(
+            offset, max_count, max_bytes, tag_codes, filter_message, only_in_memory, filter_ext
+        )
+        result = self._reader.get(queue, request)
         stats = self.stats
         if result.count:
             stats.got_found += 1
             stats.got_messages += result.count
         else:
             stats.got_missed += 1
-        elapsed_ms = (perf_counter_ns() - started_ns) // _NS_PER_MS
-        stats.get_max_ms = max(stats.get_max_ms, elapsed_ms)
+        stats.get_max_ms = max(stats.get_max_ms, (perf_counter_ns() - started_ns) // _NS_PER_MS)
         return result
 
     def max_offset(self, topic: str, queue_id: int) -> int:
@@ -333,16 +315,24 @@ class MessageStore:
         return 0 if queue is None else queue.min_offset
 
     def offset_by_time(
-        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
+        self,
+        topic: str,
+        queue_id: int,
+        timestamp_ms: int,
+        *,
+        upper: bool = False,
+        only_in_memory: bool = False,
     ) -> int:
         """The first message stored at this time or later; with `upper` the last at it or earlier.
 
-        0 when there is no such queue; else within min_offset and max_offset.
+        0 when there is no such queue; else within min_offset and max_offset. NotInMemory only if
+        the disk is not to be waited for.
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return 0
-        return queue.offset_by_time(timestamp_ms, self._stored_ms, upper=upper)
+        stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
+        return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
 
     def earliest_store_time(self, topic: str, queue_id: int) -> int:
         """When the queue's first message was stored, in ms; -1 when there is none."""
@@ -351,8 +341,7 @@ class MessageStore:
     def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """When the message at this offset was stored, in ms; -1 when there is none."""
         queue = self._queues.find(topic, queue_id)
-        unit = queue.unit(queue_offset) if queue is not None else None
-        return -1 if unit is None else self._stored_ms(unit)
+        return -1 if queue is None else self._reader.stored_ms(queue, queue_offset)
 
     def is_recent(self, topic: str, queue_id: int, queue_offset: int) -> bool:
         """Whether a message is there and likely in memory (checkInMemByConsumeOffset)."""
@@ -360,21 +349,31 @@ class MessageStore:
         unit = queue.unit(queue_offset) if queue is not None else None
         if unit is None or self._log.select(unit.physical_offset, unit.size_bytes) is None:
             return False
-        return self._log.max_offset - unit.physical_offset <= self._recent_bytes
+        return self._log.max_offset - unit.physical_offset <= self._reader.recent_bytes
 
     def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> Iterator[Unit]:
         """Units of a queue from an offset on: where messages are, their sizes, their tags codes."""
         queue = self._queues.find(topic, queue_id)
         return iter(()) if queue is None else queue.units(offset, count)
 
-    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
-        """The record that starts at this offset of the log; None when none does.
+    def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
+        """Has ext files hold a bitmap of each message, made of its topic and its record."""
+        self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
+            topic, self._log.record_at(physical_offset, size)
+        )
 
-        With `size`, which a queue's unit tells, it is not looked at whether one does.
-        """
-        if size is not None:
-            return self._log.select(physical_offset, size)
-        return self._log.record_at(physical_offset)
+    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
+        """The record at this offset of the log, of the size that a unit tells; None: none is."""
+        record = self._log.record_at(physical_offset, size)
+        if record is None and size is not None and physical_offset >= self.min_physical_offset:
+            self._reader.note_damage(physical_offset, size)
+        return record
+
+    def records(self, physical_offset: int) -> Iterator[memoryview]:
+        """The records of the log from this place on, whether or not a queue has them."""
+        walk = LogWalk(self._log.files, self._queues, check_crc=False)
+        for record in walk.records(physical_offset, self._log.max_offset):
+            yield record.view[record.end - record.size_bytes : record.end]
 
     def query(
         self,
@@ -384,22 +383,24 @@ class MessageStore:
         begin_ms: int,
         end_ms: int,
         index_type: str | None = None,
-    ) -> QueryResult:
+    ) -> Steps[QueryResult]:
         """Messages by key, stored in a span of time (to the second): their unique key or one of
         their keys, or with index type "T" their tag. As queryMessage does, at most maxMsgsNumBatch.
         """
         self._write_index(self.flush.log_timestamp_ms)
         max_count = min(max_count, self.config.max_msgs_num_batch)
-        found = self._index.find(topic, key, max_count, begin_ms, end_ms, index_type)
-        records = [
-            record
-            for offset in sorted(found.physical_offsets)
-            if (record := self._log.record_at(offset)) is not None
-        ]
+        found = yield from self._index.find(topic, key, max_count, begin_ms, end_ms, index_type)
+        for chain in found.broken:
+            self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
+        records = []
+        for offset in sorted(found.physical_offsets):
+            record = self._log.record_at(offset)
+            if record is not None:
+                records.append(record)
+            elif self._log.min_offset <= offset < self._log.max_offset:
+                self._reader.note_damage(offset, -1)
+            yield
         return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
-
-    def _stored_ms(self, unit: Unit) -> int:
-        return self._log.store_time_ms(unit.physical_offset, unit.size_bytes)
 
     # --- topics, cleaning, state ---
 
@@ -414,33 +415,34 @@ class MessageStore:
     def delete_topic(self, topic: str) -> bool:
         """Deletes the queues of a topic, if there are any; its messages leave the log in time."""
         self._reput.forget_queues()
+        if topic in self._queues.table:
+            with suppress(OSError):  # without room for the mark the deletion makes some
+                self._queues.deleted.note(topic, self._log.max_offset)
         return self._queues.delete_topic(topic)
 
-    def clean_unused(self, keep: Collection[str]) -> int:
-        """Deletes the topics that are not to be kept; how many."""
-        return sum(self.delete_topic(topic) for topic in self.topics() if topic not in keep)
-
-    def clean_expired_queues(self, keep: Collection[str] = ()) -> int:
-        """Deletes queues whose messages the log has all lost, but of topics to keep; how many."""
+    def clean_expired_queues(self, topic: str) -> int:
+        """Deletes queues of a topic whose messages the log has all lost; how many."""
         self._reput.forget_queues()
-        return self._queues.remove_expired(self._log.min_offset, keep)
+        return self._queues.remove_expired(topic, self._log.min_offset)
 
-    def delete_expired(self, now_ms: int) -> None:
+    def delete_expired(self, now_ms: int, steady_ms: int | None = None) -> None:
         """Deletes old log files, whatever the hour: one now, others with the next ticks."""
         self._retention.ask()
-        self._retention.tick(now_ms)
+        self._retention.tick(now_ms, now_ms if steady_ms is None else steady_ms)
 
-    def tick(self, now_ms: int) -> None:
-        """Housekeeping; to be called every second."""
+    def tick(self, now_ms: int, steady_ms: int | None = None) -> None:
+        """Housekeeping, each second. Periods go by `steady_ms`, which is `now_ms` unless told."""
         if not self._is_open:
             return
-        self.stats.sample(now_ms)
+        steady_ms = now_ms if steady_ms is None else steady_ms
+        self.stats.sample(steady_ms)
+        self.damaged.tick()
+        self._reader.memory.tick()
         self._write_index(now_ms)
-        if self._waits_for_disk and self._reput.offset < self.flush.flushed_offset:
-            self._dispatch(self.flush.flushed_offset)
-        self.flush.tick(now_ms)
-        self.flush.expire(now_ms)
-        self._retention.tick(now_ms)  # last: it may fail, when files may not be removed
+        self._show()
+        self.flush.tick(steady_ms)
+        self.commit.expire(steady_ms)
+        self._retention.tick(now_ms, steady_ms)  # last: it may fail, when files may not be removed
 
     @property
     def min_physical_offset(self) -> int:
@@ -477,20 +479,19 @@ class MessageStore:
             return self._why_disk_full()
         return "the disk has no room for the index"
 
-    def _why_disk_full(self) -> str:
-        retention = self._retention
-        fullest = max(retention.log_disk_ratio, retention.queue_disk_ratio)
-        return (
-            f"the disk of {self.config.store_path_root_dir} is {fullest:.0%} full: no messages are"
-            f" stored above {retention.warning_ratio:.0%} (diskSpaceWarningLevelRatio)"
-        )
+    def why_cleaning(self) -> str:
+        """Why old log files are deleted at any hour now; empty while they are not."""
+        return self._retention.why_cleaning()
 
-    def runtime_info(self, now_ms: int) -> dict[str, str]:
+    def _why_disk_full(self) -> str:
+        return f"the disk of {self.config.store_path_root_dir} {self._retention.why_full()}"
+
+    def runtime_info(self, steady_ms: int) -> dict[str, str]:
         """The store's share of GET_BROKER_RUNTIME_INFO."""
         retention = self._retention
         log_directory = self._log.files.directory
         return {
-            **self.stats.runtime_info(now_ms),
+            **self.stats.runtime_info(steady_ms),
             f"commitLogDiskRatio_{log_directory}": str(retention.log_disk_ratio),
             "commitLogDiskRatio": str(retention.log_disk_ratio),
             "consumeQueueDiskRatio": str(retention.queue_disk_ratio),

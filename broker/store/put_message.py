@@ -37,9 +37,18 @@ class PutMessage(NamedTuple):
 
 
 class PutStatus(Enum):
-    """What became of a message; only with PUT_OK is it stored."""
+    """What became of a message.
+
+    It is stored with PUT_OK, and with the three that say what was waited for in vain.
+    """
 
     PUT_OK = auto()
+    FLUSH_DISK_TIMEOUT = auto()
+    """It is stored, but was not durable in time."""
+    FLUSH_SLAVE_TIMEOUT = auto()
+    """It is stored, but replicas did not have it in time."""
+    SLAVE_NOT_AVAILABLE = auto()
+    """It is stored, but there is no replica that could have it soon."""
     SERVICE_NOT_AVAILABLE = auto()
     """The store does not take messages: it is stopped, or its disk is full."""
     CREATE_MAPPED_FILE_FAILED = auto()
@@ -47,6 +56,12 @@ class PutStatus(Enum):
     MESSAGE_ILLEGAL = auto()
     """The message is too large, or a field does not fit its place."""
     PROPERTIES_SIZE_EXCEEDED = auto()
+    WHEEL_TIMER_NOT_ENABLE = auto()
+    """A message with a time of its own, which this broker does not keep."""
+    WHEEL_TIMER_MSG_ILLEGAL = auto()
+    """Its time is no time, or too far ahead; or it takes back what is due already."""
+    WHEEL_TIMER_FLOW_CONTROL = auto()
+    """Too many messages are due at that time."""
 
 
 class Appended(NamedTuple):

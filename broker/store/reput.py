@@ -1,29 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the log to queues and index: for messages that did not get there when they were put.
+"""From the log to what follows from it: for records that were not dispatched when they were put.
 
-That is after a crash, where recovery dispatches again what may be missing; with SYNC_FLUSH, where
-consumers are to see messages only when they are durable; and for what a master sent. Dispatching
-a message again changes nothing.
+That is after a crash, where recovery dispatches again what may be missing; when dispatching has
+failed; and for what a master sent. Dispatching a message again changes nothing.
 
-Java: DefaultMessageStore.ReputMessageService, CommitLogDispatcherBuildConsumeQueue,
-CommitLogDispatcherBuildIndex.
+Java: DefaultMessageStore.ReputMessageService.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dispatch import (
+    Dispatcher,
+    Following,
+    Units,
+    dispatch_units,
+    enters_queue,
+    is_indexed,
+)
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.scan import Record, Walk, dispatched
+from txrocketmq.broker.store.unit_repair import UnitRepair
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
-_NOT_IN_QUEUE: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
-_ROLLBACK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 _MAX_PENDING: Final = 1024
+_RECORDS_AT_ONCE: Final = 256
+_MAX_NAMED: Final = 5
 
 
 class Reput:
@@ -42,47 +51,56 @@ class Reput:
         self._delays_ms = config.delay_levels_ms()
         self._queue_of: dict[tuple[bytes, int], ConsumeQueue] = {}
         self.offset = 0
+        self.stored_ms = 0
+        """When the last message was stored that a run has dispatched."""
         self.index_from = 0
+        self.repair: UnitRepair | None = None
+        """While the store is opened: what fills gaps. Else messages only go behind the last."""
+        self.is_known: Callable[[str, int], bool] | None = None
+        """Whether a queue of a topic that is not there may be made; None: it may."""
+        self.known_before_ms = 0
+        """Only of older messages it is to be asked."""
+        self.unknown: Counter[str] = Counter()
+        """How many messages were found of topics that are not known."""
+        self.without_queues: Collection[str] = ()
+        """Topics whose attributes promise queues that are not served: they get none."""
+        self.unserved: Counter[str] = Counter()
+        """How many records of them, or that are batches in one record, were given no queue."""
+        self.dispatchers: Sequence[Dispatcher] = (self._dispatch_entries, dispatch_units)
+        """What is brought up to date, in this order, by whoever dispatches."""
 
     def dispatch(self, record: Record) -> ConsumeQueue | None:
         """Gives one message to its queue and to the index; the queue, if it got a unit.
 
         OSError when the disk has no room.
         """
-        offset, end = record.physical_offset, record.physical_offset + record.size_bytes
-        in_queue = not record.sys_flag & _NOT_IN_QUEUE
         queue = self._queue_of.get((bytes(record.topic), record.queue_id))
         indexed = (
             self._config.message_index_enable
-            and offset >= self.index_from
-            and record.sys_flag & _ROLLBACK != _ROLLBACK
+            and record.physical_offset >= self.index_from
+            and is_indexed(record.sys_flag)
         )
-        if (
-            (queue is not None and end <= queue.max_physical_offset) or not in_queue
-        ) and not indexed:
+        has_unit = queue is not None and self._has(queue, record)
+        if not indexed and (has_unit or not enters_queue(record.sys_flag)):
+            self._count_unserved(record.sys_flag, str(bytes(record.topic), "utf-8", "replace"))
             return None
-        known = dispatched(record, self._delays_ms)
-        if indexed:
-            stored_ms = record.store_timestamp_ms
-            self._index.add(
-                [(known.topic, known.uniq_key, known.keys, known.tags, offset, stored_ms)]
-            )
-            self.index_from = offset + 1
-            if self._index.waiting >= _MAX_PENDING:
-                self._index.write_pending(record.store_timestamp_ms)
-        if not in_queue:
-            return None
-        queue = self._queue(record, known.topic)
-        if queue is None:
-            return None
-        put = queue.dispatch(
-            record.queue_offset,
-            offset,
-            record.size_bytes,
-            known.tags_code,
-            record.store_timestamp_ms,
-        )
-        return queue if put else None
+        following = self.follow((record,))
+        self._dispatch_entries(following)
+        self._write_index(following.stored_ms)
+        for queue, queue_offset, (offset, size, tags_code) in following.units:
+            if self.repair is not None:
+                return queue if self.repair.put(queue, record, tags_code) else None
+            stored_ms = following.stored_ms
+            put = queue.dispatch(queue_offset, offset, size, tags_code, stored_ms)
+            return queue if put else None
+        return None
+
+    def _has(self, queue: ConsumeQueue, record: Record) -> bool:
+        """Whether it is plain that the queue has the message, or cannot take it any more."""
+        if self.repair is None:
+            return record.physical_offset + record.size_bytes <= queue.max_physical_offset
+        unit = queue.stored(record.queue_offset)
+        return unit is not None and unit[:2] == (record.physical_offset, record.size_bytes)
 
     def run(self, end_offset: int) -> list[ConsumeQueue]:
         """Dispatches the log up to there, which is written and known to be sound.
@@ -90,37 +108,142 @@ class Reput:
         The queues that have new units. OSError when the disk has no room; what is left is done
         by the next run.
         """
-        touched: dict[int, ConsumeQueue] = {}
+        touched: dict[ConsumeQueue, int] = {}
+        # Where there was no room for queues, log files may have been deleted meanwhile.
+        self.offset = max(self.offset, self._log.min_offset)
         while self.offset < end_offset:
             file = self._log.files.find(self.offset)
             if file is None:
                 break
             walk = Walk(file, self.offset - file.from_offset, check_crc=False)
+            records: list[Record] = []
             for record in walk:
-                queue = self.dispatch(record)
-                if queue is not None:
-                    touched[id(queue)] = queue
-                self.offset = file.from_offset + walk.position
-                if self.offset >= end_offset:
-                    break
+                records.append(record)
+                if (
+                    len(records) == _RECORDS_AT_ONCE
+                    or walk.position >= end_offset - file.from_offset
+                ):
+                    self._dispatch_records(records, touched)
+                    records = []
+                    if self.offset >= end_offset:
+                        break
             else:
+                if records:
+                    self._dispatch_records(records, touched)
                 if not walk.ended_by_blank:
                     break
                 self.offset = file.from_offset + file.size_bytes
-        return list(touched.values())
+        return [queue for queue, before in touched.items() if queue.max_offset > before]
+
+    def follow(self, records: Iterable[Record]) -> Following:
+        """What follows from records that lie one after the other."""
+        following: Following | None = None
+        units: dict[tuple[ConsumeQueue, int], Units] = {}
+        for record in records:
+            offset, size = record.physical_offset, record.size_bytes
+            if following is None:
+                following = Following(offset)
+            known = dispatched(record, self._delays_ms)
+            following.end_offset = offset + size
+            following.stored_ms = record.store_timestamp_ms
+            if is_indexed(record.sys_flag):
+                following.entries.append(
+                    (
+                        known.topic, known.uniq_key, known.keys, known.tags, offset,
+                        record.store_timestamp_ms,
+                    )
+                )  # fmt: skip
+            queue = self._queue(record, known.topic) if enters_queue(record.sys_flag) else None
+            if queue is None:
+                self._count_unserved(record.sys_flag, known.topic)
+                continue
+            unit = [offset, size, known.tags_code]
+            before = units.pop((queue, record.queue_offset), None)
+            if before is None:
+                before = queue, record.queue_offset, unit
+                following.units.append(before)
+            else:
+                before[2].extend(unit)
+            units[queue, record.queue_offset + 1] = before
+        return following or Following(0)
+
+    def _dispatch_records(self, records: list[Record], touched: dict[ConsumeQueue, int]) -> None:
+        following = self.follow(records)
+        for queue, _, _ in following.units:
+            touched.setdefault(queue, queue.max_offset)
+        self._dispatch(following)
+        self.offset, self.stored_ms = following.end_offset, following.stored_ms
+
+    def _dispatch(self, following: Following) -> None:
+        for dispatcher in self.dispatchers:
+            dispatcher(following)
+        self._write_index(following.stored_ms)
+
+    def _write_index(self, stored_ms: int) -> None:
+        if self._index.waiting >= _MAX_PENDING:
+            self._index.write_pending(stored_ms)
+
+    def _dispatch_entries(self, following: Following) -> None:
+        """Gives the index what it does not have yet."""
+        if not self._config.message_index_enable or self.index_from >= following.end_offset:
+            return
+        entries = following.entries
+        if self.index_from > following.start_offset:
+            entries = [entry for entry in entries if entry[4] >= self.index_from]
+        self._index.add(entries)
+        self.index_from = following.end_offset
 
     def forget_queues(self) -> None:
         """Looks queues up anew: some were deleted."""
         self._queue_of.clear()
 
+    def _count_unserved(self, sys_flag: int, topic: str) -> None:
+        if sys_flag & MessageSysFlag.INNER_BATCH or topic in self.without_queues:
+            self.unserved[topic] += 1
+
+    def why_unserved(self) -> str:
+        """A sentence on records that were given no queue since that is not served; else empty."""
+        if not self.unserved:
+            return ""
+        names = sorted(self.unserved)
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        return (
+            f"The log has {sum(self.unserved.values()):,} records of batches that are one record"
+            f" each, or of topics with queues of batches: {', '.join(names[:_MAX_NAMED])}{more}."
+            " Such queues are not served, so consumers do not see these messages here; an original"
+            " broker that opens the store does."
+        )
+
     def _queue(self, record: Record, topic: str) -> ConsumeQueue | None:
         """The record's queue; None when it cannot have one."""
+        if topic in self.without_queues:
+            return None
+        if self.repair is not None and record.physical_offset < self._queues.deleted.end_of(topic):
+            return None
         key = (bytes(record.topic), record.queue_id)
+        queue = self._queue_of.get(key)
+        if queue is not None:
+            return queue
         queue = self._queues.find(topic, record.queue_id)
         if queue is None:
+            if (
+                self.is_known is not None
+                and record.store_timestamp_ms < self.known_before_ms
+                and not self.is_known(topic, record.queue_id)
+            ):
+                self.unknown[topic] += 1
+                return None
             try:
                 queue = self._queues.open(topic, record.queue_id)
             except ValueError:
                 return None
         self._queue_of[key] = queue
         return queue
+
+
+def has_keys(record: Record) -> bool:
+    """Whether the message is indexed and has something to be found by."""
+    if not is_indexed(record.sys_flag):
+        return False
+    known = dispatched(record, {})
+    return bool(known.uniq_key is not None or known.keys or known.tags)

@@ -4,10 +4,13 @@
 A log file is old when nothing was written to it for fileReservedTime. Old files are deleted at the
 hours of deleteWhen, or at any hour when the disk is fuller than diskMaxUsedSpaceRatio; when it is
 fuller than diskSpaceCleanForciblyRatio, young ones too. Above diskSpaceWarningLevelRatio the store
-takes no more messages. The last file is never deleted, and none is skipped. Queues and index
-follow: files that refer to lost messages only are deleted, and queues begin where the log does.
+takes no more messages. Where diskSpaceMinFreeBytes is set, the room that is left decides instead of
+these ratios. The last file is never deleted, and none is skipped. Queues and index follow: files
+that refer to lost messages only are deleted, and queues begin where the log does.
 
-Deleting a large file takes its time, so each `tick` deletes one.
+Deleting a large file takes its time. Here it only leaves its row, one file of the log with each
+`tick`; it is unlinked by a job of removals.py. While such jobs are to be done no new round begins,
+since the disk does not show yet what the last one has freed.
 
 Java: DefaultMessageStore.CleanCommitLogService, ConsumeQueueStore.CleanConsumeQueueService,
 CorrectLogicOffsetService.
@@ -16,6 +19,8 @@ CorrectLogicOffsetService.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from txrocketmq.broker.store.commit_log import CommitLog
@@ -40,19 +45,33 @@ class Retention:
         self._log = log
         self._queues = queues
         self._index = index
-        self._last_round_ms = 0
+        self._last_round_ms: int | None = None
+        self.removals = queues.removals
         self._manual_rounds = 0
         self._removals = 0
         """How many log files this round is still to delete."""
         self._min_offset = -1
+        self.before_removal: Callable[[int], None] = lambda _: None
+        """Called with the place where the log begins from now on, before a file of it goes."""
         self.log_disk_ratio = -1.0
         self.queue_disk_ratio = -1.0
         """How full the disks were when last looked at; -1.0 when unknown."""
+        self.free_bytes = -1
+        """How much room was left then, on the disk that has less; -1 when unknown."""
+        self._is_disk_full = False
+        self._judged_by = (-1, -1)
+        """The settings by which that was found out."""
 
     @property
     def is_disk_full(self) -> bool:
-        """Whether there is no room for more messages."""
-        return max(self.log_disk_ratio, self.queue_disk_ratio) > self.warning_ratio
+        """Whether there is no room for more messages; each put asks."""
+        config = self.config
+        if self._judged_by != (
+            config.disk_space_warning_level_ratio,
+            config.disk_space_min_free_bytes,
+        ):
+            self._judge_disks()
+        return self._is_disk_full
 
     @property
     def warning_ratio(self) -> float:
@@ -68,46 +87,112 @@ class Retention:
         """Finds out how full they are."""
         self.log_disk_ratio = self._files.used_ratio(self._log.files.directory)
         self.queue_disk_ratio = self._files.used_ratio(self._queues.directory)
+        free = [
+            self._files.free_bytes(self._log.files.directory),
+            self._files.free_bytes(self._queues.directory),
+        ]
+        self.free_bytes = min((each for each in free if each >= 0), default=-1)
+        self._judge_disks()
+
+    @property
+    def _fullest(self) -> float:
+        return max(self.log_disk_ratio, self.queue_disk_ratio)
+
+    def _judge_disks(self) -> None:
+        config = self.config
+        self._is_disk_full = self._is_scarce(1, self.warning_ratio)
+        self._judged_by = (
+            config.disk_space_warning_level_ratio,
+            config.disk_space_min_free_bytes,
+        )
+
+    def _is_scarce(self, times: int, ratio: float) -> bool:
+        """Whether less is free than so many times the floor; without a floor, by the ratio."""
+        floor = self.config.disk_space_min_free_bytes
+        return 0 <= self.free_bytes < times * floor if floor else self._fullest > ratio
+
+    def why_cleaning(self) -> str:
+        """Why old log files are deleted at any hour now, in words; empty while they are not."""
+        config = self.config
+        if not self._is_scarce(4, config.disk_max_used_space_ratio / 100):
+            return ""
+        if config.disk_space_min_free_bytes:
+            return (
+                f"the disk has {self.free_bytes:,} bytes left, less than four times"
+                " diskSpaceMinFreeBytes"
+            )
+        return (
+            f"the disk is {self._fullest:.0%} full, more than {config.disk_max_used_space_ratio} %"
+            " (diskMaxUsedSpaceRatio)"
+        )
+
+    def why_full(self) -> str:
+        """How full the disk is and by which setting that is too full, in words."""
+        if self.config.disk_space_min_free_bytes:
+            return (
+                f"has {max(self.free_bytes, 0):,} bytes left: no messages are stored below"
+                f" {self.config.disk_space_min_free_bytes:,} (diskSpaceMinFreeBytes)"
+            )
+        return (
+            f"is {self._fullest:.0%} full: no messages are stored above {self.warning_ratio:.0%}"
+            " (diskSpaceWarningLevelRatio)"
+        )
 
     def ask(self) -> None:
         """Lets old files be deleted in the next rounds at any hour (executeDeleteFilesManually)."""
         self._manual_rounds = _MANUAL_ROUNDS
-        self._last_round_ms = 0
+        self._last_round_ms = None
 
-    def tick(self, now_ms: int) -> int:
-        """Does what is due; called every second. How many files of log, queues and index went."""
-        # A clock that was set back starts a round too.
-        if not 0 <= now_ms - self._last_round_ms < self.config.clean_resource_interval:
-            self._last_round_ms = now_ms
+    def tick(self, now_ms: int, steady_ms: int) -> int:
+        """Does what is due; called every second. How many files of log, queues and index went.
+
+        Rounds come by the steady clock; the hour and the age of files are the wall clock's.
+        """
+        last_ms = self._last_round_ms
+        if last_ms is None or steady_ms - last_ms >= self.config.clean_resource_interval:
             self.look_at_disks()
-            self._removals = self._expired_files(now_ms)
+            if self.removals.is_empty:
+                self._last_round_ms = steady_ms
+                self._removals = self._expired_files(now_ms)
+                self.removals.try_again()
         removed = 0
-        if self._removals > 0 and len(self._log.files.mapped_files) > 1:
+        if self._removals > 0 and self._may_remove():
             self._removals -= 1
-            self._log.files.remove_first(1)
+            taken = self._log.files.take_first(1)
+            with suppress(OSError):  # a full disk is the reason to go on
+                self.before_removal(self._log.min_offset)
+            self.removals.add(taken)
             removed = 1
         if self._log.min_offset != self._min_offset:
             removed += self._follow_log()
         return removed
 
+    def _may_remove(self) -> bool:
+        """Whether the first log file may go now: it is not the last one, and it is durable.
+
+        Else it could be back after a power cut, as a damaged one, and nobody would sync it.
+        """
+        row = self._log.files
+        return len(row.mapped_files) > 1 and row.mapped_files[1].from_offset <= row.flushed_offset
+
     def _follow_log(self) -> int:
         """Removes what refers to messages that the log has lost."""
         self._min_offset = self._log.min_offset
-        removed = self._index.remove_files_before(self._min_offset)
+        gone = self._index.take_files_before(self._min_offset)
         for queue in self._queues:
-            removed += queue.remove_files_before(self._min_offset)
-        return removed
+            gone += queue.take_files_before(self._min_offset)
+        self.removals.add(gone)
+        return len(gone)
 
     def _expired_files(self, now_ms: int) -> int:
         """How many log files from the first on are to be deleted now."""
         config = self.config
-        fullest = max(self.log_disk_ratio, self.queue_disk_ratio)
         is_hour = time.localtime(now_ms // 1000).tm_hour in config.delete_hours()
-        is_full = fullest > config.disk_max_used_space_ratio / 100
+        is_full = self._is_scarce(4, config.disk_max_used_space_ratio / 100)
         if not is_hour and not is_full and not self._manual_rounds:
             return 0
         self._manual_rounds = max(self._manual_rounds - 1, 0)
-        at_once = config.clean_file_forcibly_enable and fullest > self.forcible_ratio
+        at_once = config.clean_file_forcibly_enable and self._is_scarce(2, self.forcible_ratio)
         count = 0
         for file in self._log.files.mapped_files[:-1]:
             if count == config.delete_file_batch_max:

@@ -22,21 +22,30 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.packing import fixed, picked
 
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
-_FIXED: Final = fixed(record.RECORD_FIXED).struct
+_NEEDED: Final = (
+    "total_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset", "sys_flag",
+    "store_timestamp", "body_length",
+)  # fmt: skip
+"""What a walk looks at of what is before the body."""
+_FIXED: Final = picked(record.RECORD_FIXED, *_NEEDED)
 _FIXED_BY_IPV6_HOSTS: Final = {
     0: _FIXED,
-    MessageSysFlag.BORN_HOST_V6: fixed(record.RECORD_FIXED_BORN_IPV6).struct,
-    MessageSysFlag.STORE_HOST_V6: fixed(record.RECORD_FIXED_STORE_IPV6).struct,
-    _IPV6_HOSTS: fixed(record.RECORD_FIXED_BOTH_IPV6).struct,
+    MessageSysFlag.BORN_HOST_V6: picked(record.RECORD_FIXED_BORN_IPV6, *_NEEDED),
+    MessageSysFlag.STORE_HOST_V6: picked(record.RECORD_FIXED_STORE_IPV6, *_NEEDED),
+    _IPV6_HOSTS: picked(record.RECORD_FIXED_BOTH_IPV6, *_NEEDED),
 }
+_TOPIC_LENGTH_BYTES: Final = {record.MAGIC_V1: 1, record.MAGIC_V2: 2}
 _BLANK: Final = fixed(record.BLANK).struct
 _STORE_TIMESTAMP_AT: Final = fixed(record.RECORD_FIXED).offset_of("store_timestamp")
 _IPV6_MORE_BYTES: Final = record.IPV6_HOST.sizeof() - record.IPV4_HOST.sizeof()
+_SYS_FLAG: Final = fixed(record.RECORD_FIXED).codec_of("sys_flag")
+_STORE_TIMESTAMP: Final = fixed(record.RECORD_FIXED).codec_of("store_timestamp")
 _SYS_FLAG_AT: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag")
-_PROPERTIES_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
+PROPERTIES_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
+_PAGE_BYTES: Final = 4096
 _new: Final = tuple.__new__
 """Makes a NamedTuple in a third of the time that its class takes."""
 
@@ -58,7 +67,7 @@ class Record(NamedTuple):
     @property
     def topic(self) -> memoryview:
         """A slice of the file."""
-        return self.view[self.topic_at : self.properties_at - _PROPERTIES_LENGTH_BYTES]
+        return self.view[self.topic_at : self.properties_at - PROPERTIES_LENGTH_BYTES]
 
     @property
     def properties(self) -> memoryview:
@@ -81,72 +90,88 @@ class Walk:
         self.ended_by_blank = False
 
     def __iter__(self) -> Iterator[Record]:
-        while True:
-            found = self._record_at(self.position)
-            if found is None:
-                self.ended_by_blank = self._is_blank(self.position)
-                return
-            self.position += found.size_bytes
-            yield found
+        # One function, without calls: it looks at every record of a log.
+        view, from_offset, check_crc = self._view, self._from_offset, self._check_crc
+        file_bytes = len(view)
+        last_start = file_bytes - _FIXED.size
+        unpack, fixed_bytes = _FIXED.unpack_from, _FIXED.size
+        position = self.position
+        while position <= last_start:
+            (
+                total_size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag,
+                store_timestamp, body_length,
+            ) = unpack(view, position)  # fmt: skip
+            body_at = position + fixed_bytes
+            length_bytes = 1
+            if magic != record.MAGIC_V1 or sys_flag & _IPV6_HOSTS:
+                layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
+                body_at = position + layout.size
+                if magic not in _TOPIC_LENGTH_BYTES or body_at > file_bytes:
+                    break
+                length_bytes = _TOPIC_LENGTH_BYTES[magic]
+                store_timestamp, body_length = layout.unpack_from(view, position)[-2:]
+            end = position + total_size
+            body_end = body_at + body_length
+            topic_at = body_end + length_bytes
+            if (
+                physical_offset != from_offset + position
+                or end > file_bytes
+                or body_length < 0
+                or topic_at > end
+            ):
+                break
+            topic_length = view[body_end]
+            if length_bytes != 1:
+                topic_length = topic_length << 8 | view[body_end + 1]
+            properties_at = topic_at + topic_length + PROPERTIES_LENGTH_BYTES
+            if (
+                properties_at > end
+                or properties_at + (view[properties_at - 2] << 8 | view[properties_at - 1]) != end
+            ):
+                break
+            if check_crc and (
+                (body_length and crc32(view[body_at:body_end]) & 0x7FFFFFFF != crc)
+                or ((end - 1) & -_PAGE_BYTES >= topic_at and _is_torn(view, topic_at, end))
+            ):
+                break
+            self.position = end
+            yield _new(
+                Record,
+                (
+                    physical_offset, total_size, queue_id, queue_offset, sys_flag, store_timestamp,
+                    view, topic_at, properties_at, end,
+                ),
+            )  # fmt: skip
+            position = self.position
+        self.ended_by_blank = self._is_blank(self.position)
 
     def _is_blank(self, position: int) -> bool:
         if position + _BLANK.size > len(self._view):
             return False
         return bool(_BLANK.unpack_from(self._view, position)[1] == record.MAGIC_BLANK)
 
-    def _record_at(self, position: int) -> Record | None:
-        view = self._view
-        body_at = position + _FIXED.size
-        if body_at > len(view):
-            return None
-        (
-            total_size, magic, crc, queue_id, _, queue_offset, physical_offset, sys_flag,
-            _, _, _, store_timestamp, _, _, _, _, body_length,
-        ) = _FIXED.unpack_from(view, position)  # fmt: skip
-        if magic not in (record.MAGIC_V1, record.MAGIC_V2):
-            return None
-        end = position + total_size
-        if physical_offset != self._from_offset + position or end > len(view):
-            return None
-        if sys_flag & _IPV6_HOSTS:
-            layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
-            body_at = position + layout.size
-            if body_at > len(view):
-                return None
-            fields = layout.unpack_from(view, position)
-            store_timestamp, body_length = fields[11], fields[16]
-        body_end = body_at + body_length
-        topic_at = body_end + (1 if magic == record.MAGIC_V1 else 2)
-        if body_length < 0 or topic_at > end:
-            return None
-        topic_length = view[body_end]
-        if magic == record.MAGIC_V2:
-            topic_length = topic_length << 8 | view[body_end + 1]
-        properties_at = topic_at + topic_length + _PROPERTIES_LENGTH_BYTES
-        if properties_at > end:
-            return None
-        if properties_at + (view[properties_at - 2] << 8 | view[properties_at - 1]) != end:
-            return None
-        if self._check_crc and body_length and crc32(view[body_at:body_end]) & 0x7FFFFFFF != crc:
-            return None
-        return _new(
-            Record,
-            (
-                physical_offset, total_size, queue_id, queue_offset, sys_flag, store_timestamp,
-                view, topic_at, properties_at, end,
-            ),
-        )  # fmt: skip
+
+def _is_torn(view: memoryview, start: int, end: int) -> bool:
+    """Whether a page in this part of a file has none of it: it was not written before a power cut.
+
+    The CRC covers the body only. No text of a message begins with zeros where a page begins and
+    has nothing else up to its end.
+    """
+    for at in range(-(-start // _PAGE_BYTES) * _PAGE_BYTES, end, _PAGE_BYTES):
+        if not any(view[at : min(at + _PAGE_BYTES, end)]):
+            return True
+    return False
 
 
 def store_timestamp_ms(data: memoryview) -> int:
     """When the message of this record, or start of one, was stored; -1 if it is too short."""
     if len(data) < _FIXED.size:
         return -1
-    sys_flag = int.from_bytes(data[_SYS_FLAG_AT : _SYS_FLAG_AT + 4], "big")
+    (sys_flag,) = _SYS_FLAG.unpack_from(data, _SYS_FLAG_AT)
     at = _STORE_TIMESTAMP_AT
     if sys_flag & MessageSysFlag.BORN_HOST_V6:
         at += _IPV6_MORE_BYTES
-    return int.from_bytes(data[at : at + 8], "big", signed=True)
+    return int(_STORE_TIMESTAMP.unpack_from(data, at)[0])
 
 
 class Dispatched(NamedTuple):

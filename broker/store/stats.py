@@ -23,7 +23,7 @@ _MINUTE_S: Final = 60
 
 
 class _Sample(NamedTuple):
-    now_ms: int
+    steady_ms: int
     put: int
     found: int
     missed: int
@@ -35,6 +35,7 @@ class StoreStats:
 
     def __init__(self) -> None:
         self.boot_ms = 0
+        self._boot_steady_ms = 0
         self.put_messages = 0
         self.put_bytes = 0
         self.put_failed = 0
@@ -49,33 +50,39 @@ class StoreStats:
         self._last_put_times = list(self._put_times)
         self._samples: deque[_Sample] = deque(maxlen=_WINDOWS_S[-1] + 1)
 
-    def start(self, now_ms: int) -> None:
+    def start(self, now_ms: int, steady_ms: int) -> None:
         """Begins counting."""
-        self.boot_ms = now_ms
+        self.boot_ms, self._boot_steady_ms = now_ms, steady_ms
 
     def put(self, count: int, size_bytes: int, failed: int, elapsed_ms: int) -> None:
         """Messages of one batch: how many were stored, how many were not, how long it took."""
         self.put_messages += count
         self.put_bytes += size_bytes
-        self.put_failed += failed
-        self._put_times[bisect_left(_BUCKETS_MS, elapsed_ms)] += count
-        self.put_max_ms = max(self.put_max_ms, elapsed_ms)
+        if failed:
+            self.put_failed += failed
+        bucket = 0
+        if elapsed_ms:
+            bucket = bisect_left(_BUCKETS_MS, elapsed_ms)
+            self.put_max_ms = max(self.put_max_ms, elapsed_ms)
+        self._put_times[bucket] += count
 
-    def sample(self, now_ms: int) -> None:
+    def sample(self, steady_ms: int) -> None:
         """Called every second."""
         self._samples.append(
-            _Sample(now_ms, self.put_messages, self.got_found, self.got_missed, self.got_messages)
+            _Sample(
+                steady_ms, self.put_messages, self.got_found, self.got_missed, self.got_messages
+            )
         )
         if len(self._samples) % _MINUTE_S == 0:
             self._last_put_times = self._put_times
             self._put_times = [0] * len(_BUCKET_NAMES)
 
-    def runtime_info(self, now_ms: int) -> dict[str, str]:
+    def runtime_info(self, steady_ms: int) -> dict[str, str]:
         """The keys of StoreStatsService.getRuntimeInfo."""
         put = max(self.put_messages, 1)
         return {
             "bootTimestamp": str(self.boot_ms),
-            "runtime": _runtime(now_ms - self.boot_ms),
+            "runtime": _runtime(steady_ms - self._boot_steady_ms),
             "putMessageEntireTimeMax": str(self.put_max_ms),
             "putMessageTimesTotal": str(put),
             "putMessageFailedTimes": str(self.put_failed),
@@ -107,7 +114,7 @@ class StoreStats:
                 continue
             first, last = self._samples[-window_s - 1], self._samples[-1]
             more = sum(getattr(last, each) - getattr(first, each) for each in counters)
-            rates.append(str(more * 1000 / max(last.now_ms - first.now_ms, 1)))
+            rates.append(str(more * 1000 / max(last.steady_ms - first.steady_ms, 1)))
         return " ".join(rates)
 
     def _put_latency_ms(self, share: float) -> float:

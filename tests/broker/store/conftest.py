@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import errno
-import mmap
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.broker.store.filled import Filled
+from tests.disk import MemoryFiles
+from txrocketmq.broker.store.commit_point import Policy
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.files import Entry
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
 
 NOW_MS = 1_700_000_000_000
@@ -28,7 +28,6 @@ SMALL: dict[str, Any] = {
     "mapped_file_size_consume_queue_ext": 128,
     "max_hash_slot_num": 7,
     "max_index_num": 40,
-    "commit_log_recover_max_num": 1000,
 }
 GOLDEN: dict[str, Any] = {
     "mapped_file_size_commit_log": 262_144,
@@ -37,122 +36,6 @@ GOLDEN: dict[str, Any] = {
     "max_hash_slot_num": 500,
     "max_index_num": 2_000,
 }
-
-
-class _Held:
-    def __init__(self, held: set[str], path: str) -> None:
-        self._held = held
-        self._path = path
-
-    def release(self) -> None:
-        self._held.discard(self._path)
-
-
-class MemoryFiles:
-    """Files in memory. `room_bytes` is what the disk still has; `broken` paths fail to sync.
-
-    `after_power_loss` is the disk as it would be then: files with what was synced last.
-    """
-
-    def __init__(self) -> None:
-        self.maps: dict[str, mmap.mmap] = {}
-        self.small: dict[str, bytes] = {}
-        self.durable: dict[str, bytes] = {}
-        self.directories: set[str] = set()
-        self.modified: dict[str, int] = {}
-        self.room_bytes: int | None = None
-        self.broken: set[str] = set()
-        self.ratio = 0.1
-        self.boot_ms = 0
-        self.held: set[str] = set()
-        self.synced: list[str] = []
-
-    def entries(self, directory: str) -> list[Entry]:
-        names: dict[str, Entry] = {}
-        for path in [*self.maps, *self.small, *self.directories]:
-            if not path.startswith(directory + "/"):
-                continue
-            name, slash, _ = path[len(directory) + 1 :].partition("/")
-            if slash or path in self.directories:
-                names[name] = Entry(name, 0, True)
-            else:
-                names[name] = Entry(name, len(self.maps.get(path) or self.small[path]), False)
-        return sorted(names.values())
-
-    def make_directory(self, path: str) -> None:
-        self.directories.add(path)
-
-    def remove_directory(self, path: str) -> None:
-        if not self.entries(path):
-            self.directories.discard(path)
-
-    def exists(self, path: str) -> bool:
-        return path in self.maps or path in self.small or path in self.directories
-
-    def read(self, path: str) -> bytes:
-        return self.small[path] if path in self.small else self.maps[path][:]
-
-    def write(self, path: str, data: bytes) -> None:
-        self.small[path] = data
-        self.modified.setdefault(path, NOW_MS)
-
-    def remove(self, path: str) -> None:
-        if self.maps.pop(path, None) is None:
-            del self.small[path]
-        self.durable.pop(path, None)
-
-    def map(self, path: str, size_bytes: int) -> mmap.mmap:
-        if path not in self.maps:
-            self.maps[path] = mmap.mmap(-1, size_bytes)
-            self.modified.setdefault(path, NOW_MS)
-        return self.maps[path]
-
-    def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
-        if self.room_bytes is None:
-            return
-        if length_bytes > self.room_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        self.room_bytes -= length_bytes
-
-    def sync(self, path: str) -> None:
-        if path in self.broken:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        self.synced.append(path)
-        self.durable[path] = self.read(path)
-
-    def modified_ms(self, path: str) -> int:
-        return self.modified[path]
-
-    def used_ratio(self, path: str) -> float:
-        return self.ratio
-
-    def booted_ms(self) -> int:
-        return self.boot_ms
-
-    def lock(self, path: str, content: bytes) -> _Held | None:
-        if path in self.held:
-            return None
-        self.held.add(path)
-        self.small[path] = content
-        return _Held(self.held, path)
-
-    def after_kill(self) -> MemoryFiles:
-        """The same disk for a new process."""
-        copy = MemoryFiles()
-        copy.small = dict(self.small)
-        copy.directories = set(self.directories)
-        copy.modified = dict(self.modified)
-        copy.durable = dict(self.durable)
-        for path, mapped in self.maps.items():
-            copy.map(path, len(mapped))[:] = mapped[:]
-        return copy
-
-    def after_power_loss(self) -> MemoryFiles:
-        copy = self.after_kill()
-        copy.boot_ms = NOW_MS * 2
-        for path, mapped in copy.maps.items():
-            mapped[:] = self.durable.get(path, bytes(len(mapped)))
-        return copy
 
 
 @pytest.fixture
@@ -176,8 +59,10 @@ def open_store(
 ) -> Callable[..., MessageStore]:
     """Loads a store, on the `files` fixture if no others are given."""
 
-    def load(on: MemoryFiles | None = None, **settings: Any) -> MessageStore:
-        store = MessageStore(config(**settings), files=on or files)
+    def load(
+        on: MemoryFiles | None = None, *, policy: Policy | None = None, **settings: Any
+    ) -> MessageStore:
+        store = MessageStore(config(**settings), files=on or files, policy=policy)
         store.load(NOW_MS)
         return store
 
@@ -213,6 +98,23 @@ def message() -> Callable[..., PutMessage]:
         )
 
     return build
+
+
+@pytest.fixture(params=["closed", "killed"])
+def filled(
+    request: pytest.FixtureRequest,
+    files: Any,
+    config: Callable[..., StoreConfig],
+    message: Callable[..., PutMessage],
+) -> Filled:
+    return Filled(files, config, message, closed=request.param == "closed")
+
+
+@pytest.fixture
+def closed(
+    files: Any, config: Callable[..., StoreConfig], message: Callable[..., PutMessage]
+) -> Filled:
+    return Filled(files, config, message, closed=True)
 
 
 @pytest.fixture

@@ -61,8 +61,9 @@ def test_the_lock_keeps_others_out(files: Any) -> None:
 def test_the_abort_file_tells_of_a_store_left_open(files: Any) -> None:
     marks = Marks(files, "/store")
     assert not marks.is_aborted
-    marks.open()
-    assert files.small["/store/abort"] == str(os.getpid()).encode()
+    marks.open(4096)
+    assert files.small["/store/abort"] == f"{os.getpid()}:4096".encode()
+    assert marks.log_start == 4096
     assert marks.is_aborted
     files.boot_ms = files.modified["/store/abort"] - 1
     assert not marks.is_machine_down
@@ -70,3 +71,12 @@ def test_the_abort_file_tells_of_a_store_left_open(files: Any) -> None:
     assert marks.is_machine_down
     marks.close()
     assert not marks.is_aborted
+    assert marks.log_start is None
+
+
+@pytest.mark.parametrize("content", [b"", b"4711", b"4711:", b"\xff:1", b"1:2:3"])
+def test_an_abort_file_of_somebody_else_does_not_say_where_the_log_begins(
+    files: Any, content: bytes
+) -> None:
+    files.write("/store/abort", content)
+    assert Marks(files, "/store").log_start is None

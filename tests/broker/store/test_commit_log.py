@@ -9,6 +9,7 @@ import pytest
 from txrocketmq.broker.store.commit_log import Batch, CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dispatch import dispatch_units
 from txrocketmq.broker.store.put_message import PutMessage, PutStatus
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import body_crc
@@ -30,8 +31,7 @@ class Rig:
     def put(self, *messages: PutMessage) -> Batch:
         batch = self.log.encode(messages, self.queues, NOW_MS)
         self.log.write(batch)
-        for queue in batch.queues:
-            queue.append_pending(NOW_MS)
+        dispatch_units(batch)
         return batch
 
 
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_refused_and_the_rest_is_stored(
     good = message()
     batch = rig.put(good, good._replace(**changes), good)
     assert [result.status for result in batch.results] == [OK, status, OK]
-    assert batch.refused == 1
+    assert batch.refused == {1: status}
     first, _, last = batch.results
     assert last.physical_offset == first.physical_offset + first.size
     assert last.queue_offset == 1

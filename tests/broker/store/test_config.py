@@ -5,7 +5,7 @@ import pytest
 
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.original_keys import STORE_KEYS
-from txrocketmq.remoting.config_file import ConfigError, as_properties, load, updated
+from txrocketmq.remoting.config_file import ConfigError, Configuration, as_properties, load
 
 
 def test_keys_are_the_originals() -> None:
@@ -51,14 +51,16 @@ def test_queue_files_have_whole_units() -> None:
 
 
 def test_hours_and_delays() -> None:
-    config = StoreConfig(delete_when="04;23; 5", message_delay_level="1s 2m 3h 4d")
-    assert config.delete_hours() == {4, 5, 23}
-    assert config.delay_levels_ms() == {1: 1_000, 2: 120_000, 3: 10_800_000, 4: 345_600_000}
+    assert StoreConfig(delete_when="04;23; 5").delete_hours() == {4, 5, 23}
     assert len(StoreConfig().delay_levels_ms()) == 18
 
 
 def test_sizes_do_not_change_while_running() -> None:
-    config = updated(StoreConfig(), {"maxMessageSize": "10", "mappedFileSizeCommitLog": "8192"})
+    config = StoreConfig()
+    configuration = Configuration([config], {})
+    configuration.update({"maxMessageSize": "10"})
+    with pytest.raises(ConfigError, match="mappedFileSizeCommitLog cannot change while"):
+        configuration.update({"maxMessageSize": "20", "mappedFileSizeCommitLog": "8192"})
     assert config.max_message_size == 10
     assert config.mapped_file_size_commit_log == 1 << 30
 

@@ -13,7 +13,6 @@ from txrocketmq.broker.store.consume_queue import (
     UNIT_BYTES,
     ConsumeQueue,
     Unit,
-    written_units,
 )
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
@@ -43,9 +42,10 @@ def new_queue(files: Any, *, ext: bool = False, load: bool = False) -> ConsumeQu
 def put(queue: ConsumeQueue, *physical_offsets: int) -> None:
     for offset in physical_offsets:
         queue.pending += (offset, SIZE, offset % 3)
-        queue.next_offset += 1
     queue.reserve_pending()
-    queue.append_pending(NOW_MS)
+    units = queue.pending
+    queue.drop_pending()
+    queue.append(units, NOW_MS)
 
 
 def offsets(queue: ConsumeQueue) -> list[int]:
@@ -89,7 +89,6 @@ def test_without_room_nothing_is_pending_any_more(queue: ConsumeQueue, files: An
     put(queue, 0)
     files.room_bytes = 0
     queue.pending += (10, SIZE, 0) * 10
-    queue.next_offset += 10
     with pytest.raises(OSError, match="No space"):
         queue.reserve_pending()
     queue.drop_pending()
@@ -154,14 +153,55 @@ def test_recovery_finds_the_end(files: Any, count: int) -> None:
     assert offsets(again)[-1] == 1000
 
 
-def test_recovery_stops_at_damage_in_the_last_three_files(files: Any) -> None:
+def test_a_gap_in_the_middle_does_not_end_the_queue(files: Any) -> None:
     queue = new_queue(files)
     put(queue, *range(0, 230, 10))
-    mapped = files.maps["/queue/00000000000000000300"]
-    mapped[20:40] = UNIT.pack(160, 0, 0)
+    files.maps["/queue/00000000000000000300"][20:40] = UNIT.pack(160, 0, 0)
     again = new_queue(files, load=True)
-    assert again.max_offset == 16
-    assert len(files.maps) == 4
+    assert again.max_offset == 23
+    assert again.written_from(16) == 17
+    assert again.written_before(17) == 15
+
+
+def test_a_gap_misleads_no_search(files: Any) -> None:
+    """Units 0 to 9 are there, 10 to 17 never were, and so the first message is at 0."""
+    queue = new_queue(files)
+    put(queue, *range(0, 100, 10))
+    assert queue.dispatch(18, 500, SIZE, 0, NOW_MS)
+    put(queue, 510, 520)
+    queue.correct_min_offset(0)
+    assert queue.min_offset == 0
+    assert [queue.offset_of(at) for at in (0, 5, 90, 91, 500, 501, 520, 521)] == [
+        0, 1, 9, 10, 10, 19, 20, 21,
+    ]  # fmt: skip
+    queue.correct_min_offset(95)
+    assert queue.min_offset == 18, "the first unit that is not blank"
+    queue.find_min_offset(20)
+    assert queue.min_offset == 2
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_searches_are_right_whatever_is_blank(files: Any, data: st.DataObject) -> None:
+    disk = type(files)()
+    queue = new_queue(disk)
+    count = data.draw(st.integers(1, 25))
+    put(queue, *range(0, count * 10, 10))
+    blank = data.draw(st.sets(st.integers(0, count - 1)))
+    for offset in blank:
+        file = queue.files.find(offset * UNIT_BYTES)
+        assert file is not None
+        kind = data.draw(st.sampled_from([bytes(UNIT_BYTES), UNIT.pack(0, PRE_BLANK_SIZE, 0)]))
+        file.overwrite(offset * UNIT_BYTES - file.from_offset, kind)
+    written = [offset for offset in range(count) if offset not in blank]
+    for offset in range(count + 1):
+        assert queue.written_from(offset) == min((w for w in written if w >= offset), default=count)
+        assert queue.written_before(offset) == max((w for w in written if w < offset), default=-1)
+    queue.max_physical_offset = max(written, default=-1) * 10 + SIZE if written else -1
+    for physical_offset in range(0, count * 10 + 5, 5):
+        queue.find_min_offset(physical_offset)
+        expected = min((w for w in written if w * 10 >= physical_offset), default=count)
+        assert queue.min_offset == expected
 
 
 def test_recovery_looks_further_back_when_the_last_files_are_empty(files: Any) -> None:
@@ -203,12 +243,14 @@ def test_the_minimum_follows_the_log(files: Any) -> None:
 def test_files_behind_the_minimum_go_but_never_the_last(files: Any) -> None:
     queue = new_queue(files)
     put(queue, *range(0, 150, 10))
-    assert queue.remove_files_before(40) == 0
-    assert queue.remove_files_before(41) == 1
+    first, second, _ = sorted(files.maps)
+    assert queue.take_files_before(40) == []
+    assert [file.path for file in queue.take_files_before(41)] == [first]
     assert queue.min_offset == 5
-    assert queue.remove_files_before(9999) == 1
+    assert [file.path for file in queue.take_files_before(9999)] == [second]
     assert (queue.min_offset, queue.max_offset) == (15, 15)
-    assert len(files.maps) == 1
+    assert files.removed == [], "that is done elsewhere"
+    del files.maps[first], files.maps[second]
     again = new_queue(files, load=True)
     again.correct_min_offset(9999)
     assert (again.min_offset, again.max_offset) == (15, 15)
@@ -239,7 +281,7 @@ def test_ext_units_hold_the_tags(files: Any) -> None:
     assert [unit.tags_code for unit in again.units(0, 99)][-1] == 110 % 3
     put(again, 121)
     assert again.unit(12) == Unit(121, SIZE, 1)
-    again.remove_files_before(100)
+    again.take_files_before(100)
     assert again.unit(11) == Unit(110, SIZE, 2)
     files.maps = {path: each for path, each in files.maps.items() if "ext" not in path}
     lost = new_queue(files, ext=True, load=True)
@@ -257,8 +299,8 @@ def test_offsets_by_time(queue: ConsumeQueue, upper: bool, removed: int) -> None
     queue.correct_min_offset(removed * 10)
     there = range(removed, len(TIMES))
 
-    def stored_ms(unit: Unit) -> int:
-        return TIMES[unit.physical_offset // 10]
+    def stored_ms(offset: int) -> int:
+        return TIMES[offset]
 
     for time_ms in range(15):
         if upper:
@@ -271,28 +313,3 @@ def test_offsets_by_time(queue: ConsumeQueue, upper: bool, removed: int) -> None
 def test_offsets_by_time_of_an_empty_queue(queue: ConsumeQueue) -> None:
     assert queue.offset_by_time(5, lambda _: 0, upper=False) == 0
     assert queue.offset_by_time(5, lambda _: 0, upper=True) == 0
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(
-            st.one_of(st.just(-1), st.integers(0, 1 << 40)),
-            st.one_of(st.sampled_from([0, -1, PRE_BLANK_SIZE]), st.integers(1, 1 << 20)),
-        ),
-        max_size=30,
-    )
-)
-def test_written_units_are_those_before_the_first_that_is_none(
-    units: list[tuple[int, int]],
-) -> None:
-    data = b"".join(UNIT.pack(offset, size, 0) for offset, size in units)
-    good = [offset >= 0 and size > 0 for offset, size in units]
-    expected = good.index(False) if False in good else len(good)
-    assert written_units(memoryview(data)) == expected
-
-
-def test_written_units_of_a_long_file() -> None:
-    data = UNIT.pack(1, 1, 0) * 10_000
-    assert written_units(memoryview(data)) == 10_000
-    assert written_units(memoryview(data + bytes(20_000 * UNIT_BYTES))) == 10_000

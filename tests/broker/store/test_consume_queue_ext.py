@@ -7,6 +7,7 @@ import pytest
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, ExtUnit, is_ext_address
+from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 
 FILE_BYTES = 64
@@ -54,6 +55,20 @@ def test_bitmaps_of_the_original_are_read(ext: ConsumeQueueExt) -> None:
     assert ext.get(BASE) == ExtUnit(3, 4, b"\1\2\3\4", 24)
 
 
+def test_bitmaps_are_written(files: Any) -> None:
+    ext = new_ext(files)
+    addresses = [ext.put(code, code, bytes([code] * 14)) for code in range(3)]
+    assert [address - BASE for address in addresses] == [0, 64, 128], "34 bytes and the end's 4"
+    assert ext.get(addresses[2]) == ExtUnit(2, 2, bytes([2] * 14), 34)
+    assert new_ext(files, load=True).get(addresses[1]) == ExtUnit(1, 1, bytes([1] * 14), 34)
+
+
+def test_a_bitmap_that_no_file_has_room_for_is_left_out(ext: ConsumeQueueExt) -> None:
+    fits, too_long = ext.put(1, 1, bytes(40)), ext.put(2, 2, bytes(41))
+    assert ext.get(fits) == ExtUnit(1, 1, bytes(40), 60)
+    assert ext.get(too_long) == ExtUnit(2, 2, b"", 20)
+
+
 @pytest.mark.parametrize("size", [0, -1, 19, 200])
 def test_damaged_units_are_none(ext: ConsumeQueueExt, size: int) -> None:
     ext.put(1, 1)
@@ -87,14 +102,26 @@ def test_recovery_without_an_address_goes_on_after_the_last_unit(files: Any) -> 
 def test_files_before_the_first_address_go(files: Any) -> None:
     ext = new_ext(files)
     addresses = [ext.put(code, code) for code in range(10)]
-    ext.truncate_before(7)
+    assert ext.take_files_before(7) == []
     assert ext.get(addresses[0]) is not None
-    ext.truncate_before(addresses[7])
+    assert ext.take_files_before(addresses[7])
     assert ext.get(addresses[0]) is None
     assert ext.get(addresses[7]) is not None
+    assert files.removed == [], "that is left to a thread"
 
 
 def test_a_row_that_is_full_for_good_takes_no_more(ext: ConsumeQueueExt) -> None:
     last = (1 << 63) - (1 << 31) - 1
     ext.files.roll(last // FILE_BYTES * FILE_BYTES).wrote_bytes = FILE_BYTES - 1
     assert ext.put(9, 9) == 9
+
+
+def test_an_empty_file_is_what_a_crash_left_and_refuses_nothing(files: Any) -> None:
+    files.write("/ext/" + "0" * 20, b"")
+    files.write("/ext/" + f"{128:020}", bytes(128))
+    row = ConsumeQueueExt(MappedFileQueue(files, "/ext", 128, "mappedFileSizeConsumeQueueExt"))
+    row.load()
+    assert len(row.files.mapped_files) == 2
+    files.write("/ext/" + "0" * 20, bytes(64))
+    with pytest.raises(FileSizeError, match="has 64 bytes"):
+        row.load()

@@ -17,6 +17,14 @@ def queues(files: Any, config: Callable[..., StoreConfig]) -> ConsumeQueues:
     return ConsumeQueues(files, config())
 
 
+def unlink(queues: ConsumeQueues) -> None:
+    """What a thread does, now."""
+    job = queues.removals.begin()
+    assert job is not None
+    job.run()
+    queues.removals.finish(job)
+
+
 def fill(queues: ConsumeQueues, topic: str, queue_id: int, *offsets: int) -> None:
     for each, offset in enumerate(offsets):
         assert queues.open(topic, queue_id).dispatch(each, offset, 10, 0, 0)
@@ -75,8 +83,25 @@ def test_queues_are_found_again(
         ("B", 0): 3,
     }
     assert again.max_physical_offset == 60
-    again.correct_min_offsets(10)
+    assert again.foreign == ["/store/consumequeue/A/notes", "/store/consumequeue/A/old"]
+    for queue in again:
+        queue.correct_min_offset(10)
     assert [queue.min_offset for queue in again] == [1, 0, 0]
+
+
+def test_files_that_are_all_empty_say_nothing_of_their_size(
+    files: Any, queues: ConsumeQueues, config: Callable[..., StoreConfig]
+) -> None:
+    """A power cut leaves the first files of a store so."""
+    fill(queues, "A", 0, *range(0, 60, 10))
+    for path in list(files.maps):
+        if "/consumequeue/" in path:
+            del files.maps[path]
+            files.small[path] = b""
+    again = ConsumeQueues(files, config())
+    again.load()
+    (queue,) = again
+    assert [entry.size_bytes for entry in queue.files.misfits] == [0]
 
 
 def test_a_file_of_another_size_is_told_with_its_key(
@@ -95,10 +120,56 @@ def test_topics_are_deleted_with_their_files(files: Any, queues: ConsumeQueues) 
     assert queues.delete_topic("A")
     assert not queues.delete_topic("A")
     assert not queues.delete_topic("never")
+    assert list(queues.table) == ["B"]
+    assert files.removed == [], "that is left to a thread"
+    unlink(queues)
     assert [path for path in files.maps if "/A/" in path] == []
     assert [path for path in files.directories if "/A" in path] == []
-    assert list(queues.table) == ["B"]
     assert queues.open("A", 0).next_offset == 0
+
+
+@pytest.mark.parametrize("made", ["before the job", "before it runs", "after it ran"])
+def test_a_topic_made_anew_keeps_its_new_files(
+    files: Any, queues: ConsumeQueues, made: str
+) -> None:
+    for queue_id in range(3):
+        fill(queues, "A", queue_id, 0, 10, 20)
+    queues.delete_topic("A")
+    if made == "before the job":
+        fill(queues, "A", 1, 100)
+    job = queues.removals.begin()
+    assert job is not None
+    if made == "before it runs":
+        fill(queues, "A", 1, 100)
+    job.run()
+    if made == "after it ran":
+        fill(queues, "A", 1, 100)
+    queues.removals.finish(job)
+    assert [path for path in files.maps if "/A/" in path] == ["/store/consumequeue/A/1/" + "0" * 20]
+    assert "/store/consumequeue/A/1" in files.directories
+    assert "/store/consumequeue/A/0" not in files.directories
+    assert [unit.physical_offset for unit in queues.open("A", 1).units(0, 9)] == [100]
+
+
+def test_a_queue_whose_old_files_cannot_be_unlinked_is_not_made_anew(
+    files: Any, queues: ConsumeQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError("not yours")
+
+    fill(queues, "A", 0, 0, 10)
+    queues.delete_topic("A")
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "remove", refuse)
+        for _ in range(2):
+            with pytest.raises(PermissionError):
+                queues.open("A", 0)
+        unlink(queues)
+        with pytest.raises(PermissionError):
+            queues.open("A", 0)
+    assert "A" not in queues.table
+    assert queues.open("A", 0).max_offset == 0
+    assert [path for path in files.maps if "/A/" in path] == []
 
 
 def test_expired_queues_are_removed(files: Any, queues: ConsumeQueues) -> None:
@@ -107,7 +178,7 @@ def test_expired_queues_are_removed(files: Any, queues: ConsumeQueues) -> None:
     fill(queues, "B", 0, 0, 10)
     fill(queues, "SYS", 0, 0)
     queues.open("NEW", 0)
-    assert queues.remove_expired(50, {"SYS"}) == 2
+    assert [queues.remove_expired(topic, 50) for topic in ("A", "B", "NEW", "none")] == [1, 1, 0, 0]
     assert {(queue.topic, queue.queue_id) for queue in queues} == {("A", 1), ("SYS", 0), ("NEW", 0)}
 
 

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.commit_point import Ticket
+from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
+from txrocketmq.broker.store.steps import finished
 
 NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
 OpenStore = Callable[..., MessageStore]
 Build = Callable[..., PutMessage]
 
@@ -60,74 +67,13 @@ def test_every_file_with_new_bytes_is_synced(
     assert flushed(store) == ["commitlog"]
 
 
-def test_waiting_is_answered_when_the_offset_is_durable(
-    open_store: OpenStore, message: Build
-) -> None:
-    store = open_store()
-    told: list[tuple[int, bool]] = []
-    ends = []
-    for number in range(3):
-        (result,) = store.put([message()], NOW_MS)
-        ends.append(result.physical_offset + result.size)
-        store.when_durable(
-            ends[-1],
-            NOW_MS,
-            lambda durable, n=number: told.append((n, durable)),  # type: ignore[misc]
-        )
-        if number == 1:
-            job = store.flush.begin()
-    assert store.flush.is_wanted
-    assert job is not None
-    job.run()
-    assert told == []
-    store.flush.finish(job)
-    assert told == [(0, True), (1, True)]
-    flushed(store)
-    assert told[2:] == [(2, True)]
-    assert not store.flush.is_wanted
-    store.when_durable(ends[0], NOW_MS, lambda durable: told.append((9, durable)))
-    assert told[3:] == [(9, True)], "what is durable already is told at once"
-
-
-def test_waiting_ends_with_the_deadline(open_store: OpenStore, message: Build) -> None:
-    store = open_store(sync_flush_timeout=5000)
-    store.put([message()], NOW_MS)
-    told: list[bool] = []
-    store.when_durable(store.max_physical_offset, NOW_MS, told.append)
-    store.flush.expire(NOW_MS + 4999)
-    assert told == []
-    store.flush.expire(NOW_MS + 5000)
-    assert told == [False]
-    flushed(store)
-    assert told == [False], "once"
-
-
-def test_who_waits_asks_for_a_job_unless_one_is_under_way(
-    open_store: OpenStore, message: Build
-) -> None:
-    store = open_store()
-    asked: list[int] = []
-    store.flush.on_demand = lambda: asked.append(1)
-    store.put([message()], NOW_MS)
-    store.when_durable(store.max_physical_offset, NOW_MS, lambda _: None)
-    assert asked == [1]
-    job = store.flush.begin()
-    assert job is not None
-    store.put([message()], NOW_MS)
-    store.when_durable(store.max_physical_offset, NOW_MS, lambda _: None)
-    assert asked == [1]
-    job.run()
-    store.flush.finish(job)
-    assert store.flush.is_wanted
-
-
 def test_a_failing_disk_ends_the_taking_of_messages(
     open_store: OpenStore, files: Any, message: Build
 ) -> None:
-    store = open_store()
+    store = open_store(flush_disk_type="SYNC_FLUSH")
     store.put([message()], NOW_MS)
-    told: list[bool] = []
-    store.when_durable(store.max_physical_offset, NOW_MS, told.append)
+    ticket = store.commit.outcome(store.max_physical_offset)
+    assert isinstance(ticket, Ticket)
     files.broken.add("/store/commitlog/" + "0" * 20)
     flushed(store)
     assert store.flush.flushed_offset == 0
@@ -135,8 +81,9 @@ def test_a_failing_disk_ends_the_taking_of_messages(
     (result,) = store.put([message()], NOW_MS)
     assert result.status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "disk failed" in store.why_not_writeable()
-    store.flush.expire(NOW_MS + 10_000)
-    assert told == [False]
+    store.commit.expire(NOW_MS)
+    store.commit.expire(NOW_MS + 10_000)
+    assert ticket.outcome is PutStatus.FLUSH_DISK_TIMEOUT
 
 
 def test_a_file_that_retention_deleted_needs_no_sync(
@@ -241,7 +188,7 @@ def test_all_is_durable_when_the_store_is_stopped(
     store.stop(NOW_MS)
     again = open_store(files.after_power_loss())
     assert again.max_offset("Topic", 0) == 5
-    assert len(again.query("Topic", "U" * 32, 32, 0, NOW_MS * 2).buffers) == 5
+    assert len(finished(again.query("Topic", "U" * 32, 32, 0, NOW_MS * 2)).buffers) == 5
     store.flush.finish(job)  # now it does
 
 
@@ -261,9 +208,8 @@ def test_with_sync_flush_consumers_see_what_is_durable(
     open_store: OpenStore, message: Build
 ) -> None:
     store = open_store(flush_disk_type="SYNC_FLUSH")
-    assert store.sync_flush
     arrived: list[tuple[str, int, int]] = []
-    store.on_arrival = lambda *where: arrived.append(where)
+    store.on_arrival.append(lambda *where: arrived.append(where))
     results = store.put([message(uniq_key="U" * 32), message("B", 3), message()], NOW_MS)
     assert [result.queue_offset for result in results] == [0, 0, 1]
     assert store.max_offset("Topic", 0) == 0
@@ -274,20 +220,17 @@ def test_with_sync_flush_consumers_see_what_is_durable(
     assert store.dispatch_behind_bytes == 0
     assert sorted(arrived) == [("B", 3, 1), ("Topic", 0, 2)]
     assert store.put([message()], NOW_MS)[0].queue_offset == 2
-    assert len(store.query("Topic", "U" * 32, 32, 0, NOW_MS * 2).buffers) == 1
+    assert len(finished(store.query("Topic", "U" * 32, 32, 0, NOW_MS * 2)).buffers) == 1
 
 
-def test_with_sync_flush_a_full_disk_hides_messages_only_until_there_is_room(
+def test_with_sync_flush_a_disk_that_is_full_by_then_hides_nothing(
     open_store: OpenStore, files: Any, message: Build
 ) -> None:
     store = open_store(flush_disk_type="SYNC_FLUSH")
     for _ in range(2):
         store.put([message() for _ in range(4)], NOW_MS)
-    files.room_bytes = 0
+    files.room_bytes = 0  # room for the units was made when the messages were put
     flushed(store)
-    assert store.dispatch_behind_bytes > 0
-    files.room_bytes = None
-    store.tick(NOW_MS)
     assert store.dispatch_behind_bytes == 0
     assert store.max_offset("Topic", 0) == 8
 
@@ -301,7 +244,7 @@ def test_with_sync_flush_a_stopped_store_has_all_in_its_queues(
     assert not files.exists("/store/abort")
     again = open_store(files.after_power_loss())
     assert again.max_offset("Topic", 0) == 7
-    assert len(again.query("Topic", "U" * 32, 32, 0, NOW_MS * 2).buffers) == 7
+    assert len(finished(again.query("Topic", "U" * 32, 32, 0, NOW_MS * 2)).buffers) == 7
 
 
 def test_with_sync_flush_consumers_may_see_all_if_told(
@@ -310,3 +253,166 @@ def test_with_sync_flush_consumers_may_see_all_if_told(
     store = open_store(flush_disk_type="SYNC_FLUSH", read_un_committed=True)
     store.put([message()], NOW_MS)
     assert store.max_offset("Topic", 0) == 1
+
+
+def test_the_log_is_open_for_its_syncs_until_a_file_is_full_and_durable(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message(body=bytes(3000)) for _ in range(5)], NOW_MS)
+    logs = sorted(path for path in files.maps if "/commitlog/" in path)
+    assert len(logs) == 3
+    assert files.open == set(logs)
+    flushed(store)
+    assert files.open == {logs[-1]}
+    store.stop(NOW_MS)
+    assert files.open == set()
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN]
+)
+def test_what_is_not_the_disks_is_tried_again(
+    open_store: OpenStore, files: Any, message: Build, number: int
+) -> None:
+    store = open_store(flush_disk_type="SYNC_FLUSH")
+    store.put([message()], NOW_MS)
+    ticket = store.commit.outcome(store.max_physical_offset)
+    assert isinstance(ticket, Ticket)
+    files.failures["/store/commitlog/"] = number
+    assert flushed(store) == ["commitlog"]
+    assert store.flush.flushed_offset == 0
+    assert store.flush.trouble is not None
+    assert store.flush.trouble.errno == number
+    assert ticket.outcome is None
+    assert store.put([message()], NOW_MS)[0].status is PutStatus.PUT_OK
+    assert store.why_not_writeable() == ""
+    files.failures.clear()
+    assert flushed(store) == ["commitlog"]
+    assert store.flush.flushed_offset == store.max_physical_offset
+    assert store.flush.trouble is None
+    assert ticket.outcome is PutStatus.PUT_OK
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_what_is_the_disks_is_not_tried_again(
+    open_store: OpenStore, files: Any, message: Build, number: int
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    files.failures["/store/commitlog/"] = number
+    flushed(store)
+    files.failures.clear()
+    assert store.flush.begin() is None, "a sync that succeeds now would mean nothing"
+    assert store.flush.flushed_offset == 0
+    assert store.put([message()], NOW_MS)[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+
+
+def test_without_descriptors_for_queues_the_log_becomes_durable_all_the_same(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store(max_index_num=4)
+    store.put([message(keys="a b c d e")], NOW_MS)
+    store.put([message(queue_id=1)], NOW_MS)
+    store.tick(NOW_MS)
+    store.tick(NOW_MS + 120_000)
+    files.failures["/store/consumequeue/"] = errno.EMFILE
+    for others in (["commitlog"], [], []):
+        wanted = flushed(store)
+        assert wanted == [*others, "consumequeue", "consumequeue", "index"]
+        assert store.flush.flushed_offset == store.max_physical_offset
+    assert "/store/checkpoint" not in files.synced
+    files.failures.clear()
+    assert flushed(store) == wanted
+    assert flushed(store) == ["checkpoint"]
+    assert store.flush.begin() is None, "and all that was in the job is durable"
+
+
+def test_closing_says_that_it_could_not_sync(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    files.failures["/store/commitlog/"] = errno.EMFILE
+    with pytest.raises(StoreError, match="could not be closed in order: .*Too many open files"):
+        store.stop(NOW_MS)
+    assert store.flush.error is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_without_room_a_message_is_refused_and_the_next_one_is_taken_when_there_is_some(
+    open_store: OpenStore, files: Any, message: Build, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    store = open_store()
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "allocate", full)
+        assert store.put([message()], NOW_MS)[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+        assert os.strerror(number) in store.why_not_writeable()
+        assert not [path for path in files.maps if "/commitlog/" in path], "nothing is left behind"
+        assert files.open == set()
+    assert store.put([message()], NOW_MS)[0].queue_offset == 0
+    assert store.why_not_writeable() == ""
+
+
+def test_a_clock_that_is_set_back_takes_the_checkpoint_back(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    store.flush.flush_all()
+    store.put([message(body=bytes(5000))] * 8, NOW_MS - HOUR_MS)  # a log file each
+    disk = files.after_kill()
+    killed = open_store(disk)
+    assert killed.flush.flushed_offset == 0, "all that may not be durable is synced again"
+    flushed(killed)
+    assert killed.flush.flushed_offset == killed.max_physical_offset
+    after = open_store(disk.after_power_loss())
+    assert after.max_offset("Topic", 0) == 9
+    assert after.get("Topic", 0, 1, 1, 9000).count == 1
+
+
+def test_a_job_that_is_under_way_does_not_bring_it_forward_again(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    job = store.flush.begin()
+    assert job is not None
+    job.run()
+    store.put([message()], NOW_MS - HOUR_MS)
+    store.flush.finish(job)
+    assert checkpoint_of(files).physic_msg_timestamp == NOW_MS - HOUR_MS
+
+
+def test_a_clock_that_is_set_back_by_a_moment_costs_nothing(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    flushed(store)
+    files.synced.clear()
+    store.put([message()], NOW_MS - 2_000)
+    assert files.synced == []
+    store.put([message()], NOW_MS - 3_001)
+    assert files.synced == ["/store/checkpoint"]
+    assert checkpoint_of(files).physic_msg_timestamp == NOW_MS - 3_001
+
+
+def test_messages_wait_for_a_checkpoint_that_cannot_be_taken_back(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store()
+    store.put([message()], NOW_MS)
+    flushed(store)
+    files.broken.add("/store/checkpoint")
+    refused = store.put([message()], NOW_MS - HOUR_MS)
+    assert refused[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+    files.broken.clear()
+    assert store.put([message()], NOW_MS - HOUR_MS)[0].status is PutStatus.PUT_OK
+
+
+def checkpoint_of(files: Any) -> Any:
+    return formats.CHECKPOINT.parse(files.read("/store/checkpoint"))

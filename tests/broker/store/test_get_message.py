@@ -12,12 +12,13 @@ from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import PRE_BLANK_SIZE, UNIT, ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.dispatch import dispatch_units
 from txrocketmq.broker.store.get_message import (
     GetMessageStatus,
     GetResult,
+    MessageReader,
     Request,
-    get_message,
-    recent_bytes,
 )
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.remoting.message.message import decode_messages
@@ -37,8 +38,17 @@ class Rig:
         self.config = config
         self.log = CommitLog(files, config)
         self.queues = ConsumeQueues(files, config)
-        self.recent = ALL_RECENT
+        self.damaged = DamagedRecords()
+        self.found: list[Damage] = []
+        self.damaged.listeners.append(lambda damage, _: self.found.append(damage))
+        self.reader = MessageReader(files, self.log, config, self.damaged)
+        self.set_recent(ALL_RECENT)
         self._build = build
+
+    def set_recent(self, recent_bytes: int) -> None:
+        """Sets how much of the log is recent, by way of the machine's memory."""
+        ratio = self.config.access_message_in_memory_max_ratio
+        self.reader.physical_bytes = -(-recent_bytes * 100 // ratio)
 
     def put(self, *messages: tuple[int, int], size: int = 1) -> None:
         """Messages of (queue id, tags code)."""
@@ -51,8 +61,7 @@ class Rig:
             NOW_MS,
         )
         self.log.write(batch)
-        for queue in batch.queues:
-            queue.append_pending(NOW_MS)
+        dispatch_units(batch)
 
     @property
     def queue(self) -> ConsumeQueue:
@@ -65,10 +74,12 @@ class Rig:
         most: int = MANY,
         codes: set[int] | None = None,
         wants: Callable[[memoryview], bool] | None = None,
+        *,
+        only_in_memory: bool = False,
     ) -> GetResult:
         wanted = None if codes is None else frozenset(codes)
-        request = Request(offset, count, most, wanted, wants)
-        return get_message(self.log, self.queue, request, self.config, self.recent)
+        request = Request(offset, count, most, wanted, wants, only_in_memory)
+        return self.reader.get(self.queue, request)
 
     def offsets(self, result: GetResult) -> list[int]:
         """The queue offsets of what was got, and that the result adds up."""
@@ -86,7 +97,7 @@ def rig(files: Any, config: Callable[..., StoreConfig], message: Callable[..., P
 
 def test_a_queue_that_never_was_has_nothing(rig: Rig) -> None:
     request = Request(7, 32, MANY, None, None)
-    result = get_message(rig.log, None, request, rig.config, ALL_RECENT)
+    result = rig.reader.get(None, request)
     assert result == GetResult(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
     assert rig.get(7).status is GetMessageStatus.NO_MESSAGE_IN_QUEUE
 
@@ -177,15 +188,15 @@ def test_limits_of_the_configuration(
     size = rig.get(0, 1).size_bytes
     assert size * 6 < 1000
     assert len(rig.offsets(rig.get(0, 100))) == 20
-    rig.recent = 0
+    rig.set_recent(0)
     assert len(rig.offsets(rig.get(0, 100))) == 6
     assert rig.get(0, 100).suggest_slave
-    rig.recent = size * 58  # two messages are older
+    rig.set_recent(size * 58)  # two messages are older
     assert len(rig.offsets(rig.get(0, 100))) == 20, "the limits of the message that is next"
     rig.put(*[(0, 0)] * 30, size=300)
-    rig.recent = ALL_RECENT
+    rig.set_recent(ALL_RECENT)
     assert len(rig.offsets(rig.get(60, 100))) == 3000 // (size + 299)
-    rig.recent = 0
+    rig.set_recent(0)
     assert len(rig.offsets(rig.get(60, 100))) == 1000 // (size + 299)
     assert len(rig.offsets(rig.get(60, 100, 100))) == 1
 
@@ -277,13 +288,13 @@ def test_messages_over_the_end_of_a_log_file(rig: Rig) -> None:
 
 def test_messages_that_the_log_has_lost_are_passed_over(rig: Rig) -> None:
     rig.put(*[(0, 0)] * 5, size=3000)
-    rig.log.files.remove_first(1)
+    rig.log.files.take_first(1)
     for codes in (None, {0}):
         result = rig.get(0, codes=codes)
         assert rig.offsets(result) == [2, 3, 4]
         assert (result.status, result.next_begin_offset) == (FOUND, 5)
-    rig.log.files.remove_first(1)
-    rig.log.files.remove_first(1)
+    rig.log.files.take_first(1)
+    rig.log.files.take_first(1)
     result = rig.get(0)
     assert (result.status, result.next_begin_offset, result.count) == (REMOVING, 5, 0)
 
@@ -309,12 +320,9 @@ def test_a_damaged_unit_is_passed_over(
     mapped[40:60] = UNIT.pack(*unit, 0)
     result = rig.get(0, codes=codes)
     assert result.status is FOUND
-    if unit[1] > 1 << 20:  # more than a pull may get
-        assert (rig.offsets(result), result.next_begin_offset) == ([0, 1], 2)
-        result = rig.get(2, codes=codes)
-        assert (rig.offsets(result), result.next_begin_offset) == ([3, 4], 5)
-    else:
-        assert (rig.offsets(result), result.next_begin_offset) == ([0, 1, 3, 4], 5)
+    assert (rig.offsets(result), result.next_begin_offset) == ([0, 1], 2)
+    result = rig.get(2, codes=codes)
+    assert (rig.offsets(result), result.next_begin_offset) == ([3, 4], 5)
 
 
 def test_blank_units_are_passed_over(rig: Rig, files: Any) -> None:
@@ -343,10 +351,14 @@ def test_a_missing_queue_file_is_passed_over(rig: Rig) -> None:
     assert (result.status, result.next_begin_offset) == (GetMessageStatus.OFFSET_FOUND_NULL, 10)
 
 
-def test_how_much_is_recent_is_a_share_of_the_memory() -> None:
-    all_of_it = recent_bytes(StoreConfig(access_message_in_memory_max_ratio=100))
-    assert all_of_it > 100_000_000
-    assert recent_bytes(StoreConfig()) == pytest.approx(all_of_it * 0.4)
+@pytest.mark.parametrize("ratio", [40, 100])
+def test_how_much_is_recent_is_a_share_of_the_memory(
+    files: Any, config: Callable[..., StoreConfig], ratio: int
+) -> None:
+    settings = config(access_message_in_memory_max_ratio=ratio)
+    reader = MessageReader(files, CommitLog(files, settings), settings, DamagedRecords())
+    assert reader.physical_bytes > 100_000_000
+    assert reader.recent_bytes == reader.physical_bytes * ratio // 100
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -363,7 +375,7 @@ def test_whatever_is_put_is_got_in_turn(
 ) -> None:
     files.maps.clear()
     rig = Rig(files, config(), message)
-    rig.recent = data.draw(st.sampled_from([0, 5000, ALL_RECENT]))
+    rig.set_recent(data.draw(st.sampled_from([0, 5000, ALL_RECENT])))
     for queue_id, code, size in puts:
         rig.put((queue_id, code), size=size)
     codes = data.draw(st.sampled_from([None, {1}, {0, 2}]))

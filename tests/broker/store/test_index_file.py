@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.errors import FileSizeError
-from txrocketmq.broker.store.index_file import Index, IndexEntry, KeyRun, index_file_name
+from txrocketmq.broker.store.index_file import Index, IndexEntry, index_file_name
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.message.tags import java_string_hash
 
 SLOTS, ITEMS = 7, 40
@@ -44,7 +44,7 @@ def write(index: Index, *entries: IndexEntry) -> None:
 
 def found(index: Index, key: str, index_type: str | None = None, **bounds: Any) -> list[int]:
     asked = {"max_count": 64, "begin_ms": 0, "end_ms": FAR_MS, **bounds}
-    return index.find("T", key, index_type=index_type, **asked).physical_offsets
+    return finished(index.find("T", key, index_type=index_type, **asked)).physical_offsets
 
 
 def test_a_message_is_found_by_its_unique_key_its_keys_and_its_tag(files: Any) -> None:
@@ -57,7 +57,7 @@ def test_a_message_is_found_by_its_unique_key_its_keys_and_its_tag(files: Any) -
     assert found(index, "Tag") == []
     assert found(index, "a", "T") == []
     assert found(index, "") == []
-    assert index.find("Other", "a", 64, 0, FAR_MS, None).physical_offsets == []
+    assert finished(index.find("Other", "a", 64, 0, FAR_MS, None)).physical_offsets == []
 
 
 def test_the_bytes_are_the_originals(files: Any) -> None:
@@ -120,41 +120,6 @@ def test_all_that_is_written_is_found(
         assert not tags or offset in found(again, tags, "T")
 
 
-RUNS = st.tuples(
-    st.sampled_from(["T", "T", "U\u00fc"]),
-    st.lists(st.text("09AZ", min_size=1, max_size=9).map(str.encode), min_size=1, max_size=9),
-    st.booleans(),
-)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(RUNS, max_size=8))
-def test_runs_are_written_as_their_messages_one_by_one(
-    files: Any, runs: list[tuple[str, list[bytes], bool]]
-) -> None:
-    ours, theirs = type(files)(), type(files)()
-    short, plain = new_index(ours), new_index(theirs)
-    offset = 0
-    for topic, keys, is_run in runs:
-        offsets = list(range(offset, offset + len(keys)))
-        entries = [
-            entry(at, key.decode(), topic=topic) for at, key in zip(offsets, keys, strict=True)
-        ]
-        plain.add(entries)
-        if is_run:
-            short.add(KeyRun(topic, keys, offsets, NOW_MS))
-        else:
-            short.add(entries)
-        offset += len(keys)
-    assert short.waiting == plain.waiting == offset
-    short.write_pending(NOW_MS)
-    plain.write_pending(NOW_MS)
-    assert short.waiting == 0
-    assert {path: bytes(m) for path, m in ours.maps.items()} == {
-        path: bytes(m) for path, m in theirs.maps.items()
-    }
-
-
 def test_the_time_is_matched_to_the_second(files: Any) -> None:
     index = new_index(files)
     write(index, *(entry(each, "k", stored_ms=NOW_MS + 1000 * each) for each in range(10)))
@@ -172,7 +137,7 @@ def test_full_files_are_followed_by_new_ones(files: Any) -> None:
     assert [file.end_physical_offset for file in index.full_files] == [38, 77]
     last = formats.INDEX_HEADER.parse(files.maps[index.paths()[-1]][:])
     assert (last.begin_physical_offset, last.begin_timestamp) == (78, NOW_MS + 78)
-    assert index.find("T", "k", 1, 0, FAR_MS, None)[1:] == (NOW_MS + 99, 99)
+    assert finished(index.find("T", "k", 1, 0, FAR_MS, None))[1:3] == (NOW_MS + 99, 99)
     assert index.next_offset == 100
     again = new_index(files)
     again.load(None)
@@ -214,26 +179,28 @@ def test_nothing_is_written_without_room_and_nothing_is_lost(files: Any) -> None
     assert sorted(set(found(index, "b"))) == list(range(1, 60))
 
 
-def test_files_of_messages_that_are_gone_are_removed(files: Any) -> None:
+def test_files_of_messages_that_are_gone_are_given_up(files: Any) -> None:
     index = new_index(files)
     write(index, *(entry(each, "k") for each in range(100)))
-    assert index.remove_files_before(38) == 0
-    assert index.remove_files_before(39) == 1
-    assert index.remove_files_before(1000) == 1, "the last stays"
-    assert len(files.maps) == 1
+    assert index.take_files_before(38) == []
+    first, second, last = sorted(files.maps)
+    assert [file.path for file in index.take_files_before(39)] == [first]
+    assert [file.path for file in index.take_files_before(1000)] == [second], "the last stays"
+    assert index.paths() == [last]
+    assert files.removed == [], "that is done elsewhere"
 
 
 def test_files_with_messages_behind_the_log_are_dropped(files: Any) -> None:
     index = new_index(files)
     write(index, *(entry(each, "k") for each in range(100)))
-    index.drop_after(100)
+    assert index.drop_after(100) == 0
     assert len(files.maps) == 3
-    index.drop_after(60)
+    assert index.drop_after(60) == 2
     assert len(files.maps) == 1
     index.drop_after(0)
     assert not files.maps
     assert index.next_offset == 0
-    assert index.find("T", "k", 9, 0, FAR_MS, None) == ([], 0, 0)
+    assert finished(index.find("T", "k", 9, 0, FAR_MS, None))[:3] == ([], 0, 0)
 
 
 def test_the_first_message_may_lie_at_0(files: Any) -> None:
@@ -249,6 +216,8 @@ def test_after_a_crash_of_the_machine_young_files_go(files: Any) -> None:
     again = new_index(files)
     again.load(NOW_MS + 77)
     assert found(again, "k", max_count=200) == list(range(77, -1, -1))
+    assert len(files.maps) == 3, "nothing is removed by looking"
+    again.remove_unfinished()
     assert len(files.maps) == 2
 
 
@@ -289,15 +258,67 @@ def test_slots_and_chains_that_are_damaged_end_a_search(files: Any) -> None:
     assert found(index, "k") == [9]
 
 
-def test_a_file_of_another_size_is_refused(files: Any) -> None:
+def test_a_file_of_another_size_is_damaged(files: Any) -> None:
     write(new_index(files), entry(0, "k"))
-    with pytest.raises(FileSizeError, match="maxIndexNum"):
-        new_index(files, items=50).load(None)
+    index = new_index(files, items=50)
+    index.load(None)
+    ((path, why),) = index.damaged
+    assert path in files.maps
+    assert "it has 868 bytes, where maxHashSlotNum and maxIndexNum make it 1068" in why
+    assert found(index, "k") == []
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(36, 41), (36, -1), (36, 0x7FFFFFFF), (32, 999), (32, -1), (16, 5000)]
+)
+def test_a_header_that_cannot_be_is_damaged_and_so_is_all_behind(
+    files: Any, at: int, value: int
+) -> None:
+    write(new_index(files), *(entry(each, "k") for each in range(100)))
+    second = sorted(files.maps)[1]
+    size = 8 if at < 32 else 4
+    files.maps[second][at : at + size] = value.to_bytes(size, "big", signed=True)
+    index = new_index(files)
+    index.load(None)
+    assert [path for path, _ in index.damaged] == sorted(files.maps)[1:]
+    assert index.spans() == [(0, 38)]
+    assert index.next_offset == 39
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(40, 40 + 4 * SLOTS), (40 + 4 * SLOTS, 40 + 4 * SLOTS + 400), (800, 868)]
+)
+def test_a_file_with_a_zeroed_stretch_is_damaged(files: Any, start: int, end: int) -> None:
+    write(new_index(files), *(entry(each, f"k{each}") for each in range(1, 40)))
+    (path,) = files.maps
+    files.maps[path][start:end] = bytes(end - start)
+    index = new_index(files)
+    index.load(None)
+    assert [each for each, _ in index.damaged] == [path]
+    assert index.next_offset == 0
+
+
+def test_other_names_are_left_alone(files: Any) -> None:
+    files.write("/index/.DS_Store", b"x")
+    index = new_index(files)
+    index.load(None)
+    assert index.foreign == ["/index/.DS_Store"]
+    assert files.exists("/index/.DS_Store")
+
+
+def test_files_may_be_dropped_from_one_on(files: Any) -> None:
+    index = new_index(files)
+    write(index, *(entry(each, "k") for each in range(100)))
+    assert index.drop_from(1) == sorted(files.maps)[1:]
+    assert index.next_offset == 39
+    assert list(index.extents().values()) == [[0, 38, 40]]
 
 
 def test_a_file_that_a_crash_left_empty_is_removed(files: Any) -> None:
     files.write("/index/20231114221320000", b"")
-    new_index(files).load(None)
+    index = new_index(files)
+    index.load(None)
+    index.remove_unfinished()
     assert not files.exists("/index/20231114221320000")
 
 
@@ -318,3 +339,14 @@ def test_the_one_hash_without_a_positive_counterpart_is_0(files: Any) -> None:
     (mapped,) = files.maps.values()
     item = formats.INDEX_ITEM.parse(mapped[40 + 4 * SLOTS + 20 :])
     assert item.key_hash == 0
+
+
+def test_items_that_were_zeroed_are_told_and_not_passed_over_in_silence(files: Any) -> None:
+    index = new_index(files)
+    write(index, entry(10, None, "a"), entry(20, None, "b"))
+    (path,) = files.maps
+    first = 40 + 4 * SLOTS + 20
+    files.maps[path][first : first + 40] = bytes(40)
+    answer = finished(index.find("T", "b", 9, 0, FAR_MS, None))
+    assert answer.physical_offsets == []
+    assert [(each.path, each.position) for each in answer.broken] == [(path, first + 20)]

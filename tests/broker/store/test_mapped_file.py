@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.broker.store.errors import FileSizeError, StoreError
+from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import OsFiles
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue, file_name
 
@@ -190,33 +190,49 @@ def test_loaded_files_are_taken_to_be_full(files: Any) -> None:
     assert row.gaps() == []
 
 
-def test_an_empty_last_file_is_removed(files: Any) -> None:
+def test_an_empty_last_file_counts_as_not_there(files: Any) -> None:
     row = loaded(files, {file_name(0): 8192, file_name(8192): 0})
     assert row.max_offset == 8192
-    assert not files.small
+    assert row.misfits == []
+    assert files.small, "nothing is removed by looking"
 
 
 @pytest.mark.parametrize("sizes", [{file_name(0): 4096}, {file_name(0): 0, file_name(8192): 8192}])
-def test_a_file_of_another_size_is_refused(files: Any, sizes: dict[str, int]) -> None:
+def test_a_file_of_another_size_is_found(files: Any, sizes: dict[str, int]) -> None:
+    row = loaded(files, sizes)
+    assert len(row.misfits) == 1
+    assert row.fits is (len(sizes) > 1)
     with pytest.raises(FileSizeError, match=f"{KEY} makes it 8192"):
-        loaded(files, sizes)
+        row.refuse_misfits()
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "12", "0000000000000000000x"])
-def test_what_does_not_belong_there_is_refused(files: Any, name: str) -> None:
-    with pytest.raises(StoreError, match="does not belong there"):
-        loaded(files, {name: 8192})
+def test_a_file_that_is_too_long_is_not_of_the_row(files: Any) -> None:
+    row = loaded(files, {file_name(0): 8192, file_name(8192): 9000})
+    assert row.max_offset == 8192
+    assert [entry.size_bytes for entry in row.misfits] == [9000]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "12", "0000000000000000000x", ".nfs0000000001"])
+def test_what_does_not_belong_there_is_named_and_left_alone(files: Any, name: str) -> None:
+    row = loaded(files, {name: 8192, file_name(0): 8192})
+    assert row.foreign == ["/row/" + name]
+    assert row.max_offset == 8192
+    assert "/row/" + name in files.maps
 
 
 def test_a_missing_file_is_told_and_lived_with(files: Any) -> None:
     row = loaded(files, {file_name(0): 8192, file_name(16_384): 8192, file_name(24_576): 8192})
-    assert len(row.gaps()) == 1
-    assert file_name(8192) in row.gaps()[0]
+    assert row.gaps() == [(8192, 16_384)]
     last = row.find(25_000)
     assert last is not None
     assert last.from_offset == 24_576
     assert row.find(16_384) is row.mapped_files[1]
     assert row.find(9000) is None
+    made = row.insert(9000, b"ab")
+    assert row.find(9000) is made
+    assert bytes(made.view[:4]) == b"abab"
+    assert row.gaps() == []
+    assert row.flushed_offset == 8192
 
 
 def test_truncating_removes_what_is_behind(files: Any) -> None:
@@ -230,9 +246,31 @@ def test_truncating_removes_what_is_behind(files: Any) -> None:
     assert len(row.mapped_files) == 2, "the file that begins there stays, empty"
 
 
+def test_an_end_leaves_what_is_behind_alone_until_it_is_removed(files: Any) -> None:
+    row = loaded(files, {file_name(each * 8192): 8192 for each in range(4)})
+    row.end_at(10_000)
+    assert row.max_offset == 10_000
+    assert [file.from_offset for file in row.behind] == [16_384, 24_576]
+    assert len(files.maps) == 4
+    row.remove_behind()
+    assert sorted(files.maps) == ["/row/" + file_name(0), "/row/" + file_name(8192)]
+
+
+def test_overwriting_needs_room(files: Any) -> None:
+    row = loaded(files, {file_name(0): 8192})
+    files.room_bytes = 4096
+    with pytest.raises(OSError, match="No space"):
+        row.mapped_files[0].overwrite(100, b"xy")
+    files.room_bytes = 8192
+    row.mapped_files[0].overwrite(100, b"xy")
+    row.mapped_files[0].overwrite(102, b"z")
+    assert files.maps["/row/" + file_name(0)][99:104] == b"\0xyz\0"
+
+
 def test_files_go_first_or_last(files: Any) -> None:
     row = loaded(files, {file_name(each * 8192): 8192 for each in range(4)})
-    row.remove_first(2)
+    for file in row.take_first(2):
+        file.remove()
     assert row.min_offset == 16_384
     row.remove_last()
     assert row.max_offset == 24_576

@@ -4,7 +4,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from txrocketmq.broker.store.message_store import (
     PutMessage,
     PutStatus,
 )
+from txrocketmq.broker.store.steps import finished
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.message import decode_messages
 
 NOW_MS = 1_700_000_000_000
@@ -54,7 +55,7 @@ def test_nothing_is_put_when_there_is_nothing(open_store: OpenStore) -> None:
 def test_arrivals_are_told_once_per_queue(open_store: OpenStore, message: Build) -> None:
     store = open_store()
     told: list[tuple[str, int, int]] = []
-    store.on_arrival = lambda *where: told.append(where)
+    store.on_arrival.append(lambda *where: told.append(where))
     store.put([message("A", 1), message("B", 0), message("A", 1), message("a/b")], NOW_MS)
     assert told == [("A", 1, 2), ("B", 0, 1)]
 
@@ -62,8 +63,10 @@ def test_arrivals_are_told_once_per_queue(open_store: OpenStore, message: Build)
 def test_a_listener_may_get_what_arrived(open_store: OpenStore, message: Build) -> None:
     store = open_store()
     counts: list[int] = []
-    store.on_arrival = lambda topic, queue_id, end: counts.append(
-        store.get(topic, queue_id, end - 1, 1, 100).count
+    store.on_arrival.append(
+        lambda topic, queue_id, end: counts.append(
+            store.get(topic, queue_id, end - 1, 1, 100).count
+        )
     )
     store.put([message("A"), message("B")], NOW_MS)
     assert counts == [1, 1]
@@ -90,7 +93,6 @@ def test_a_store_that_is_not_open_takes_and_gives_nothing(
     [
         ({"mapped_file_size_commit_log": 16_384}, FileSizeError, "mappedFileSizeCommitLog"),
         ({"mapped_file_size_consume_queue": 200}, FileSizeError, "mappedFileSizeConsumeQueue"),
-        ({"max_index_num": 50}, FileSizeError, "maxIndexNum"),
     ],
 )
 def test_other_sizes_are_refused_and_the_lock_is_given_back(
@@ -157,12 +159,12 @@ def test_without_room_for_the_index_messages_wait_in_it(
     files.allocate = no_index
     store.put([message(keys="k")] * 300, NOW_MS)
     store.tick(NOW_MS)
-    assert store.query("Topic", "k", 9, 0, FAR_MS).buffers == []
+    assert finished(store.query("Topic", "k", 9, 0, FAR_MS)).buffers == []
     assert store.writeable
     files.allocate = allocate
     store.tick(NOW_MS)
-    assert len(store.query("Topic", "k", 9, 0, FAR_MS).buffers) == 9
-    assert len(store.query("Topic", "first", 9, 0, FAR_MS).buffers) == 1
+    assert len(finished(store.query("Topic", "k", 9, 0, FAR_MS)).buffers) == 9
+    assert len(finished(store.query("Topic", "first", 9, 0, FAR_MS)).buffers) == 1
 
 
 def test_too_much_that_waits_for_the_index_ends_the_taking(
@@ -186,14 +188,14 @@ def test_messages_are_found_by_key_oldest_first(open_store: OpenStore, message: 
     store = open_store(max_msgs_num_batch=5)
     for each in range(8):
         store.put([message(keys="k", tags="t", body=bytes([each]))], NOW_MS + each)
-    found = store.query("Topic", "k", 3, 0, FAR_MS)
+    found = finished(store.query("Topic", "k", 3, 0, FAR_MS))
     assert [bytes(each)[88:89] for each in found.buffers] == [b"\5", b"\6", b"\7"]
     assert found.last_update_timestamp_ms == NOW_MS + 7
     assert found.last_update_offset > 0
-    assert len(store.query("Topic", "k", 99, 0, FAR_MS).buffers) == 5
-    assert len(store.query("Topic", "t", 99, 0, FAR_MS, "T").buffers) == 5
-    assert store.query("Topic", "t", 99, 0, FAR_MS).buffers == []
-    assert store.query("Other", "k", 99, 0, FAR_MS).buffers == []
+    assert len(finished(store.query("Topic", "k", 99, 0, FAR_MS)).buffers) == 5
+    assert len(finished(store.query("Topic", "t", 99, 0, FAR_MS, "T")).buffers) == 5
+    assert finished(store.query("Topic", "t", 99, 0, FAR_MS)).buffers == []
+    assert finished(store.query("Other", "k", 99, 0, FAR_MS)).buffers == []
 
 
 def test_what_is_found_and_gone_is_left_out(
@@ -202,8 +204,9 @@ def test_what_is_found_and_gone_is_left_out(
     store = open_store()
     store.put([message(keys="k", body=bytes(7000))] * 3, NOW_MS)
     files.modified = dict.fromkeys(files.modified, 0)
+    store.flush.flush_all()
     store.delete_expired(NOW_MS)
-    assert len(store.query("Topic", "k", 9, 0, FAR_MS).buffers) == 2
+    assert len(finished(store.query("Topic", "k", 9, 0, FAR_MS)).buffers) == 2
 
 
 def test_messages_are_found_by_place(open_store: OpenStore, message: Build) -> None:
@@ -262,13 +265,6 @@ def test_a_deleted_topic_begins_at_0_again(
     assert again.max_offset("A", 0) == 1
 
 
-def test_topics_that_nobody_keeps_are_cleaned(open_store: OpenStore, message: Build) -> None:
-    store = open_store()
-    store.put([message("A"), message("B"), message("C")], NOW_MS)
-    assert store.clean_unused({"B", "X"}) == 2
-    assert store.topics() == ["B"]
-
-
 def test_queues_without_messages_are_cleaned(
     open_store: OpenStore, files: Any, message: Build
 ) -> None:
@@ -276,8 +272,9 @@ def test_queues_without_messages_are_cleaned(
     store.put([message("A"), message("KEEP")], NOW_MS)
     store.put([message("B", 0, bytes(7000))] * 3, NOW_MS)
     files.modified = dict.fromkeys(files.modified, 0)
+    store.flush.flush_all()
     store.delete_expired(NOW_MS)
-    assert store.clean_expired_queues({"KEEP"}) == 1
+    assert [store.clean_expired_queues(topic) for topic in ("A", "B", "none")] == [1, 0, 0]
     assert store.topics() == ["KEEP", "B"]
 
 
@@ -299,7 +296,7 @@ def test_the_runtime_is_told_in_the_originals_words(open_store: OpenStore, messa
 
 def test_settings_may_change_while_running(open_store: OpenStore, message: Build) -> None:
     store = open_store()
-    store.configure(replace(store.config, max_message_size=3))
+    Configuration([store.config], {}).update({"maxMessageSize": "3"})
     assert store.put([message(body=b"1234")], NOW_MS)[0].status is PutStatus.MESSAGE_ILLEGAL
     assert store.config.max_message_size == 3
 
@@ -321,6 +318,7 @@ def test_on_a_real_disk(tmp_path: Path, message: Build) -> None:
     assert sizes == {
         "lock": 4,
         "checkpoint": 4096,
+        "inventory": sizes["inventory"],
         "0" * 20: sizes["0" * 20],
         index_name: 420_000_040,
     }
@@ -331,7 +329,7 @@ def test_on_a_real_disk(tmp_path: Path, message: Build) -> None:
     again = MessageStore(config)
     done = again.load(NOW_MS)
     assert (done.was_closed, done.checked_messages) == (True, 100)
-    assert len(again.query("Topic", "U" * 32, 32, 0, FAR_MS).buffers) == 32
+    assert len(finished(again.query("Topic", "U" * 32, 32, 0, FAR_MS)).buffers) == 32
     again.stop(NOW_MS)
 
 
@@ -354,6 +352,6 @@ def test_a_query_names_no_file_by_the_time_that_it_asks_for(
 ) -> None:
     store = open_store()
     store.put([message(keys="k")], NOW_MS)
-    assert len(store.query("Topic", "k", 32, 0, 2**63 - 1).buffers) == 1
+    assert len(finished(store.query("Topic", "k", 32, 0, 2**63 - 1)).buffers) == 1
     (path,) = [each for each in files.maps if each.startswith("/store/index/")]
     assert path == "/store/index/" + index_file_name(NOW_MS)

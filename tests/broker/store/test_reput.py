@@ -12,6 +12,7 @@ from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.store.reput import Reput
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.tags import java_string_hash
 
@@ -31,12 +32,10 @@ class Rig:
     def put(self, *messages: PutMessage) -> None:
         batch = self.log.encode(messages, self.queues, NOW_MS)
         self.log.write(batch)
-        for queue in batch.queues:
-            queue.pending.clear()
 
     def found(self, topic: str, key: str, index_type: str | None = None) -> list[int]:
         self.index.write_pending(NOW_MS)
-        return self.index.find(topic, key, 64, 0, FAR_MS, index_type).physical_offsets
+        return finished(self.index.find(topic, key, 64, 0, FAR_MS, index_type)).physical_offsets
 
     def max_offsets(self) -> dict[tuple[str, int], int]:
         return {
@@ -166,3 +165,36 @@ def test_a_record_of_a_topic_that_cannot_be_is_left_out(rig: Rig, message: Build
     rig.reput.run(rig.log.max_offset)
     assert rig.max_offsets() == {("good", 0): 2}, "the place before it is blank"
     assert rig.queues.open("good", 0).min_offset == 1
+
+
+def test_a_part_of_the_log_that_was_deleted_meanwhile_is_passed_over(
+    rig: Rig, message: Build
+) -> None:
+    rig.put(*[message(body=bytes(3000))] * 5)
+    rig.log.files.take_first(1)
+    rig.reput.run(rig.log.max_offset)
+    assert rig.reput.offset == rig.log.max_offset
+    assert rig.max_offsets() == {("Topic", 0): 5}
+
+
+def test_batches_in_one_record_and_topics_of_batch_queues_get_no_plain_units(
+    rig: Rig, message: Build
+) -> None:
+    rig.put(
+        message("A", sys_flag=MessageSysFlag.INNER_BATCH, uniq_key="U" * 32),
+        message("A"),
+        message("Batches"),
+    )
+    rig.reput.without_queues = {"Batches"}
+    rig.reput.run(rig.log.max_offset)
+    assert rig.max_offsets() == {("A", 0): 1}
+    assert rig.found("A", "U" * 32) == [0]
+    assert rig.reput.unserved == {"A": 1, "Batches": 1}
+    assert "2 records" in rig.reput.why_unserved()
+    assert "A, Batches." in rig.reput.why_unserved()
+
+
+def test_of_stores_without_batches_nothing_is_said(rig: Rig, message: Build) -> None:
+    rig.put(message("A"))
+    rig.reput.run(rig.log.max_offset)
+    assert rig.reput.why_unserved() == ""

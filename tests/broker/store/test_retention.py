@@ -10,6 +10,8 @@ import pytest
 
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
+from txrocketmq.broker.store.steps import finished
+from txrocketmq.remoting.config_file import Configuration
 
 OpenStore = Callable[..., MessageStore]
 Build = Callable[..., PutMessage]
@@ -35,6 +37,7 @@ def filled(open_store: OpenStore, files: Any, message: Build) -> Callable[..., M
     def fill(old: int, **settings: Any) -> MessageStore:
         store = open_store(**settings)
         store.put([message(body=bytes(7000), keys="k") for _ in range(10)], FOUR_MS)
+        store.flush.flush_all()
         store.tick(NOON_MS - 24 * HOUR_MS)
         for number, path in enumerate(logs(files)):
             files.modified[path] = OLD_MS if number < old else YOUNG_MS
@@ -50,6 +53,15 @@ def logs(files: Any) -> list[str]:
 def ticks(store: MessageStore, now_ms: int, count: int = 30) -> None:
     for second in range(count):
         store.tick(now_ms + second * 1000)
+        unlink(store)
+
+
+def unlink(store: MessageStore) -> None:
+    """What a thread does, now."""
+    job = store.removals.begin()
+    if job is not None:
+        job.run()
+        store.removals.finish(job)
 
 
 def test_old_files_are_deleted_at_their_hour(
@@ -58,7 +70,7 @@ def test_old_files_are_deleted_at_their_hour(
     store = filled(3)
     ticks(store, NOON_MS)
     assert len(logs(files)) == 10
-    ticks(store, FOUR_MS)
+    ticks(store, FOUR_MS + 24 * HOUR_MS)
     assert len(logs(files)) == 7
     assert store.min_physical_offset == 3 * 8192
 
@@ -66,8 +78,25 @@ def test_old_files_are_deleted_at_their_hour(
 def test_one_file_goes_at_a_time(filled: Callable[..., MessageStore], files: Any) -> None:
     store = filled(3)
     for left in (9, 8, 7, 7):
-        store.tick(FOUR_MS)
+        ticks(store, FOUR_MS, 1)
         assert len(logs(files)) == left
+
+
+def test_a_file_that_is_not_durable_stays(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    store = open_store(file_reserved_time=0)
+    files.now_ms = OLD_MS
+    store.put([message(body=bytes(7000)) for _ in range(3)], FOUR_MS)
+    store.flush.flush_all()
+    store.put([message(body=bytes(7000)) for _ in range(3)], FOUR_MS)
+    ticks(store, FOUR_MS + 1)
+    assert store.min_physical_offset == 2 * 8192, "the third was synced before it was full"
+    disk = files.after_power_loss()
+    assert open_store(disk).min_physical_offset == 2 * 8192
+    store.flush.flush_all()
+    ticks(store, FOUR_MS + 60_000)
+    assert store.min_physical_offset == 5 * 8192
 
 
 def test_none_is_skipped(filled: Callable[..., MessageStore], files: Any) -> None:
@@ -90,6 +119,7 @@ def test_a_file_that_somebody_has_removed_is_passed_over(tmp_path: Path, message
     store.put([message(body=bytes(7000)) for _ in range(4)], FOUR_MS)
     first, *_ = sorted((tmp_path / "commitlog").iterdir())
     first.unlink()
+    store.flush.flush_all()
     far_ms = FOUR_MS * 2
     store.delete_expired(far_ms)
     ticks(store, far_ms)
@@ -97,19 +127,107 @@ def test_a_file_that_somebody_has_removed_is_passed_over(tmp_path: Path, message
     store.stop(FOUR_MS)
 
 
-def test_flushing_goes_on_though_files_may_not_be_removed(
+def test_no_file_is_unlinked_where_the_store_lives(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(3, max_index_num=4)
+    for second in range(9):
+        store.tick(FOUR_MS + second * 1000)
+    assert files.removed == []
+    assert store.min_physical_offset == 3 * 8192, "though they have left the row"
+    assert store.get("Topic", 0, 0, 1, 9000).next_begin_offset == 3
+    job = store.removals.begin()
+    assert job is not None
+    assert store.removals.begin() is None, "one at a time"
+    job.run()
+    store.removals.finish(job)
+    folders = [path.split("/")[2] for path in files.removed]
+    assert folders == ["commitlog"] * 3 + ["index"]
+    assert len(logs(files)) == 7
+    assert store.removals.begin() is None
+
+
+def test_no_young_file_goes_for_room_that_is_being_made(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    store = filled(10, delete_file_batch_max=2)
+    files.ratio = 0.86
+    for second in range(25):
+        store.tick(NOON_MS + second * 1000)
+    assert store.min_physical_offset == 2 * 8192, "what the first two free does not show yet"
+    unlink(store)
+    files.ratio = 0.5
+    store.tick(NOON_MS + 60_000)
+    assert store.min_physical_offset == 2 * 8192
+
+
+def test_what_left_its_row_and_is_still_there_is_harmless(
+    filled: Callable[..., MessageStore], open_store: OpenStore, files: Any
+) -> None:
+    store = filled(3)
+    for second in range(3):
+        store.tick(FOUR_MS + second * 1000)
+    again = files.after_kill()
+    again.modified = dict(files.modified)
+    after = open_store(again)
+    assert after.min_physical_offset == 0, "as if they had never left"
+    assert after.get("Topic", 0, 0, 1, 9000).count == 1
+    assert after.get("Topic", 0, 9, 1, 9000).count == 1
+    after.flush.flush_all()
+    ticks(after, FOUR_MS)
+    assert after.min_physical_offset == 3 * 8192
+    assert len(logs(again)) == 7
+
+
+def test_a_queue_made_anew_keeps_its_file_though_the_old_one_was_to_be_unlinked(
+    filled: Callable[..., MessageStore], files: Any, message: Build
+) -> None:
+    store = filled(9)
+    store.tick(FOUR_MS)
+    for second in range(10):
+        store.tick(FOUR_MS + second * 1000)
+    first = "/store/consumequeue/Topic/0/" + "0" * 20
+    assert first in files.maps, "expired, and still to be unlinked"
+    job = store.removals.begin()
+    assert job is not None
+    store.delete_topic("Topic")
+    store.put([message()], FOUR_MS)
+    assert first in files.maps
+    job.run()
+    store.removals.finish(job)
+    assert first in files.maps
+    assert store.get("Topic", 0, 0, 1, 9000).count == 1
+
+
+def test_what_may_not_be_removed_is_told_and_holds_up_what_is_behind_it(
     filled: Callable[..., MessageStore], files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: str) -> None:
-        raise PermissionError
+    remove = files.remove
+
+    def refuse(path: str) -> None:
+        if path == first:
+            raise PermissionError("not yours")
+        remove(path)
 
     store = filled(3)
+    first, second, *_ = logs(files)
     monkeypatch.setattr(files, "remove", refuse)
-    late: list[bool] = []
-    store.when_durable(store.max_physical_offset, FOUR_MS - 60_000, late.append)
-    with pytest.raises(PermissionError):
+    for _ in range(3):
         store.tick(FOUR_MS)
-    assert late == [False]
+    job = store.removals.begin()
+    assert job is not None
+    job.run()
+    store.removals.finish(job)
+    assert str(store.removals.trouble) == "not yours"
+    assert second in files.maps, "else the row would have a gap, as if a file were lost"
+    assert store.removals.is_empty
+    unlink(store)
+    assert first in files.maps
+    monkeypatch.setattr(files, "remove", remove)
+    store.tick(FOUR_MS + 10_000)
+    unlink(store)
+    assert not {first, second} & files.maps.keys(), "the next round tries again"
+    assert store.removals.trouble is None
 
 
 def test_the_last_file_stays(
@@ -138,7 +256,7 @@ def test_queues_and_index_follow(filled: Callable[..., MessageStore], files: Any
     assert store.max_offset("Topic", 0) == 10
     assert len([path for path in files.maps if "consumequeue" in path]) == 1
     assert store.earliest_store_time("Topic", 0) == FOUR_MS
-    found = store.query("Topic", "k", 64, 0, FOUR_MS * 2)
+    found = finished(store.query("Topic", "k", 64, 0, FOUR_MS * 2))
     assert len(found.buffers) == 3
 
 
@@ -213,6 +331,7 @@ def test_a_disk_that_is_full_at_the_start_is_told(open_store: OpenStore, files: 
 def test_files_may_be_deleted_on_demand(filled: Callable[..., MessageStore], files: Any) -> None:
     store = filled(3)
     store.delete_expired(NOON_MS)
+    unlink(store)
     assert len(logs(files)) == 9
     ticks(store, NOON_MS)
     assert len(logs(files)) == 7
@@ -224,7 +343,28 @@ def test_files_may_be_deleted_on_demand(filled: Callable[..., MessageStore], fil
 
 def test_hours_may_change_while_running(filled: Callable[..., MessageStore], files: Any) -> None:
     store = filled(3)
-    changed = {**store.config.__dict__, "delete_when": "12"}
-    store.configure(type(store.config)(**changed))
+    Configuration([store.config], {}).update({"deleteWhen": "12"})
     ticks(store, NOON_MS)
     assert len(logs(files)) == 7
+
+
+def test_room_that_is_left_decides_instead_of_ratios_where_it_is_set(
+    filled: Callable[..., MessageStore], files: Any
+) -> None:
+    files.ratio, files.free = 0.99, 40_000
+    store = filled(3, disk_space_min_free_bytes=10_000)
+    ticks(store, NOON_MS)
+    assert len(logs(files)) == 10, "40,000 are four times the floor"
+    files.free = 39_999
+    ticks(store, NOON_MS + 60_000)
+    assert len(logs(files)) == 7, "old ones go at any hour"
+    files.free = 19_999
+    ticks(store, NOON_MS + 120_000)
+    assert len(logs(files)) == 1, "young ones go"
+    assert store.writeable
+    files.free = 9_999
+    ticks(store, NOON_MS + 180_000)
+    assert not store.writeable
+    files.free = -1
+    ticks(store, NOON_MS + 240_000)
+    assert store.writeable, "what is not known refuses nothing"

@@ -185,3 +185,12 @@ def test_the_code_of_a_delayed_message_is_its_time(files: Any) -> None:
 
 def test_the_declaration_is_that_of_the_wire() -> None:
     assert record.RECORD_FIXED.sizeof() == 88
+
+
+def test_a_record_whose_last_page_was_never_written_is_none(files: Any) -> None:
+    properties = b"KEYS\x01" + b"k" * 400 + b"\x02"
+    data = built(0, bytes(3640), properties=properties)
+    assert 3640 < len(data) - len(properties) < 4096 < len(data)
+    assert len(list(walk_of(files, data, size=8192))) == 1
+    files.maps.clear()
+    assert list(walk_of(files, data[:4096] + bytes(len(data) - 4096), size=8192)) == []

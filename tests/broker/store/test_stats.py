@@ -8,7 +8,7 @@ NOW_MS = 1_700_000_000_000
 
 def test_rates_come_with_the_samples_for_them() -> None:
     stats = StoreStats()
-    stats.start(NOW_MS)
+    stats.start(NOW_MS, NOW_MS)
     assert stats.runtime_info(NOW_MS)["putTps"] == "  "
     for second in range(61):
         stats.sample(NOW_MS + 1000 * second)
@@ -56,7 +56,7 @@ def test_times_are_told_by_the_minute() -> None:
 
 def test_runtime_reads_as_the_originals() -> None:
     stats = StoreStats()
-    stats.start(NOW_MS)
+    stats.start(NOW_MS, NOW_MS)
     after = NOW_MS + ((26 * 60 + 3) * 60 + 4) * 1000 + 5
     info = stats.runtime_info(after)
     assert info["runtime"] == "[ 1 days, 2 hours, 3 minutes, 4 seconds ]"

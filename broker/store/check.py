@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at a store from end to end, and changes nothing.
+
+First the store is opened as a broker would open it, on copies (see dry_files.py): what that would
+say and do is reported. Then all is read that an opening takes on trust: every record of the log
+with its CRC, and whether it has its unit in its queue; every unit, and every item of the index,
+whether it points at a record. That is done in parts, one for each file of the log and of the
+index, which may be looked at in any order and in several processes.
+
+Java: has no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dispatch import enters_queue
+from txrocketmq.broker.store.dry_files import DryFiles
+from txrocketmq.broker.store.errors import StoreError, StoreLocked, StoreLoss
+from txrocketmq.broker.store.index_file import ITEM_BYTES, Index
+from txrocketmq.broker.store.indexed import has_keys_between
+from txrocketmq.broker.store.log_walk import LogWalk, record_at
+from txrocketmq.broker.store.record_head import HEAD, MAGICS
+from txrocketmq.broker.store.recover import Recovery
+from txrocketmq.broker.store.recovered import Recovered, messages
+from txrocketmq.broker.store.reput import Reput
+from txrocketmq.broker.store.scan import PROPERTIES_LENGTH_BYTES, Record
+from txrocketmq.broker.store.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
+
+_LOG: Final = "log"
+_CRC: Final = "crc"
+_QUEUE: Final = "queue"
+_INDEX: Final = "index"
+_OPENING: Final = "opening"
+_MAX_FINDINGS: Final = 1_000
+"""Of one part; beyond that they are only counted."""
+_UNITS_AT_ONCE: Final = 65_536
+_RECORDS_AT_ONCE: Final = 16_384
+_NONE: Final = -1
+
+QueueKey = tuple[bytes, int]
+
+
+class Finding(NamedTuple):
+    """Something that is not as it should be: a whole sentence, and where that is."""
+
+    kind: str
+    """`opening`, `log`, `crc`, `queue` or `index`."""
+    text: str
+    path: str = ""
+    position: int = _NONE
+    """In the file, in bytes; -1: nowhere in particular."""
+    offset: int = _NONE
+    """In the log; -1: nowhere in particular."""
+
+
+class Part(NamedTuple):
+    """A file that is looked at."""
+
+    kind: str
+    number: int
+    size_bytes: int
+
+
+@dataclass
+class Looked:
+    """What a look at a part has found."""
+
+    part: Part
+    findings: list[Finding] = field(default_factory=list)
+    more: int = 0
+    """Findings that were too many."""
+    messages: int = 0
+    units: dict[QueueKey, int] = field(default_factory=dict)
+    """How many messages have their units, by queue."""
+    without_queue: int = 0
+    """Messages of topics that have no queues, or were deleted."""
+
+    def find(self, finding: Finding) -> None:
+        """Notes a finding."""
+        if len(self.findings) < _MAX_FINDINGS:
+            self.findings.append(finding)
+        else:
+            self.more += 1
+
+    def has_units(self, key: QueueKey, count: int) -> None:
+        """Counts messages that have their units."""
+        self.units[key] = self.units.get(key, 0) + count
+
+
+class StoreCheck:
+    """One look at a store; `findings` grow with `open` and `finish`."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._config = config
+        self.findings: list[Finding] = []
+        self.recovered: Recovered | None = None
+        """What opening did, on the copies; None when it is not possible at all."""
+        self.refusal: StoreError | None = None
+        """Why a broker would not open it."""
+        self.start = self.end = 0
+        """Of the log."""
+        self._build(())
+
+    def _build(self, extra: Collection[str]) -> None:
+        config, root = self._config, self._config.store_path_root_dir
+        self.files = DryFiles(extra)
+        self._marks = Marks(self.files, root)
+        self._log = CommitLog(self.files, config)
+        self._queues = ConsumeQueues(self.files, config)
+        self._index = Index(
+            self.files, os.path.join(root, "index"), config.max_hash_slot_num, config.max_index_num
+        )
+
+    def open(self, now_ms: int, topics: Collection[str] | None = None) -> bool:
+        """Opens the store on copies; whether it can be opened, with its losses accepted if need be.
+
+        StoreLocked when a broker has it.
+        """
+        try:
+            self._open(now_ms, topics)
+        except StoreLocked:
+            raise
+        except StoreLoss as error:
+            self._refused(error)
+            self._build([error.word])
+            try:
+                self._open(now_ms, topics)
+            except StoreError as again:
+                self._refused(again)
+        except StoreError as error:
+            self._refused(error)
+        return self.recovered is not None
+
+    def _refused(self, error: StoreError) -> None:
+        self.refusal = error
+        self.findings.append(Finding(_OPENING, str(error)))
+
+    def _open(self, now_ms: int, topics: Collection[str] | None) -> None:
+        config, root = self._config, self._config.store_path_root_dir
+        checkpoint = Checkpoint(self.files, os.path.join(root, "checkpoint"))
+        reput = Reput(config, self._log, self._queues, self._index)
+        self._marks.lock()
+        try:
+            done = Recovery(
+                self.files, config, self._marks, checkpoint, self._log, self._queues, self._index,
+                reput,
+            ).run(now_ms, topics)  # fmt: skip
+        except BaseException:
+            self._marks.unlock()
+            raise
+        self.recovered = done
+        self.start, self.end = max(self._log.min_offset, 0), self._log.max_offset
+        self.findings += [Finding(_OPENING, text) for text in done.warnings]
+        wants_index = has_keys_between(self._log.files, self.start, self.end)
+        if done.was_closed and not self._index.spans() and wants_index:
+            text = "The index is missing; opening the store builds it from the log."
+            self.findings.append(Finding(_INDEX, text))
+
+    def close(self) -> None:
+        """Lets others have the store."""
+        self._marks.unlock()
+        self.files.close()
+
+    # --- the parts ---
+
+    def parts(self) -> list[Part]:
+        """What there is to look at, the largest first."""
+        found = [
+            Part(_LOG, number, max(min(self.end - file.from_offset, file.size_bytes), 0))
+            for number, file in enumerate(self._log.files.mapped_files)
+        ]
+        found += [
+            Part(_INDEX, number, file.next_item * ITEM_BYTES)
+            for number, file in enumerate(self._index.files)
+        ]
+        return sorted(found, key=lambda part: (part.kind != _LOG, part.number))
+
+    def look(self, part: Part) -> Looked:
+        """Looks at a part; in any process that has this object."""
+        looked = Looked(part)
+        if part.kind == _LOG:
+            self._look_at_log(looked)
+        else:
+            self._look_at_index(looked)
+        return looked
+
+    def _look_at_log(self, looked: Looked) -> None:
+        file = self._log.files.mapped_files[looked.part.number]
+        end = min(file.from_offset + file.size_bytes, self.end)
+        walk = LogWalk(self._log.files, self._queues, check_crc=True)
+        records = walk.records(file.from_offset, end)
+        while True:
+            count, seen = _by_queue(islice(records, _RECORDS_AT_ONCE))
+            looked.messages += count
+            for key, rows in seen.items():
+                self._compare(looked, key, rows[0::3], rows[1::3], rows[2::3])
+            if count < _RECORDS_AT_ONCE:
+                break
+        damages = [(damage.start, min(damage.end, end)) for damage in walk.damages]
+        for first, after in [*damages, (walk.position, end)]:
+            self._tell_damage(looked, first, after, file.path)
+
+    def _tell_damage(self, looked: Looked, start: int, end: int, path: str) -> None:
+        """Bytes without records; or records of which only the CRC is wrong."""
+        at = start
+        while at < end:
+            record = record_at(self._log.files, at, check_crc=False)
+            if record is None:
+                break
+            topic = str(record.topic, "utf-8", "replace")
+            place = f"{topic}/{record.queue_id}@{record.queue_offset}"
+            position = at % self._log.files.file_bytes
+            text = (
+                f"{path} at byte {position}: the body of a message ({place}, {record.size_bytes}"
+                " bytes) has not the CRC that it was stored with; it is served as it is."
+            )
+            looked.find(Finding(_CRC, text, path, position, at))
+            looked.messages += 1
+            queue = self._queues.find(topic, record.queue_id)
+            unit = None if queue is None else queue.stored(record.queue_offset)
+            if unit is not None and (unit[0], unit[1]) == (at, record.size_bytes):
+                looked.has_units((bytes(record.topic), record.queue_id), 1)
+            at += record.size_bytes
+        if at < end:
+            position = at % self._log.files.file_bytes
+            text = f"{path} has no records from byte {position} on, for {end - at:,} bytes."
+            looked.find(Finding(_LOG, text, path, position, at))
+
+    def _compare(
+        self,
+        looked: Looked,
+        key: QueueKey,
+        queue_offsets: list[int],
+        offsets: list[int],
+        sizes: list[int],
+    ) -> None:
+        """Whether messages of one queue have their units there."""
+        topic, queue_id = str(key[0], "utf-8", "replace"), key[1]
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            looked.without_queue += len(offsets)
+            return
+        first, count = queue_offsets[0], len(queue_offsets)
+        if queue_offsets[-1] - first + 1 == count:
+            found = _units(queue, first, count)
+            if found is not None and found == (array("q", offsets), array("i", sizes)):
+                looked.has_units(key, count)
+                return
+        deleted_until = self._queues.deleted.end_of(topic)
+        sound = 0
+        for queue_offset, offset, size in zip(queue_offsets, offsets, sizes, strict=True):
+            unit = queue.stored(queue_offset)
+            if unit is not None and (unit[0], unit[1]) == (offset, size):
+                sound += 1
+            elif offset < deleted_until or queue_offset < queue.min_offset:
+                looked.without_queue += 1
+            else:
+                has = "nothing" if unit is None else f"{unit[1]} bytes at {unit[0]}"
+                text = (
+                    f"{queue.files.directory} has {has} as unit {queue_offset}, where the log has a"
+                    f" message of {size} bytes at {offset}."
+                )
+                position = queue_offset * UNIT_BYTES
+                looked.find(Finding(_QUEUE, text, queue.files.directory, position, offset))
+        looked.has_units(key, sound)
+
+    def _look_at_index(self, looked: Looked) -> None:
+        """Whether each item is of a record of the log."""
+        file = self._index.files[looked.part.number]
+        log, start, end = self._log.files, self.start, self.end
+        wrong: list[tuple[int, int]] = []
+        for position, offset in file.items():
+            looked.messages += 1
+            if start <= offset < end:
+                head = log.select(offset, HEAD.size)
+                if head is not None:
+                    _, magic, own = HEAD.unpack(head)
+                    if own == offset and magic in MAGICS:
+                        continue
+            elif 0 <= offset < start:
+                continue
+            wrong.append((position, offset))
+        for position, offset in wrong:
+            text = f"{file.path} at byte {position}: its item names {offset} of the log, where"
+            text += " no record begins."
+            looked.find(Finding(_INDEX, text, file.path, position, offset))
+
+    # --- together ---
+
+    def finish(self, looked: Collection[Looked]) -> Iterator[Finding]:
+        """Findings that only all parts together show."""
+        with_units: dict[QueueKey, int] = {}
+        for each in looked:
+            for key, count in each.units.items():
+                with_units[key] = with_units.get(key, 0) + count
+        for queue in self._queues:
+            key = queue.topic.encode("utf-8", "replace"), queue.queue_id
+            surplus = self._count_units(queue) - with_units.get(key, 0)
+            if surplus > 0:
+                text = f"{queue.files.directory} has {surplus} units that name no message of the"
+                yield Finding(_QUEUE, f"{text} log.", queue.files.directory)
+
+    def _count_units(self, queue: ConsumeQueue) -> int:
+        """How many of its units name something that the log should have."""
+        count = 0
+        first, after = queue.min_offset, queue.max_offset
+        for at in range(first, after, _UNITS_AT_ONCE):
+            found = _units(queue, at, min(_UNITS_AT_ONCE, after - at))
+            if found is None or not found[0]:
+                continue
+            offsets, sizes = found
+            if min(sizes) > 0 and max(sizes) < PRE_BLANK_SIZE and min(offsets) >= self.start:
+                count += len(sizes)
+                continue
+            pairs = zip(offsets, sizes, strict=True)
+            count += sum(is_written(*pair) and pair[0] >= self.start for pair in pairs)
+        return count
+
+    def summary(self, looked: Collection[Looked]) -> str:
+        """What was looked at, in a sentence."""
+        count = sum(each.messages for each in looked if each.part.kind == _LOG)
+        items = sum(each.messages for each in looked if each.part.kind == _INDEX)
+        loose = sum(each.without_queue for each in looked)
+        text = f"{messages(count)} in the log from {self.start} to {self.end}"
+        if loose:
+            text += f" ({loose:,} of them of queues that there are no more)"
+        return f"{text}; {sum(1 for _ in self._queues):,} queues; {items:,} items of the index."
+
+
+def _by_queue(records: Iterable[Record]) -> tuple[int, dict[QueueKey, list[int]]]:
+    """How many records; and of each queue its offset, the log's and the size, one after the other.
+
+    It is made for speed, as the walk is: a log has millions of them.
+    """
+    seen: dict[QueueKey, list[int]] = {}
+    count = 0
+    for offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ in records:
+        count += 1
+        if sys_flag and not enters_queue(sys_flag):
+            continue
+        key = view[topic_at : text_at - PROPERTIES_LENGTH_BYTES].tobytes(), queue_id
+        rows = seen.get(key)
+        if rows is None:
+            rows = seen[key] = []
+        rows += (queue_offset, offset, size)
+    return count, seen
+
+
+def _units(queue: ConsumeQueue, first: int, count: int) -> tuple[array[int], array[int]] | None:
+    """Offsets and sizes of units as they are stored; None when some are not."""
+    offsets, sizes = array("q"), array("i")
+    per_file = queue.files.file_bytes // UNIT_BYTES
+    while count > 0:
+        here = min(count, per_file - first % per_file)
+        data = queue.files.select(first * UNIT_BYTES, here * UNIT_BYTES)
+        if data is None:
+            return None
+        some, their = columns(data)
+        offsets += some
+        sizes += their
+        first, count = first + here, count - here
+    return offsets, sizes

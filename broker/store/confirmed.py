@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Showing what is confirmed: from the log to all that follows from its records, in its order.
+
+What follows from records is dispatched when they are confirmed (commit_point.py); until then it is
+kept at hand. When dispatching fails, or too much would have to be kept, reput does it from the log,
+before anything that comes later is shown: what was acknowledged is never invisible.
+
+Java: DefaultMessageStore.ReputMessageService, NotifyMessageArrivingListener.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from txrocketmq.broker.store.commit_point import CommitPoint
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.dispatch import Following
+from txrocketmq.broker.store.reput import Reput
+
+_MAX_UNSEEN: Final = 65_536
+"""What follows from so many unconfirmed records is kept at hand; reput does the rest."""
+
+
+class Confirmed:
+    """See the module. Each of `on_arrival` is called with topic, queue and its new max offset."""
+
+    def __init__(self, commit: CommitPoint, reput: Reput) -> None:
+        self.on_arrival: list[Callable[[str, int, int], None]] = []
+        self.shown_ms = 0
+        """When the newest of the messages was stored that are shown."""
+        self._commit = commit
+        self._reput = reput
+        self._unseen: deque[Following] = deque()
+        """What follows from records that are not confirmed yet."""
+        self._unseen_entries = 0
+
+    def add(self, following: Following) -> None:
+        """Takes what follows from records that were written, and shows it once confirmed."""
+        commit = self._commit
+        if self._unseen or self._reput.offset < following.start_offset:
+            self._keep(following)
+            self.show()
+        elif commit.policy.visible(commit) < following.end_offset:
+            self._keep(following)
+        elif not self._dispatch(following):
+            self.show()
+
+    def show(self) -> None:
+        """Dispatches what is confirmed and was not dispatched."""
+        visible = self._commit.visible
+        while self._unseen and self._unseen[0].end_offset <= visible:
+            following = self._unseen.popleft()
+            self._unseen_entries -= len(following.entries)
+            if following.start_offset > self._reput.offset:
+                self._reput_until(following.start_offset)
+            if not self._dispatch(following):
+                return
+        if not self._unseen:
+            self._unseen_entries = 0
+            if self._reput.offset < visible:
+                self._reput_until(visible)
+
+    def _keep(self, following: Following) -> None:
+        self._unseen_entries += len(following.entries)
+        if self._unseen_entries <= _MAX_UNSEEN:
+            self._unseen.append(following)
+
+    def _dispatch(self, following: Following) -> bool:
+        """Dispatches what follows from some records; False when that failed."""
+        reput = self._reput
+        if reput.offset != following.start_offset:
+            return reput.offset > following.start_offset  # then reput was quicker
+        try:
+            for dispatcher in reput.dispatchers:
+                dispatcher(following)
+        except Exception:  # noqa: BLE001 - the records are in the log: reput does it again
+            return False
+        reput.offset = following.end_offset
+        self.shown_ms = following.stored_ms
+        for heard in self.on_arrival:
+            for queue, _, _ in following.units:
+                heard(queue.topic, queue.queue_id, queue.max_offset)
+        return True
+
+    def _reput_until(self, end_offset: int) -> None:
+        """Dispatches from the log what was not dispatched when it was put."""
+        try:
+            touched = self._reput.run(end_offset)
+        except (OSError, MemoryError):
+            # Without room now: the rest is dispatched with the next put, flush or tick.
+            return
+        self.shown_ms = max(self.shown_ms, self._reput.stored_ms)
+        self._arrived(touched)
+
+    def _arrived(self, queues: Iterable[ConsumeQueue]) -> None:
+        for heard in self.on_arrival:
+            for queue in queues:
+                heard(queue.topic, queue.queue_id, queue.max_offset)

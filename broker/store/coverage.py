@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts of the log the queues do not cover: what recovery has to dispatch again.
+
+Each message of the log is named by exactly one unit of one queue. So, file by file of the log, the
+sizes in all units must add up to the bytes of the file, less the blank at its end; and so must,
+since where one message ends the next begins, the differences of the squares of ends and starts,
+which shows a wrong offset too. Where they do not, the units of that file are laid side by side, and
+what lies between them is what no queue covers. That is one pass over all units, 20 bytes a message,
+at the speed of C.
+
+Messages that enter no queue and those of deleted topics are not covered either; recovery looks at
+them and leaves them alone.
+
+Java: has no counterpart; ConsumeQueueStore recovers only from the end of the queues on.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import mul
+from typing import Final
+
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.inventory import Inventory
+from txrocketmq.broker.store.log_walk import agrees, record_at
+from txrocketmq.broker.store.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.packing import fixed
+
+Range = tuple[int, int]
+"""A part of the log: where it begins, where it ends."""
+_BLANK: Final = fixed(record.BLANK).struct
+_CHUNK_UNITS: Final = 65_536
+
+
+def uncovered(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) -> list[Range]:
+    """The parts of the log before `end` that no unit names, in their order."""
+    queues = list(queues)
+    file_bytes = files.file_bytes
+    covered = [0] * len(files.mapped_files)
+    squares = [0] * len(files.mapped_files)
+    ends = [file.from_offset for file in files.mapped_files]
+    """Where the last unit of each file of the log ends."""
+    for queue in queues:
+        for offsets, sizes in _written_columns(queue):
+            for index, first, after in _by_file(files, offsets):
+                some, their = sizes[first:after], offsets[first:after]
+                covered[index] += sum(some)
+                squares[index] += 2 * sum(map(mul, their, some)) + sum(map(mul, some, some))
+                ends[index] = max(ends[index], their[-1] + some[-1])
+    lacking: list[Range] = []
+    for index, file in enumerate(files.mapped_files):
+        start = file.from_offset
+        stop = min(start + file_bytes, end)
+        if stop <= start:
+            continue
+        last = ends[index]
+        is_whole = covered[index] == last - start and squares[index] == last**2 - start**2
+        if not is_whole or not (last == stop or _is_blank(files, last)):
+            lacking += _holes(queues, start, stop, files)
+    return lacking
+
+
+def missing(
+    files: MappedFileQueue, queues: ConsumeQueues, inventory: Inventory, end: int
+) -> list[Range]:
+    """The parts of the log in which queues lack units that they had when the store was closed.
+
+    Only the first and the last unit of each file are looked at, so this costs little. Units behind
+    those of that time are taken off.
+    """
+    start = max(files.min_offset, 0)
+    lacking: list[Range] = []
+    for topic, ids in inventory.queues.items():
+        for queue_id, (first, after) in ids.items():
+            queue = queues.find(topic, int(queue_id))
+            if queue is None:
+                if after > first:
+                    return [(start, end)]
+                continue
+            if queue.max_offset > after:
+                queue.cut(after)
+            lacking += _broken_edges(files, queue, (first, after), (start, end))
+    return lacking
+
+
+def _broken_edges(
+    files: MappedFileQueue, queue: ConsumeQueue, units: Range, log: Range
+) -> list[Range]:
+    """The parts of the log between sound edges of a queue's files that have others between them."""
+    first, after = units
+    per_file = queue.files.file_bytes // UNIT_BYTES
+    lower, is_broken = log[0], False
+    lacking: list[Range] = []
+    for file_first in range(first - first % per_file, after, per_file):
+        for offset in sorted({max(file_first, first), min(file_first + per_file, after) - 1}):
+            unit = queue.stored(offset)
+            if unit is not None and unit[1] == PRE_BLANK_SIZE:
+                continue
+            is_sound = unit is not None and (0 <= unit[0] < log[0] or agrees(files, queue, offset))
+            if unit is None or not is_sound:
+                is_broken = True
+                continue
+            if is_broken:
+                lacking.append((lower, max(unit[0], lower)))
+                is_broken = False
+            lower = max(unit[0] + unit[1], log[0])
+    if is_broken:
+        lacking.append((lower, log[1]))
+    return lacking
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """The same parts in their order, each once."""
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def _written_columns(queue: ConsumeQueue) -> Iterable[tuple[array[int], array[int]]]:
+    """The offsets and sizes of the queue's units that are not blank, some at a time."""
+    for file in queue.files.mapped_files:
+        for start in range(0, file.wrote_bytes, _CHUNK_UNITS * UNIT_BYTES):
+            end = min(start + _CHUNK_UNITS * UNIT_BYTES, file.wrote_bytes)
+            units = file.view[start:end]
+            offsets, sizes = columns(units[: len(units) // UNIT_BYTES * UNIT_BYTES])
+            if not sizes:
+                continue
+            if min(sizes) <= 0 or not is_written(min(offsets), max(sizes)):
+                kept = [at for at in zip(offsets, sizes, strict=True) if is_written(*at)]
+                offsets = array("q", [each[0] for each in kept])
+                sizes = array("i", [each[1] for each in kept])
+            yield offsets, sizes
+
+
+def _by_file(files: MappedFileQueue, offsets: array[int]) -> Iterable[tuple[int, int, int]]:
+    """Which of the offsets lie in which file of the log: its index, the first, the one after."""
+    if not offsets:
+        return
+    values = offsets.tolist()
+    if values != sorted(values):  # some unit is wrong
+        for at, value in enumerate(values):
+            index = files.index_of(value)
+            if index >= 0:
+                yield index, at, at + 1
+        return
+    at = 0
+    while at < len(values):
+        index = files.index_of(values[at])
+        if index < 0:  # of messages that the log no longer has, or not yet
+            later = next((f for f in files.mapped_files if f.from_offset > values[at]), None)
+            if later is None:
+                return
+            at = bisect_left(values, later.from_offset, at)
+            continue
+        after = bisect_left(values, files.mapped_files[index].from_offset + files.file_bytes, at)
+        yield index, at, after
+        at = after
+
+
+def _holes(
+    queues: Iterable[ConsumeQueue], start: int, stop: int, files: MappedFileQueue
+) -> list[Range]:
+    """What no unit names between two places of the log, within one of its files.
+
+    Each part begins with the message before it, and so where a message does.
+    """
+    spans: list[Range] = []
+    for queue in queues:
+        for offsets, sizes in _written_columns(queue):
+            if offsets[-1:] and max(offsets) < start:
+                continue
+            spans += [
+                (offset, offset + size)
+                for offset, size in zip(offsets, sizes, strict=True)
+                if start <= offset < stop
+            ]
+    spans.sort()
+    holes: list[Range] = []
+    before = at = start
+    for first, after in [*spans, (stop, stop)]:
+        if first < at:  # two units name the same bytes, so one of them is wrong
+            return [(start, stop)]
+        if first > at and not (first == stop and _is_blank(files, at)):
+            # The unit in front of the hole may be what is wrong: too short, or elsewhere.
+            if record_at(files, before, check_crc=False) is None:
+                return [(start, stop)]
+            holes.append((before, first))
+        before, at = first, after
+    return holes
+
+
+def _is_blank(files: MappedFileQueue, offset: int) -> bool:
+    """Whether the record that ends a file of the log begins there."""
+    head = files.select(offset, _BLANK.size)
+    if head is None:
+        return False
+    size, magic = _BLANK.unpack(head)
+    return bool(magic == record.MAGIC_BLANK and (offset + size) % files.file_bytes == 0)

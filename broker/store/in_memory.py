@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parts of mapped files are in the system's memory, so that reading them does not wait.
+
+Touching a page that is not in memory stops the whole process until the disk has brought it: the
+reactor's thread, and with it every producer, would wait for one consumer of old messages. So a get
+may ask first. What is not in memory is a ColdRead, which is run in a thread; then the get is asked
+again.
+
+Files are looked at in chunks; what was found in memory is taken to be there for a second or two
+(see `tick`), so that reading on costs nothing more. Where the system does not tell, everything is
+taken to be in memory (see Files.is_in_memory).
+
+Java: MappedFile.isLoaded, ColdDataCheckService, which only slow consumers down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.mapped_file import MappedFile
+
+_CHUNK_BITS: Final = 18
+CHUNK_BYTES: Final = 1 << _CHUNK_BITS
+"""So much is asked for, and read from the disk, at once."""
+_MAX_KNOWN: Final = 65_536
+
+
+class Chunk(NamedTuple):
+    """A part of a file that is not in memory."""
+
+    path: str
+    offset_bytes: int
+    length_bytes: int
+
+
+class InMemory:
+    """What is known of the files of a store."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._known: set[tuple[str, int]] = set()
+        self._known_before: set[tuple[str, int]] = set()
+
+    def missing(self, file: MappedFile, start: int, end: int) -> Sequence[Chunk]:
+        """The chunks between these positions of the file that reading would have to wait for."""
+        known, path = self._known, file.path
+        first = start >> _CHUNK_BITS
+        if end - 1 >> _CHUNK_BITS == first and (path, first) in known:
+            return ()
+        found: list[Chunk] = []
+        for index in range(first, ((end - 1) >> _CHUNK_BITS) + 1):
+            key = path, index
+            if key in known or key in self._known_before:
+                continue
+            at = index << _CHUNK_BITS
+            length = min(CHUNK_BYTES, file.wrote_bytes - at)
+            if length <= 0 or self._files.is_in_memory(file.map(), at, length):
+                self._note(key)
+            else:
+                found.append(Chunk(path, at, length))
+        return found
+
+    def note(self, chunks: Iterable[Chunk]) -> None:
+        """Takes chunks to be in memory from now on for a while: they were read."""
+        for chunk in chunks:
+            self._note((chunk.path, chunk.offset_bytes >> _CHUNK_BITS))
+
+    def tick(self) -> None:
+        """Forgets what was known before the last tick; to be called every second."""
+        self._known_before, self._known = self._known, set()
+
+    def _note(self, key: tuple[str, int]) -> None:
+        if len(self._known) >= _MAX_KNOWN:
+            self.tick()
+        self._known.add(key)
+
+
+class ColdRead:
+    """Chunks to be read from the disk: `run` may be called in any thread, then `finish`."""
+
+    def __init__(self, files: Files, memory: InMemory, chunks: Iterable[Chunk]) -> None:
+        self._files = files
+        self._memory = memory
+        self.chunks = tuple(dict.fromkeys(chunks))
+        self.error: OSError | None = None
+        """Why they could not be read."""
+
+    def run(self) -> None:
+        """Reads them; touches nothing else."""
+        try:
+            for chunk in self.chunks:
+                # A file that has expired meanwhile: the get finds out by itself.
+                with suppress(FileNotFoundError):
+                    self._files.read_ahead(*chunk)
+        except OSError as error:
+            self.error = error
+
+    def finish(self) -> None:
+        """Tells the store, in its own thread, that they are read."""
+        if self.error is None:
+            self._memory.note(self.chunks)
+
+
+class NotInMemory(Exception):
+    """A get, or a search, would have to wait for the disk: run `read`, and ask again."""
+
+    def __init__(self, read: ColdRead) -> None:
+        super().__init__(f"{len(read.chunks)} chunks are not in memory")
+        self.read = read

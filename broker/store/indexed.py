@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index held against the log: whether it tells the same times, and what it should have.
+
+The times of all items count from the first one's, which the header has. If that is wrong, queries
+for a span of time find nothing, however sound the rest of the file is. So, when a store is opened,
+the times of the first and the last message are held against the log.
+
+Java: has no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.log_walk import LogWalk, record_at
+from txrocketmq.broker.store.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.reput import has_keys
+
+_MAX_KEYLESS: Final = 32
+"""How many messages in a row may have no key before the index is taken to have had none there."""
+
+
+def first_misdated(index: Index, log: MappedFileQueue) -> tuple[int, str] | None:
+    """The number of the first such file, and what is wrong with it; None when all are right."""
+    for number, file in enumerate(index.files):
+        for offset, stored_ms in (
+            (file.begin_physical_offset, file.begin_timestamp_ms),
+            (file.end_physical_offset, file.end_timestamp_ms),
+        ):
+            record = record_at(log, offset, check_crc=False)
+            if record is not None and record.store_timestamp_ms != stored_ms:
+                return number, (
+                    f"its header has {stored_ms} as the time of the message at {offset}, which the"
+                    f" log has as {record.store_timestamp_ms}"
+                )
+    return None
+
+
+def has_keys_between(log: MappedFileQueue, start: int, end: int) -> bool:
+    """Whether something is to be indexed of the messages there; of some of the first ones."""
+    walk = LogWalk(log, (), check_crc=False)
+    for count, record in enumerate(walk.records(start, end)):
+        if has_keys(record):
+            return True
+        if count == _MAX_KEYLESS:
+            break
+    return False

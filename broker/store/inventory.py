@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a store held when it was closed: a small file beside the checkpoint, ours alone.
+
+It says where the log began and ended, how far each queue went, and what the index had, so that
+the next start sees what has been removed since without reading it all. It counts only for the log
+that it was written for: after an original broker has gone on with the store, or after a crash, it
+is void.
+
+Java: has no counterpart; original brokers leave the file alone.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.index_file import Index
+
+NAME: Final = "inventory"
+_VERSION: Final = 1
+
+IndexExtent = list[int]
+"""Of an index file: where its first and its last message are in the log, and its next item."""
+
+
+@dataclass
+class Inventory:
+    """What was there; offsets are of the log, in bytes, but those of queues, which are units."""
+
+    log_start: int = 0
+    log_end: int = 0
+    last_ms: int = 0
+    """The store timestamp of the last message."""
+    queues: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """By topic and queue id: the first offset and the one after the last."""
+    index: dict[str, IndexExtent] = field(default_factory=dict)
+    """By the names of the files."""
+    is_indexed: bool = False
+    """Whether all messages of the log are indexed that have something to be found by."""
+
+
+class InventoryFile:
+    """The file of a store's inventory."""
+
+    def __init__(self, files: Files, root: str) -> None:
+        self._files = files
+        self.path = os.path.join(root, NAME)
+
+    def read(self) -> Inventory | None:
+        """What was left; None when there is nothing, or nothing that can be read."""
+        if not self._files.exists(self.path):
+            return None
+        try:
+            values: dict[str, Any] = orjson.loads(self._files.read(self.path))
+            if values.pop("version") != _VERSION:
+                return None
+            return Inventory(**values)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def leave(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: Index,
+        last_ms: int,
+        *,
+        is_indexed: bool,
+    ) -> None:
+        """Writes what a store has that is being closed, durably; OSError when that fails."""
+        inventory = Inventory(max(log.min_offset, 0), log.max_offset, last_ms)
+        inventory.queues = {
+            topic: {str(each): [row.min_offset, row.max_offset] for each, row in rows.items()}
+            for topic, rows in queues.table.items()
+        }
+        inventory.index, inventory.is_indexed = index.extents(), is_indexed
+        values = {"version": _VERSION, **vars(inventory)}
+        self._files.write(self.path, orjson.dumps(values))
+        self._files.sync(self.path)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a store that has lost messages: only if somebody says so.
+
+Where going on would lose what is known to have been stored, the start is refused, and nothing has
+been changed. Whoever cannot bring back what is missing creates the empty file `accept_loss` in the
+store: the next start goes on without it and removes the file. What gets in its way then is moved to
+`lost/TIME` in the store, where it stays.
+
+Java: has no counterpart. 4.9.7 and 5.4.0 go on without a word.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from txrocketmq.broker.store.errors import StoreLoss
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.index_file import index_file_name
+
+WORD: Final = "accept_loss"
+LOST: Final = "lost"
+
+
+class Loss:
+    """What one start has to say about losses; `warnings` are whole sentences."""
+
+    def __init__(self, files: Files, root: str, now_ms: int) -> None:
+        self._files = files
+        self._root = root
+        self._word = os.path.join(root, WORD)
+        self._time = index_file_name(now_ms)
+        self.is_accepted = files.exists(self._word)
+        self._was_used = False
+        self.warnings: list[str] = []
+
+    def weigh(self, what: str, instead: str) -> None:
+        """Goes on without something, with a warning, if that is accepted; else raises StoreLoss.
+
+        `what` is a sentence without its full stop that says what is missing and what it costs;
+        `instead` says what could be brought back.
+        """
+        if not self.is_accepted:
+            raise StoreLoss(what, instead, self._word)
+        self._was_used = True
+        self.warnings.append(f"{what}; the start went on without it, since {self._word} was there.")
+
+    def move_aside(self, path: str) -> str:
+        """Moves a file or directory of the store to `lost`; where it is then."""
+        target = self._target(path)
+        self._files.move(path, target)
+        return target
+
+    def keep(self, path: str, data: memoryview) -> str:
+        """Writes a copy of bytes that are to be cleared to `lost`; where they are then."""
+        target = self._target(path)
+        self._files.write(target, data)
+        self._files.sync(target)
+        return target
+
+    def obeyed(self) -> None:
+        """Removes the word: it counts for one start."""
+        if self.is_accepted:
+            self._files.remove(self._word)
+            if not self._was_used:
+                self.warnings.append(
+                    f"Nothing was missing, so {self._word} was not needed; it has been removed."
+                )
+
+    def _target(self, path: str) -> str:
+        root = self._root
+        if os.path.relpath(path, root).startswith(os.pardir):
+            # A log elsewhere, perhaps on another disk, to which nothing can be renamed.
+            root = os.path.dirname(os.path.dirname(path))
+        target = os.path.join(root, LOST, self._time, os.path.relpath(path, root))
+        self._files.make_directory(os.path.dirname(target))
+        return target
+
+
+def written_length(data: memoryview) -> int:
+    """Where the zeros at the end of the data begin."""
+    step = 1 << 20
+    for start in range((len(data) - 1) // step * step, -1, -step):
+        chunk = bytes(data[start : start + step]).rstrip(b"\0")
+        if chunk:
+            return start + len(chunk)
+    return 0

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What shows that a record of the log is at a place: size, magic and its own offset at its start.
+
+Whoever gives a record away looks at these first, whether a queue's unit, an index entry or a caller
+named the place. A record whose last byte is zero is looked through: where a page of the log was
+lost, a record may have its start and lack its end. (Properties end with a separator; a message
+without any is sound, and only takes a little longer.) The CRC of the body is left to the clients,
+as in the original.
+
+Java: CommitLog.getMessage, which looks at nothing, and checkMessageAndReturnSize.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.scan import Walk
+from txrocketmq.remoting.message import record
+from txrocketmq.remoting.packing import picked
+
+HEAD: Final = picked(record.RECORD_HEAD, "total_size", "magic", "physical_offset")
+"""Size, magic and offset of a record."""
+MAGICS: Final = frozenset((record.MAGIC_V1, record.MAGIC_V2))
+
+
+def is_record(file: MappedFile, physical_offset: int, size_bytes: int) -> bool:
+    """Whether a record of this size begins at this offset, and lies in this file as a whole."""
+    at = physical_offset - file.from_offset
+    if size_bytes < HEAD.size or at < 0 or at + size_bytes > file.wrote_bytes:
+        return False
+    view = file.view
+    size, magic, offset = HEAD.unpack_from(view, at)
+    if size != size_bytes or offset != physical_offset or magic not in MAGICS:
+        return False
+    return bool(view[at + size - 1]) or record_size(file, physical_offset) == size
+
+
+def record_size(file: MappedFile, physical_offset: int) -> int | None:
+    """The size of the record at this offset of the file, all lengths in it adding up; else None."""
+    at = physical_offset - file.from_offset
+    if not 0 <= at < file.wrote_bytes:
+        return None
+    for found in Walk(file, at, check_crc=False):
+        return found.size_bytes if found.end <= file.wrote_bytes else None
+    return None

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What opening a store found: in numbers, and in sentences for whoever runs it.
+
+Java: has no counterpart; the original logs each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Recovered:
+    """What opening a store found; offsets are of the log, in bytes."""
+
+    was_closed: bool
+    """Whether the last user stopped in order."""
+    min_offset: int = 0
+    max_offset: int = 0
+    checked_messages: int = 0
+    dispatched_messages: int = 0
+    """Those that a queue lacked."""
+    indexed_messages: int = 0
+    """Those that were looked at for the index."""
+    damaged_messages: int = 0
+    """Those that queues know of in damaged parts of the log."""
+    lost_messages: int = 0
+    """Those that queues knew of behind the end of the log."""
+    unknown_messages: int = 0
+    """Those that were given no queue, since their topics are not known."""
+    was_cut: bool = False
+    """Whether there was more in the log behind the last sound record."""
+    last_store_timestamp_ms: int = 0
+    """Of the newest message; 0 when there is none."""
+    warnings: list[str] = field(default_factory=list)
+    """What a person may want to look at: whole sentences."""
+
+    def __str__(self) -> str:
+        if self.max_offset == 0 and not self.warnings:
+            return "The store is new, or empty."
+        how = "was closed in order" if self.was_closed else "was not closed in order"
+        text = (
+            f"The store {how}. Its log runs from {self.min_offset} to {self.max_offset};"
+            f" {messages(self.checked_messages)} of it"
+            f" {'was' if self.checked_messages == 1 else 'were'} checked."
+        )
+        if self.dispatched_messages:
+            verb = "was" if self.dispatched_messages == 1 else "were"
+            text += f" {messages(self.dispatched_messages)} {verb} put into their queues again."
+        if self.was_cut:
+            text += f" What was damaged from {self.max_offset} on was cut off."
+        return text
+
+
+def messages(count: int) -> str:
+    """So many messages, as people write it."""
+    return "1 message" if count == 1 else f"{count:,} messages"

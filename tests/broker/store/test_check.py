@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker.store.conftest import GOLDEN
+from tests.stored import MESSAGES, NOW_MS, SETTINGS, contents, filled_store, spoil
+from txrocketmq.broker.store.check import Finding, Looked, StoreCheck
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.errors import StoreLocked, StoreLoss
+
+
+def look(root: Path, **settings: object) -> tuple[StoreCheck, list[Looked]]:
+    """A whole look, which leaves the store as it was."""
+    before = contents(root)
+    values = {**SETTINGS, "message_index_enable": False, **settings}
+    check = StoreCheck(StoreConfig(store_path_root_dir=str(root), **values))
+    looked = []
+    if check.open(NOW_MS):
+        looked = [check.look(part) for part in check.parts()]
+        check.findings += [finding for each in looked for finding in each.findings]
+        check.findings += check.finish(looked)
+    check.close()
+    assert contents(root) == before
+    return check, looked
+
+
+def findings(root: Path) -> list[Finding]:
+    return look(root)[0].findings
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    filled_store(tmp_path)
+    return tmp_path
+
+
+def record_at(root: Path, number: int) -> tuple[Path, int, int]:
+    """The file, the place in it and the place in the log of a message of Topic0/0."""
+    units = min((root / "consumequeue" / "Topic0" / "0").iterdir()).read_bytes()
+    (offset,) = struct.unpack_from(">q", units, number * 20)
+    start = offset - offset % 8192
+    return root / "commitlog" / f"{start:020d}", offset - start, offset
+
+
+def test_nothing_is_wrong_with_a_sound_store(root: Path) -> None:
+    check, looked = look(root)
+    assert check.findings == []
+    assert check.refusal is None
+    assert sum(each.messages for each in looked if each.part.kind == "log") == MESSAGES
+    assert sum(each.messages for each in looked if each.part.kind == "index") == 2 * MESSAGES
+    assert f"{MESSAGES} messages in the log from 0 to" in check.summary(looked)
+    assert "4 queues; 600 items of the index" in check.summary(looked)
+
+
+@pytest.mark.parametrize("state", ["clean", "crashed"])
+@pytest.mark.parametrize("version", ["4.9.7", "5.4.0"])
+def test_nothing_is_wrong_with_those_of_original_brokers(
+    golden_copy: Callable[[str, str], Path], version: str, state: str
+) -> None:
+    check, looked = look(golden_copy(version, state), **GOLDEN)
+    assert check.findings == []
+    assert sum(each.messages for each in looked if each.part.kind == "log") > 300
+
+
+def test_a_store_that_is_open_is_not_looked_at(tmp_path: Path) -> None:
+    store = filled_store(tmp_path, closes=False)
+    with pytest.raises(StoreLocked):
+        look(tmp_path)
+    store.stop(NOW_MS)
+
+
+def test_a_wrong_body_is_told_with_file_and_offset(root: Path) -> None:
+    path, position, offset = record_at(root, 3)
+    at = path.read_bytes().index(b"body-", position)
+    spoil(path, at, b"B")
+    (found,) = findings(root)
+    assert found[0] == "crc"
+    assert found[2:] == (str(path), position, offset)
+    assert f"{path} at byte {position}: the body of a message (Topic0/0@3" in found.text
+
+
+def test_what_is_no_record_is_told(root: Path) -> None:
+    path, position, offset = record_at(root, 3)
+    spoil(path, position, b"\xff" * 8)
+    found = {each.kind: each for each in findings(root)}
+    assert found["log"].path == str(path)
+    assert found["log"].offset == offset
+    assert f"has no records from byte {position} on" in found["log"].text
+
+
+def test_a_wrong_unit_is_told(tmp_path: Path) -> None:
+    filled_store(tmp_path)
+    queue = tmp_path / "consumequeue" / "Topic0" / "0"
+    path = min(queue.iterdir())
+    check = StoreCheck(
+        StoreConfig(store_path_root_dir=str(tmp_path), message_index_enable=False, **SETTINGS)
+    )
+    check.open(NOW_MS)
+    mapped = check.files.map(str(path), 800)  # behind the back of the opening, which mends it
+    mapped[5 * 20 : 5 * 20 + 8] = struct.pack(">q", 10)
+    looked = [check.look(part) for part in check.parts()]
+    found = [each for part in looked for each in part.findings]
+    found += check.finish(looked)
+    check.close()
+    assert [each.kind for each in found] == ["queue", "queue"]
+    assert "bytes at 10 as unit 5, where the log has a message of" in found[0].text
+    assert found[1].text == f"{queue} has 1 units that name no message of the log."
+
+
+def test_a_wrong_item_of_the_index_is_told(root: Path) -> None:
+    path = min((root / "index").iterdir())
+    at = 40 + 4 * 50 + 20 * 7 + 4
+    spoil(path, at, struct.pack(">q", 13))
+    (found,) = findings(root)
+    assert (found.kind, found.path, found.offset) == ("index", str(path), 13)
+    assert "its item names 13 of the log, where no record begins" in found.text
+
+
+def test_what_opening_says_is_told(root: Path) -> None:
+    shutil.rmtree(root / "consumequeue" / "Topic1")
+    shutil.rmtree(root / "index")
+    found = findings(root)
+    assert [each.kind for each in found] == ["opening", "index"]
+    assert "Queues lacked 150 messages that the log has" in found[0].text
+    assert found[1].text == "The index is missing; opening the store builds it from the log."
+
+
+def test_why_a_broker_would_not_open_it_is_told(root: Path) -> None:
+    sorted((root / "commitlog").iterdir())[2].unlink()
+    check, looked = look(root)
+    assert isinstance(check.refusal, StoreLoss)
+    assert "lacks 1 file of the log" in check.findings[0].text
+    assert "accept_loss" in check.findings[0].text
+    assert sum(each.messages for each in looked if each.part.kind == "log") < MESSAGES
+
+
+def test_what_cannot_be_opened_at_all_is_told(root: Path) -> None:
+    check, looked = look(root, mapped_file_size_commit_log=4096)
+    assert check.recovered is None
+    assert looked == []
+    assert "mappedFileSizeCommitLog" in str(check.refusal)

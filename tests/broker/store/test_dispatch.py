@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from records is the same whoever says it: the log's encoder, or reput."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+from hypothesis import strategies as st
+
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dispatch import Following, enters_queue, is_indexed, visibility
+from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.store.reput import Reput
+from txrocketmq.broker.store.scan import Walk
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.tags import tags_code
+
+NOW_MS = 1_700_000_000_000
+HALF = MessageSysFlag.TRANSACTION_PREPARED_TYPE
+COMMITTED = MessageSysFlag.TRANSACTION_COMMIT_TYPE
+ROLLED_BACK = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+
+
+def test_which_messages_are_shown() -> None:
+    shown = {flag: visibility(flag) for flag in (0, HALF, COMMITTED, ROLLED_BACK)}
+    assert shown == {
+        0: (True, True),
+        HALF: (False, True),
+        COMMITTED: (True, True),
+        ROLLED_BACK: (False, False),
+    }
+    assert visibility(MessageSysFlag.INNER_BATCH) == (False, True), "it has many offsets, no unit"
+    assert enters_queue(MessageSysFlag.COMPRESSED)
+    assert is_indexed(MessageSysFlag.COMPRESSED)
+
+
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "topic": st.sampled_from(["A", "B", "\u00e9"]),
+            "queue_id": st.integers(0, 1),
+            "body": st.binary(max_size=30),
+            "uniq_key": st.none() | st.sampled_from(["7F0001", "7F0002", "k"]),
+            "keys": st.none() | st.sampled_from(["k1", "k1 k2"]),
+            "tags": st.none() | st.sampled_from(["a", "tag"]),
+            "sys_flag": st.sampled_from(
+                [0, 0, 0, HALF, COMMITTED, ROLLED_BACK, MessageSysFlag.INNER_BATCH]
+            ),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def facts(following: Following) -> Any:
+    units: dict[tuple[str, int], list[Any]] = {}
+    for queue, first, fields in following.units:
+        place = units.setdefault((queue.topic, queue.queue_id), [])
+        place.append((first, *fields))
+    return following.start_offset, following.end_offset, following.entries, units
+
+
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(st.lists(MESSAGES, min_size=1, max_size=3))
+def test_the_encoder_and_reput_say_the_same(
+    files: Any,
+    config: Callable[..., StoreConfig],
+    message: Callable[..., PutMessage],
+    runs: list[list[dict[str, Any]]],
+) -> None:
+    disk = type(files)()
+    settings = config(mapped_file_size_commit_log=1 << 16)
+    log, queues = CommitLog(disk, settings), ConsumeQueues(disk, settings)
+    index = Index(disk, "/index", settings.max_hash_slot_num, settings.max_index_num)
+    reput = Reput(settings, log, queues, index)
+    for run in runs:
+        batch = log.encode(
+            [message(**{**each, "tags_code": tags_code(each["tags"])}) for each in run],
+            queues,
+            NOW_MS,
+        )
+        start = batch.start_offset
+        log.write(batch)
+        (file,) = log.files.mapped_files
+        records = list(Walk(file, start, check_crc=True))
+        assert facts(reput.follow(records)) == facts(batch)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store on the disk that was closed in order, for tests of those who read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from tests.crash.ledger import HOST
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.message_store import MessageStore, PutMessage
+
+NOW_MS: Final = 1_700_000_000_000
+MESSAGES: Final = 300
+SETTINGS: Final[dict[str, Any]] = {
+    "mapped_file_size_commit_log": 8192,
+    "mapped_file_size_consume_queue": 800,
+    "max_hash_slot_num": 50,
+    "max_index_num": 500,
+}
+
+
+def put_message(number: int) -> PutMessage:
+    """The message of this number: of one of two topics, in one of two queues, with a key."""
+    texts = {"UNIQ_KEY": f"unique-{number}", "KEYS": f"key-{number}"}
+    return PutMessage(
+        f"Topic{number % 2}",
+        number // 2 % 2,
+        f"body-{number}".encode(),
+        "".join(f"{name}\x01{value}\x02" for name, value in texts.items()).encode(),
+        tags_code=0,
+        born_timestamp_ms=NOW_MS,
+        born_host=HOST,
+        store_host=HOST,
+        uniq_key=texts["UNIQ_KEY"],
+        keys=texts["KEYS"],
+        tags=None,
+    )
+
+
+def filled_store(root: Path, *, closes: bool = True) -> MessageStore:
+    """Makes the store; without `closes` it is left open, as a broker has it."""
+    store = MessageStore(StoreConfig(store_path_root_dir=str(root), **SETTINGS))
+    store.load(NOW_MS)
+    for start in range(0, MESSAGES, 10):
+        store.put([put_message(number) for number in range(start, start + 10)], NOW_MS + start)
+    if closes:
+        store.stop(NOW_MS + MESSAGES)
+    else:
+        store.flush.flush_all()
+        store.tick(NOW_MS + MESSAGES)
+    return store
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """What is in the files under the root, by path."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def spoil(path: Path, at: int, data: bytes) -> None:
+    """Writes over bytes of a file."""
+    content = bytearray(path.read_bytes())
+    content[at : at + len(data)] = data
+    path.write_bytes(content)

@@ -2,38 +2,41 @@
 """Settings and cleaning: UPDATE_BROKER_CONFIG, GET_BROKER_CONFIG; 306, 316, 329.
 
 A setting of the black list is NO_PERMISSION (16) and a value that cannot be SYSTEM_ERROR (1); then
-nothing is changed at all. Unknown keys are passed over, as by the original. What may change while
-the broker runs counts at once, all else after a restart; all of it is written to the file given
-with -c, and a file that cannot be written is SYSTEM_ERROR, too. Java: AdminBrokerProcessor,
-common.Configuration.
+nothing is changed at all. What the original reads on each use may change while the broker runs, and
+counts at once. What needs a restart and what changes nothing here is refused with SYSTEM_ERROR and
+a sentence; the original answers success. A key that nobody knows is passed over with SUCCESS, as
+there, and the remark says so. Changes are written to the file given with -c, of which all else
+stays as it is, and a file that cannot be written is SYSTEM_ERROR, too.
+Java: AdminBrokerProcessor, common.Configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.config_file import (
     ConfigError,
     Configuration,
     load_all,
-    read_file,
     read_properties,
+    read_text,
     write_properties,
-    write_replacing,
 )
 from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.edited_properties import edited
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import admin
 from txrocketmq.remoting.protocol.admin import GetBrokerConfigResponseHeader
 from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.replaced_file import write_replacing
 
 BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
 """Keys that nobody may change, whatever configBlackList says."""
@@ -41,7 +44,7 @@ LIGHT_QUEUE_PREFIX = "%LMQ%"
 
 
 class AdminConfigProcessor:
-    """Changes settings; `config` is the one that all parts hold, and is changed in place."""
+    """Shows and changes settings, and deletes what nobody needs any more."""
 
     def __init__(
         self,
@@ -49,14 +52,14 @@ class AdminConfigProcessor:
         configuration: Configuration,
         topics: Topics,
         store: MessageStore,
-        register: Callable[[], None],
+        walks: Walks,
         now_ms: int,
     ) -> None:
         self._config = config
         self._configuration = configuration
         self._topics = topics
         self._store = store
-        self._register = register
+        self._walks = walks
         self._data_version = DataVersion(timestamp=now_ms)
 
     # --------------------------------------------------------------- settings
@@ -79,20 +82,17 @@ class AdminConfigProcessor:
                 raise ResponseError(
                     ResponseCode.NO_PERMISSION, "Can not update config in black list."
                 )
+            unknown = self._configuration.unknown(values)
+            for each in unknown:
+                del values[each.key]
             load_all((BrokerConfig, StoreConfig), {**self._configuration.properties, **values})
             taken = self._configuration.update(values)
         except ConfigError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        self._config.become(self._configuration.get(BrokerConfig))
-        self._store.configure(self._configuration.get(StoreConfig))
         if taken:
             self._data_version = self._data_version.next(request.now_ms)
-        if "brokerPermission" in taken:
-            self._topics.data_version = self._topics.data_version.next(request.now_ms)
-        if not {"brokerPermission", "namesrvAddr"}.isdisjoint(taken):
-            self._register()
         self._write({key: values[key] for key in taken})
-        return Reply()
+        return Reply(remark="; ".join(map(str, unknown)) or None)
 
     def _write(self, changes: dict[str, str]) -> None:
         """Into the file given with -c, the one before kept as .bak."""
@@ -100,8 +100,7 @@ class AdminConfigProcessor:
         if not path or not changes:
             return
         try:
-            text = write_properties({**read_file(path), **changes})
-            write_replacing(Path(path), text.encode())
+            write_replacing(Path(path).resolve(), edited(read_text(path), changes).encode())
         except (ConfigError, OSError) as error:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -111,29 +110,35 @@ class AdminConfigProcessor:
     # --------------------------------------------------------------- cleaning
 
     @serves(admin.CLEAN_EXPIRED_CONSUMEQUEUE)
-    def clean_queues(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def clean_queues(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Deletes queues whose messages the log has lost, but for those of system topics."""
-        self._store.clean_expired_queues(
-            {name for name in self._store.topics() if self._topics.is_system(name)}
-        )
+        return self._walks.answer(self._clean_queues())
+
+    def _clean_queues(self) -> Walk:
+        for name in self._store.topics():
+            if not self._topics.is_system(name):
+                self._store.clean_expired_queues(name)
+            yield
         return Reply()
 
     @serves(admin.CLEAN_UNUSED_TOPIC)
-    def clean_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def clean_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Deletes the queues of topics that are configured no more."""
-        self._store.clean_unused(
-            {
-                name
-                for name in self._store.topics()
-                if self._topics.get(name) is not None
+        return self._walks.answer(self._clean_topics())
+
+    def _clean_topics(self) -> Walk:
+        for name in self._store.topics():
+            if not (
+                self._topics.get(name) is not None
                 or self._topics.is_system(name)
                 or name.startswith(LIGHT_QUEUE_PREFIX)
-            }
-        )
+            ):
+                self._store.delete_topic(name)
+            yield
         return Reply()
 
     @serves(admin.DELETE_EXPIRED_COMMITLOG)
     def clean_log(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Deletes log files that are old enough, at whatever hour."""
-        self._store.delete_expired(request.now_ms)
+        self._store.delete_expired(request.now_ms, request.steady_ms)
         return Reply()

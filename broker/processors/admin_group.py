@@ -3,7 +3,8 @@
 
 A name that is not good is INVALID_PARAMETER (29; 4.9 says 1), bad attributes SYSTEM_ERROR (1), a
 group that is not there SUBSCRIPTION_GROUP_NOT_EXIST (26). Asking for one makes it, where heartbeats
-may. Java: AdminBrokerProcessor.
+may. Changes are answered when they are on disk, those that come together by one write. Java:
+AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.paging import Page
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import validate_group
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -40,6 +42,7 @@ from txrocketmq.remoting.protocol.topic import (
     QueryTopicsByConsumerRequestHeader,
     UpdateGroupForbiddenRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_body, encode_member
 
 
 class AdminGroupProcessor:
@@ -52,27 +55,29 @@ class AdminGroupProcessor:
         consumers: Consumers,
         offsets: ConsumerOffsets,
         broker_address: str,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._groups = groups
         self._consumers = consumers
         self._offsets = offsets
         self._broker_address = broker_address
+        self._walks = walks
 
     # ---------------------------------------------------------------- changes
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
-    def update(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def update(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Makes a group or changes it."""
         if request.body:
             self._update([SubscriptionGroupConfig.decode(request.body)])
-        return Reply()
+        return self._groups.saving.answer(Reply())
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
-    def update_list(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def update_list(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """The same for several; all names are looked at before the first is made."""
         self._update(list(SubscriptionGroupList.decode(request.body).group_config_list))
-        return Reply()
+        return self._groups.saving.answer(Reply())
 
     def _update(self, wanted: list[SubscriptionGroupConfig]) -> None:
         for each in wanted:
@@ -86,49 +91,56 @@ class AdminGroupProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
 
     @serves(topic.DELETE_SUBSCRIPTIONGROUP)
-    def delete(self, request: Request[DeleteSubscriptionGroupRequestHeader]) -> Reply[NoHeader]:
+    def delete(
+        self, request: Request[DeleteSubscriptionGroupRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Forgets a group, and its offsets when told so; one that is not there is no error."""
-        header = request.header
+        return self._walks.answer(self._delete(request.header))
+
+    def _delete(self, header: DeleteSubscriptionGroupRequestHeader) -> Walk:
         self._groups.delete(header.group_name)
         if header.clean_offset or header.remove_offset:
-            self._offsets.remove_group(header.group_name)
-        return Reply()
+            yield from self._offsets.forget_group(header.group_name)
+        return self._groups.saving.answer(Reply())
 
     @serves(topic.UPDATE_AND_GET_GROUP_FORBIDDEN)
-    def forbid(self, request: Request[UpdateGroupForbiddenRequestHeader]) -> Reply[NoHeader]:
+    def forbid(
+        self, request: Request[UpdateGroupForbiddenRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Whether a group may read a topic; changed first, when the caller says how."""
         header = request.header
         if header.readable is not None:
             self._groups.set_readable(header.group, header.topic, readable=header.readable)
         readable = not self._groups.is_read_forbidden(header.group, header.topic)
-        return Reply(
-            body=GroupForbidden(topic=header.topic, group=header.group, readable=readable).encode(),
-            remark="",
-        )
+        state = GroupForbidden(topic=header.topic, group=header.group, readable=readable)
+        return self._groups.saving.answer(Reply(body=state.encode(), remark=""))
 
     # ---------------------------------------------------------------- queries
 
     @serves(topic.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     def all_groups(
         self, request: Request[GetAllSubscriptionGroupRequestHeader]
-    ) -> Reply[GetAllSubscriptionGroupResponseHeader]:
+    ) -> Reply[GetAllSubscriptionGroupResponseHeader] | PendingReply:
         """Every group, or a page of them."""
-        header = request.header
+        return self._walks.answer(self._all_groups(request.header))
+
+    def _all_groups(self, header: GetAllSubscriptionGroupRequestHeader) -> Walk:
         groups = self._groups
         table = page = groups.all()
         if self._config.enable_split_metadata:
             wanted = Page(header.group_seq, header.max_group_num, header.data_version)
             page = wanted.of(table, groups.data_version, self._config.split_metadata_size)
-        return Reply(
-            GetAllSubscriptionGroupResponseHeader(total_group_num=len(table)),
-            SubscriptionGroupWrapper(
-                subscription_group_table=page,
-                forbidden_table={
-                    group: bits for group, bits in groups.forbidden().items() if group in page
-                },
-                data_version=groups.data_version,
-            ).encode(),
-        )
+        wrapper = SubscriptionGroupWrapper(
+            forbidden_table={
+                group: bits for group, bits in groups.forbidden().items() if group in page
+            },
+            data_version=groups.data_version,
+        ).to_json()
+        body = BodyPieces({**wrapper, "subscriptionGroupTable": HOLE}, "{}")
+        for name, found in page.items():
+            body.add(encode_member(name, found.to_json()))
+            yield
+        return Reply(GetAllSubscriptionGroupResponseHeader(total_group_num=len(table)), body.end())
 
     @serves(topic.GET_SUBSCRIPTIONGROUP_CONFIG)
     def group_config(
@@ -145,19 +157,36 @@ class AdminGroupProcessor:
     @serves(topic.QUERY_TOPIC_CONSUME_BY_WHO)
     def groups_of_topic(
         self, request: Request[QueryTopicConsumeByWhoRequestHeader]
-    ) -> Reply[NoHeader]:
+    ) -> Reply[NoHeader] | PendingReply:
         """Groups that subscribe to a topic now, and those that have offsets of it."""
-        name = request.header.topic
-        groups = {*self._consumers.groups_subscribing(name), *self._offsets.groups_of(name)}
-        return Reply(body=GroupList(group_list=sorted(groups)).encode())
+        return self._walks.answer(self._groups_of_topic(request.header.topic))
+
+    def _groups_of_topic(self, name: str) -> Walk:
+        found = self._offsets.groups_of(name)
+        for group in self._consumers.groups():
+            if name in group.subscriptions:
+                found.add(group.name)
+            yield
+        body = BodyPieces({**GroupList().to_json(), "groupList": HOLE}, "[]")
+        for group_name in sorted(found):
+            body.add(encode_body(group_name))
+            yield
+        return Reply(body=body.end())
 
     @serves(topic.QUERY_TOPICS_BY_CONSUMER)
     def topics_of_group(
         self, request: Request[QueryTopicsByConsumerRequestHeader]
-    ) -> Reply[NoHeader]:
+    ) -> Reply[NoHeader] | PendingReply:
         """Topics that a group has offsets of."""
-        topics = sorted(self._offsets.topics_of(request.header.group))
-        return Reply(body=TopicList(topic_list=topics, broker_addr=self._broker_address).encode())
+        return self._walks.answer(self._topics_of_group(request.header.group))
+
+    def _topics_of_group(self, group: str) -> Walk:
+        content = TopicList(broker_addr=self._broker_address).to_json()
+        body = BodyPieces({**content, "topicList": HOLE}, "[]")
+        for name in sorted(self._offsets.topics_of(group)):
+            body.add(encode_body(name))
+            yield
+        return Reply(body=body.end())
 
     @serves(topic.QUERY_SUBSCRIPTION_BY_CONSUMER)
     def subscription(

@@ -16,9 +16,11 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -36,6 +38,7 @@ from txrocketmq.remoting.protocol.offset import (
     QueryCorrectionOffsetHeader,
     ResetOffsetRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 _LONG_MAX = 2**63 - 1
 
@@ -52,6 +55,7 @@ class AdminOffsetProcessor:
         offsets: ConsumerOffsets,
         store: MessageStore,
         polling: LongPolling,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -60,25 +64,28 @@ class AdminOffsetProcessor:
         self._offsets = offsets
         self._store = store
         self._polling = polling
+        self._walks = walks
 
     # ------------------------------------------------------------------ reset
 
     @serves(calls.INVOKE_BROKER_TO_RESET_OFFSET)
-    def reset(self, request: Request[ResetOffsetRequestHeader]) -> Reply[NoHeader]:
+    def reset(self, request: Request[ResetOffsetRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Sends a group to a time (negative: the end) or, in one queue, to an offset."""
-        if self._config.use_server_side_reset_offset:
-            table = self._reset_here(request.header)
-        else:
-            table = self._reset_there(request)
-        name = self._config.broker_name
-        topic = request.header.topic
-        return Reply(
-            body=ResetOffsetBody(
-                offset_table={MessageQueue(topic, name, each): at for each, at in table.items()}
-            ).encode()
-        )
+        return self._walks.answer(self._reset(request))
 
-    def _reset_here(self, header: ResetOffsetRequestHeader) -> dict[int, int]:
+    def _reset(self, request: Request[ResetOffsetRequestHeader]) -> Walk:
+        if self._config.use_server_side_reset_offset:
+            table = yield from self._reset_here(request.header)
+        else:
+            table = yield from self._reset_there(request)
+        body = BodyPieces({**ResetOffsetBody().to_json(), "offsetTable": HOLE}, "{}")
+        for queue_id, offset in table.items():
+            queue = MessageQueue(request.header.topic, self._config.broker_name, queue_id)
+            body.add(encode_member(queue, offset))
+            yield
+        return Reply(body=body.end())
+
+    def _reset_here(self, header: ResetOffsetRequestHeader) -> Steps[dict[int, int]]:
         topic = self._topics.get(header.topic)
         if topic is None:
             raise ResponseError(
@@ -88,18 +95,19 @@ class AdminOffsetProcessor:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.group} does not exist"
             )
+        table: dict[int, int] = {}
         if header.queue_id >= 0:
-            table = {header.queue_id: self._target(header)}
+            table[header.queue_id] = self._target(header)
         else:
-            table = {
-                queue_id: self._at_time(header.topic, queue_id, header.timestamp)
-                for queue_id in range(topic.read_queue_nums)
-            }
+            for queue_id in range(topic.read_queue_nums):
+                table[queue_id] = self._at_time(header.topic, queue_id, header.timestamp)
+                yield
         if not table:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
         for queue_id, offset in table.items():
             self._offsets.reset(header.group, header.topic, queue_id, offset)
             self._polling.resume_all(header.topic, queue_id)
+            yield
         return table
 
     def _target(self, header: ResetOffsetRequestHeader) -> int:
@@ -120,9 +128,9 @@ class AdminOffsetProcessor:
             return self._store.max_offset(topic, queue_id)
         return self._store.offset_by_time(topic, queue_id, timestamp_ms)
 
-    def _reset_there(self, request: Request[ResetOffsetRequestHeader]) -> dict[int, int]:
+    def _reset_there(self, request: Request[ResetOffsetRequestHeader]) -> Steps[dict[int, int]]:
         header = request.header
-        table = self._offsets_to_tell(header)
+        table = yield from self._offsets_to_tell(header)
         group = self._consumers.group(header.group)
         if group is None or not group.members:
             raise ResponseError(
@@ -133,7 +141,7 @@ class AdminOffsetProcessor:
         self._tell(group, header, self._body(header, table, request.command.language))
         return table
 
-    def _offsets_to_tell(self, header: ResetOffsetRequestHeader) -> dict[int, int]:
+    def _offsets_to_tell(self, header: ResetOffsetRequestHeader) -> Steps[dict[int, int]]:
         topic = self._topics.get(header.topic)
         if topic is None:
             raise ResponseError(
@@ -150,6 +158,7 @@ class AdminOffsetProcessor:
                 )
             wanted = max(self._at_time(header.topic, queue_id, header.timestamp), 0)
             table[queue_id] = wanted if header.is_force else min(wanted, consumed)
+            yield
         return table
 
     def _body(
@@ -185,33 +194,43 @@ class AdminOffsetProcessor:
     # ------------------------------------------------------ compare and clone
 
     @serves(calls.QUERY_CORRECTION_OFFSET)
-    def correction(self, request: Request[QueryCorrectionOffsetHeader]) -> Reply[NoHeader]:
+    def correction(
+        self, request: Request[QueryCorrectionOffsetHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """The least offset of all groups but some, for each queue.
 
         Where the group to compare with has come less far, it is the greatest number there is. The
         original deletes the offsets of the groups that it leaves out; here they stay.
         """
-        header = request.header
+        return self._walks.answer(self._correction(request.header))
+
+    def _correction(self, header: QueryCorrectionOffsetHeader) -> Walk:
         left_out = set((header.filter_groups or "").split(","))
         least: dict[int, int] = {}
         for group in self._offsets.groups_of(header.topic) - left_out:
             for queue_id, offset in self._offsets.of(group, header.topic).items():
                 if offset >= self._store.min_offset(header.topic, queue_id):
                     least[queue_id] = min(least.get(queue_id, offset), offset)
+            yield
         for queue_id, offset in self._offsets.of(header.compare_group, header.topic).items():
             if least.get(queue_id, offset) > offset:
                 least[queue_id] = _LONG_MAX
         return Reply(body=QueryCorrectionOffsetBody(correction_offsets=least).encode())
 
     @serves(calls.CLONE_GROUP_OFFSET)
-    def clone(self, request: Request[CloneGroupOffsetRequestHeader]) -> Reply[NoHeader]:
+    def clone(
+        self, request: Request[CloneGroupOffsetRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Gives a group the offsets of another, of one topic or of all."""
-        header = request.header
+        return self._walks.answer(self._clone(request.header))
+
+    def _clone(self, header: CloneGroupOffsetRequestHeader) -> Walk:
         source = header.src_group
         topics = {header.topic} if header.topic else self._offsets.topics_of(source)
         group = self._consumers.group(source)
         subscribed = group.subscriptions if group is not None else {}
         for topic in topics:
+            yield
             if self._topics.get(topic) is None:
                 continue
             if not header.offline and subscribed and topic not in subscribed:

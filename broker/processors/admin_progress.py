@@ -9,8 +9,6 @@ AdminBrokerProcessor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from txrocketmq.broker.clients import Consumers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.offset import ConsumerOffsets
@@ -18,7 +16,8 @@ from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Pieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -31,7 +30,14 @@ from txrocketmq.remoting.protocol.admin import (
     QueryConsumeTimeSpanRequestHeader,
 )
 from txrocketmq.remoting.protocol.body.offset import QueryConsumeTimeSpanBody, QueueTimeSpan
+from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats, ConsumeStatsList, OffsetWrapper
+from txrocketmq.remoting.serialize.json import (
+    HOLE,
+    encode_around,
+    encode_body,
+    encode_member,
+)
 
 
 class AdminProgressProcessor:
@@ -47,6 +53,7 @@ class AdminProgressProcessor:
         store: MessageStore,
         stats: BrokerStats,
         broker_address: str,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -56,64 +63,90 @@ class AdminProgressProcessor:
         self._store = store
         self._stats = stats
         self._broker_address = broker_address
+        self._walks = walks
 
     @serves(admin.GET_CONSUME_STATS)
-    def group(self, request: Request[GetConsumeStatsRequestHeader]) -> Reply[NoHeader]:
+    def group(
+        self, request: Request[GetConsumeStatsRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """One group, in one topic, in some, or in all that it has offsets of."""
-        header = request.header
+        return self._walks.answer(self._group(request.header))
+
+    def _group(self, header: GetConsumeStatsRequestHeader) -> Walk:
         group = header.consumer_group
-        listed = [name for name in (header.topic_list or "").split(";") if name]
-        if not listed:
-            known = [header.topic] if header.topic else sorted(self._offsets.topics_of(group))
-            listed = [name for name in known if self._may_consume(group, name)]
-        table: dict[MessageQueue, OffsetWrapper] = {}
+        listed = list(filter(None, (header.topic_list or "").split(";")))
+        known = [header.topic] if header.topic else sorted(self._offsets.topics_of(group))
+        found: dict[str, TopicConfig] = {}
         tps = 0.0
-        for name in listed:
+        for name in listed or known:
             topic = self._topics.get(name)
-            if topic is not None:
-                table |= self._progress(group, name, range(topic.read_queue_nums))
+            if topic is not None and (listed or self._may_consume(group, name)):
+                found[name] = topic
                 tps += self._stats.group_get_tps(group, name)
-        return Reply(body=ConsumeStats(offset_table=table, consume_tps=tps).encode())
+            yield
+        body = BodyPieces({**ConsumeStats(consume_tps=tps).to_json(), "offsetTable": HOLE}, "{}")
+        for name, topic in found.items():
+            for queue_id in range(topic.read_queue_nums):
+                progress = self._progress(group, name, queue_id)
+                body.add(encode_member(self._queue(name, queue_id), progress.to_json()))
+                yield
+        return Reply(body=body.end())
 
     @serves(admin.GET_BROKER_CONSUME_STATS)
-    def everything(self, request: Request[GetConsumeStatsInBrokerHeader]) -> Reply[NoHeader]:
+    def everything(
+        self, request: Request[GetConsumeStatsInBrokerHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """All groups in all their topics, or only in order topics; and the sum of what they lag."""
-        listed: list[dict[str, list[ConsumeStats]]] = []
-        lag = 0
-        for group in self._groups.all():
-            topics: list[ConsumeStats] = []
+        return self._walks.answer(self._everything(only_order=request.header.is_order))
+
+    def _everything(self, *, only_order: bool) -> Walk:
+        pieces, lag = Pieces(), 0
+        for number, group in enumerate(self._groups.all()):
+            pieces.add((b",{%b:[" if number else b"{%b:[") % encode_body(group))
+            is_first = True
             for name in sorted(self._offsets.topics_of(group)):
+                yield
                 topic = self._topics.get(name)
-                if topic is None or (request.header.is_order and not topic.order):
+                if topic is None or (only_order and not topic.order):
                     continue
                 if not self._may_consume(group, name):
                     continue
-                table = self._progress(group, name, range(topic.write_queue_nums))
-                lag += sum(each.broker_offset - each.consumer_offset for each in table.values())
-                topics.append(
-                    ConsumeStats(
-                        offset_table=table, consume_tps=self._stats.group_get_tps(group, name)
-                    )
-                )
-            listed.append({group: topics})
-        return Reply(
-            body=ConsumeStatsList(
-                consume_stats_list=listed, broker_addr=self._broker_address, total_diff=lag
-            ).encode()
-        )
+                stats = ConsumeStats(consume_tps=self._stats.group_get_tps(group, name)).to_json()
+                table = BodyPieces({**stats, "offsetTable": HOLE}, "{}")
+                for queue_id in range(topic.write_queue_nums):
+                    progress = self._progress(group, name, queue_id)
+                    lag += progress.broker_offset - progress.consumer_offset
+                    table.add(encode_member(self._queue(name, queue_id), progress.to_json()))
+                    yield
+                if not is_first:
+                    pieces.add(b",")
+                is_first = False
+                for piece in table.end():
+                    pieces.add(piece)
+            pieces.add(b"]}")
+            yield
+        content = ConsumeStatsList(broker_addr=self._broker_address, total_diff=lag).to_json()
+        before, after = encode_around({**content, "consumeStatsList": HOLE})
+        return Reply(body=[before, b"[", *pieces.end(), b"]", after])
 
     @serves(admin.QUERY_CONSUME_TIME_SPAN)
-    def time_span(self, request: Request[QueryConsumeTimeSpanRequestHeader]) -> Reply[NoHeader]:
+    def time_span(
+        self, request: Request[QueryConsumeTimeSpanRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """When the messages of a topic's queues were stored, and those that a group is at."""
-        name, group = request.header.topic, request.header.group
+        return self._walks.answer(self._time_span(request.header, request.now_ms))
+
+    def _time_span(self, header: QueryConsumeTimeSpanRequestHeader, now_ms: int) -> Walk:
+        name = header.topic
         topic = self._topics.get(name)
         if topic is None:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
-        spans = [
-            self._span(name, group, queue_id, request.now_ms)
-            for queue_id in range(topic.write_queue_nums)
-        ]
-        return Reply(body=QueryConsumeTimeSpanBody(consume_time_span_set=spans).encode())
+        empty = QueryConsumeTimeSpanBody().to_json()
+        body = BodyPieces({**empty, "consumeTimeSpanSet": HOLE}, "[]")
+        for queue_id in range(topic.write_queue_nums):
+            body.add(self._span(name, header.group, queue_id, now_ms).encode())
+            yield
+        return Reply(body=body.end())
 
     def _span(self, topic: str, group: str, queue_id: int, now_ms: int) -> QueueTimeSpan:
         store = self._store
@@ -124,7 +157,7 @@ class AdminProgressProcessor:
         if offset < top:
             delay_ms = now_ms - store.store_time_at(topic, queue_id, max(offset, 0))
         return QueueTimeSpan(
-            message_queue=MessageQueue(topic, self._config.broker_name, queue_id),
+            message_queue=self._queue(topic, queue_id),
             min_time_stamp=first_ms,
             max_time_stamp=store.store_time_at(topic, queue_id, top - 1),
             consume_time_stamp=(
@@ -138,17 +171,15 @@ class AdminProgressProcessor:
         found = self._consumers.group(group)
         return found is None or not found.subscriptions or topic in found.subscriptions
 
-    def _progress(
-        self, group: str, topic: str, queue_ids: Iterable[int]
-    ) -> dict[MessageQueue, OffsetWrapper]:
-        table: dict[MessageQueue, OffsetWrapper] = {}
-        for queue_id in queue_ids:
-            offset = max(self._offsets.query(group, topic, queue_id), 0)
-            last_ms = self._store.store_time_at(topic, queue_id, offset - 1) if offset else 0
-            table[MessageQueue(topic, self._config.broker_name, queue_id)] = OffsetWrapper(
-                broker_offset=self._store.max_offset(topic, queue_id),
-                consumer_offset=offset,
-                pull_offset=offset,
-                last_timestamp=max(last_ms, 0),
-            )
-        return table
+    def _queue(self, topic: str, queue_id: int) -> MessageQueue:
+        return MessageQueue(topic, self._config.broker_name, queue_id)
+
+    def _progress(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+        offset = max(self._offsets.query(group, topic, queue_id), 0)
+        last_ms = self._store.store_time_at(topic, queue_id, offset - 1) if offset else 0
+        return OffsetWrapper(
+            broker_offset=self._store.max_offset(topic, queue_id),
+            consumer_offset=offset,
+            pull_offset=offset,
+            last_timestamp=max(last_ms, 0),
+        )

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a broker is doing: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, and who is connected.
 
-28, 315; 203, 204, 328. A counter that was not used yet and a group of producers that is not there
-are SYSTEM_ERROR (1), a group of consumers that is not there is CONSUMER_NOT_ONLINE (206). Figures
-of thread pools and timers, which there are none of here, are shown as those of idle ones. Java:
-AdminBrokerProcessor.
+28, 315, 907, 908; 203, 204, 328. A counter that was not used yet and a group of producers that is
+not there are SYSTEM_ERROR (1), a group of consumers that is not there is CONSUMER_NOT_ONLINE (206).
+Figures of thread pools, which there are none of here, are shown as those of idle ones.
+Java: AdminBrokerProcessor.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from txrocketmq.broker.clients import Client, Consumers, Producers
@@ -18,18 +18,21 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.schedule import Schedule
 from txrocketmq.broker.stats import BrokerStats, Window
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.timer.timers import Timers
+from txrocketmq.broker.walks import BodyPieces, Pieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.command import OWN_VERSION
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.protocol import admin
+from txrocketmq.remoting.protocol import admin, ha
 from txrocketmq.remoting.protocol.admin import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
+from txrocketmq.remoting.protocol.body.base import Body
 from txrocketmq.remoting.protocol.body.client import (
     Connection,
     ConsumerConnection,
@@ -37,17 +40,15 @@ from txrocketmq.remoting.protocol.body.client import (
     ProducerInfo,
     ProducerTableInfo,
 )
+from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData, BrokerStatsItem
+from txrocketmq.remoting.protocol.ha import ResetMasterFlushOffsetHeader
+from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _IDLE = {
     "pageCacheLockTimeMills": "0",
-    "timerReadBehind": "0",
-    "timerOffsetBehind": "0",
-    "timerCongestNum": "0",
-    "timerEnqueueTps": "0.0",
-    "timerDequeueTps": "0.0",
     "remainTransientStoreBufferNumbs": "2147483647",
     "sendThreadPoolQueueSize": "0",
     "sendThreadPoolQueueCapacity": "10000",
@@ -80,33 +81,40 @@ class AdminStatsProcessor:
         producers: Producers,
         store: MessageStore,
         schedule: Schedule,
+        timers: Timers,
         stats: BrokerStats,
+        walks: Walks,
+        now_ms: Callable[[], int],
     ) -> None:
         self._config = config
         self._consumers = consumers
         self._producers = producers
         self._store = store
         self._schedule = schedule
+        self._timers = timers
+        self._now_ms = now_ms
         self._stats = stats
+        self._walks = walks
 
     # ---------------------------------------------------------------- figures
 
     @serves(admin.GET_BROKER_RUNTIME_INFO)
     def runtime_info(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Some eighty figures, all as texts."""
-        return Reply(body=KVTable(table=self._runtime_info(request.now_ms)).encode())
+        return Reply(body=KVTable(table=self._runtime_info(request.steady_ms)).encode())
 
-    def _runtime_info(self, now_ms: int) -> dict[str, str]:
+    def _runtime_info(self, steady_ms: int) -> dict[str, str]:
         store, stats = self._store, self._stats
         unflushed = max(store.flush.appended_offset - store.flush.flushed_offset, 0)
         put_now, get_now = stats.totals_now()
         return {
-            **store.runtime_info(now_ms),
+            **store.runtime_info(steady_ms),
             **{
                 f"scheduleMessageOffset_{level}": f"{offset},{top}"
                 for level, (offset, top) in self._schedule.progress().items()
             },
             **_IDLE,
+            **self._timers.runtime_info(self._now_ms()),
             "brokerActive": "true",
             "brokerVersion": str(OWN_VERSION),
             "brokerVersionDesc": MQVersion(OWN_VERSION).name,
@@ -124,6 +132,17 @@ class AdminStatsProcessor:
             "remainHowManyDataToFlush": readable_bytes(unflushed),
             "commitLogDirCapacity": _capacity(store.config.store_path_root_dir),
         }
+
+    @serves(ha.GET_BROKER_HA_STATUS)
+    def ha_status(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+        """Who replicates the log: nobody, as with a master that has no slaves."""
+        end = self._store.max_physical_offset
+        return Reply(body=HARuntimeInfo(master=True, master_commit_log_max_offset=end).encode())
+
+    @serves(ha.RESET_MASTER_FLUSH_OFFSET)
+    def reset_flush_offset(self, request: Request[ResetMasterFlushOffsetHeader]) -> Reply[NoHeader]:
+        """For slaves: a master answers SUCCESS and does nothing."""
+        return Reply()
 
     @serves(admin.VIEW_BROKER_STATS_DATA)
     def stats_data(self, request: Request[ViewBrokerStatsDataRequestHeader]) -> Reply[NoHeader]:
@@ -148,7 +167,7 @@ class AdminStatsProcessor:
     @serves(admin.GET_CONSUMER_CONNECTION_LIST)
     def consumers(
         self, request: Request[GetConsumerConnectionListRequestHeader]
-    ) -> Reply[NoHeader]:
+    ) -> Reply[NoHeader] | PendingReply:
         """The members of a group of consumers, and what they want."""
         name = request.header.consumer_group
         group = self._consumers.group(name)
@@ -156,56 +175,71 @@ class AdminStatsProcessor:
             raise ResponseError(
                 ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online"
             )
-        return Reply(
-            body=ConsumerConnection(
-                connection_set=_connections(group.members.values()),
-                subscription_table=dict(group.subscriptions),
-                consume_type=group.consume_type,
-                message_model=group.message_model,
-                consume_from_where=group.consume_from_where,
-            ).encode()
+        body = ConsumerConnection(
+            subscription_table=dict(group.subscriptions),
+            consume_type=group.consume_type,
+            message_model=group.message_model,
+            consume_from_where=group.consume_from_where,
         )
+        return self._walks.answer(_connections(body, list(group.members.values())))
 
     @serves(admin.GET_PRODUCER_CONNECTION_LIST)
     def producers(
         self, request: Request[GetProducerConnectionListRequestHeader]
-    ) -> Reply[NoHeader]:
+    ) -> Reply[NoHeader] | PendingReply:
         """The members of a group of producers."""
         name = request.header.producer_group
         members = self._producers.members(name)
         if not members:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
-        return Reply(body=ProducerConnection(connection_set=_connections(members)).encode())
+        return self._walks.answer(_connections(ProducerConnection(), members))
 
     @serves(admin.GET_ALL_PRODUCER_INFO)
-    def all_producers(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def all_producers(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """All groups of producers."""
-        table = {
-            group: [
-                ProducerInfo(
+        return self._walks.answer(self._all_producers())
+
+    def _all_producers(self) -> Walk:
+        before, after = encode_around({**ProducerTableInfo().to_json(), "data": HOLE})
+        pieces = Pieces()
+        pieces.add(before + b"{")
+        separator = b""
+        for group in self._producers.groups():
+            members = self._producers.members(group)
+            if not members:
+                continue
+            pieces.add(separator + encode_body(group) + b":[")
+            separator = b""
+            for each in members:
+                info = ProducerInfo(
                     client_id=each.client_id,
                     remote_ip=f"/{each.peer.remote_address}",  # as Java prints an address
                     language=each.language,
                     version=each.version,
-                    last_update_timestamp=each.last_seen_ms,
+                    last_update_timestamp=each.last_update_timestamp_ms,
                 )
-                for each in members
-            ]
-            for group, members in self._producers.groups().items()
-        }
-        return Reply(body=ProducerTableInfo(data=table).encode())
+                pieces.add(separator + info.encode())
+                separator = b","
+                yield
+            pieces.add(b"]")
+            yield
+        pieces.add(b"}" + after)
+        return Reply(body=pieces.end())
 
 
-def _connections(members: Iterable[Client]) -> list[Connection]:
-    return [
-        Connection(
+def _connections(content: Body, members: list[Client]) -> Walk:
+    """A body with the connections of these members."""
+    body = BodyPieces({**content.to_json(), "connectionSet": HOLE}, "[]")
+    for each in members:
+        connection = Connection(
             client_id=each.client_id,
             client_addr=each.peer.remote_address,
             language=each.language,
             version=each.version,
         )
-        for each in members
-    ]
+        body.add(connection.encode())
+        yield
+    return Reply(body=body.end())
 
 
 def _window(window: Window) -> BrokerStatsItem:

@@ -3,7 +3,8 @@
 
 Names that are not good, names of system topics, MIXED as message type and queue counts out of range
 are INVALID_PARAMETER (29; 4.9 says 1), bad attributes SYSTEM_ERROR (1), a topic that is not there
-TOPIC_NOT_EXIST (17), but for its deletion, which is then done already. Lists come in pages when the
+TOPIC_NOT_EXIST (17), but for its deletion, which is then done already. Changes are answered when
+they are on disk, those that come together by one write. Lists come in pages when the
 caller asks for them (5.3 and on). Not done: static topics (513, 217). Java: AdminBrokerProcessor.
 """
 
@@ -21,8 +22,10 @@ from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.paging import Page
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.topic import Topics, validate_topic
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -45,6 +48,7 @@ from txrocketmq.remoting.protocol.topic import (
     GetAllTopicConfigResponseHeader,
     GetTopicConfigRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 MAX_QUEUES = 65_536
 """Queues that a topic may have. The original sets no limit, and fails at what is too much."""
@@ -62,6 +66,7 @@ class AdminTopicProcessor:
         store: MessageStore,
         stats: BrokerStats,
         polling: LongPolling,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -69,11 +74,12 @@ class AdminTopicProcessor:
         self._store = store
         self._stats = stats
         self._polling = polling
+        self._walks = walks
 
     # ---------------------------------------------------------------- changes
 
     @serves(topic.UPDATE_AND_CREATE_TOPIC)
-    def update(self, request: Request[CreateTopicRequestHeader]) -> Reply[NoHeader]:
+    def update(self, request: Request[CreateTopicRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Makes a topic or changes it; nothing is done when it is so already."""
         header = request.header
         self._check_name(header.topic)
@@ -98,10 +104,12 @@ class AdminTopicProcessor:
         )
         self._check(wanted)
         self._update(wanted)
-        return Reply()
+        return self._topics.saving.answer(Reply())
 
     @serves(topic.UPDATE_AND_CREATE_TOPIC_LIST)
-    def update_list(self, request: Request[CreateTopicListRequestHeader]) -> Reply[NoHeader]:
+    def update_list(
+        self, request: Request[CreateTopicListRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """The same for several; all are looked at before the first is made.
 
         The original stops at one that is so already; here the others are made.
@@ -112,7 +120,7 @@ class AdminTopicProcessor:
             self._check(each)
         for each in wanted:
             self._update(each)
-        return Reply()
+        return self._topics.saving.answer(Reply())
 
     def _check_name(self, name: str) -> None:
         wrong = validate_topic(name)
@@ -148,49 +156,56 @@ class AdminTopicProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
 
     @serves(topic.DELETE_TOPIC_IN_BROKER)
-    def delete(self, request: Request[DeleteTopicRequestHeader]) -> Reply[NoHeader]:
+    def delete(self, request: Request[DeleteTopicRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """Forgets a topic with its queues, its groups' offsets and their pop retry topics."""
         name = request.header.topic
         if not name.strip():
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         self._check_not_system(name)
-        doomed = [name]
-        if self._config.clear_retry_topic_when_delete_topic:
-            for group in self._offsets.groups_of(name):
-                pop_retry_topics = (f"%RETRY%{group}+{name}", f"%RETRY%{group}_{name}")
-                doomed += [each for each in pop_retry_topics if self._topics.get(each)]
-        for each in doomed:
-            self._delete(each)
-        return Reply()
+        return self._walks.answer(self._delete_all(name))
 
-    def _delete(self, name: str) -> None:
+    def _delete_all(self, name: str) -> Walk:
+        groups = self._offsets.groups_of(name)
+        yield from self._delete(name)
+        if self._config.clear_retry_topic_when_delete_topic:
+            for group in groups:
+                for pop_retry_topic in (f"%RETRY%{group}+{name}", f"%RETRY%{group}_{name}"):
+                    if self._topics.get(pop_retry_topic):
+                        yield from self._delete(pop_retry_topic)
+                yield
+        return self._topics.saving.answer(Reply())
+
+    def _delete(self, name: str) -> Steps[None]:
         found = self._topics.get(name)
         self._topics.delete(name)
-        self._offsets.remove_topic(name)
         self._store.delete_topic(name)
-        self._stats.remove_topic(name)
+        yield from self._stats.remove_topic(name)
+        yield from self._offsets.forget_topic(name)
         for queue_id in range(found.read_queue_nums if found is not None else 0):
             self._polling.resume_all(name, queue_id)  # they hear that it does not exist
+            yield
 
     # ---------------------------------------------------------------- queries
 
     @serves(topic.GET_ALL_TOPIC_CONFIG)
     def all_topics(
         self, request: Request[GetAllTopicConfigRequestHeader]
-    ) -> Reply[GetAllTopicConfigResponseHeader]:
+    ) -> Reply[GetAllTopicConfigResponseHeader] | PendingReply:
         """Every topic, or a page of them."""
-        header = request.header
-        table = self._topics.all()
+        return self._walks.answer(self._all_topics(request.header))
+
+    def _all_topics(self, header: GetAllTopicConfigRequestHeader) -> Walk:
+        table, data_version = self._topics.all(), self._topics.data_version
         page = table
         if self._config.enable_split_metadata:
             wanted = Page(header.topic_seq, header.max_topic_num, header.data_version)
-            page = wanted.of(table, self._topics.data_version, self._config.split_metadata_size)
-        return Reply(
-            GetAllTopicConfigResponseHeader(total_topic_num=len(table)),
-            TopicConfigAndMappingSerializeWrapper(
-                topic_config_table=page, data_version=self._topics.data_version
-            ).encode(),
-        )
+            page = wanted.of(table, data_version, self._config.split_metadata_size)
+        wrapper = TopicConfigAndMappingSerializeWrapper(data_version=data_version).to_json()
+        body = BodyPieces({**wrapper, "topicConfigTable": HOLE}, "{}")
+        for name, found in page.items():
+            body.add(encode_member(name, found.to_json()))
+            yield
+        return Reply(GetAllTopicConfigResponseHeader(total_topic_num=len(table)), body.end())
 
     @serves(topic.GET_TOPIC_CONFIG)
     def topic_config(self, request: Request[GetTopicConfigRequestHeader]) -> Reply[NoHeader]:
@@ -209,24 +224,28 @@ class AdminTopicProcessor:
         return Reply(body=TopicList(topic_list=sorted(self._topics.system_topics())).encode())
 
     @serves(admin.GET_TOPIC_STATS_INFO)
-    def topic_stats(self, request: Request[GetTopicStatsInfoRequestHeader]) -> Reply[NoHeader]:
+    def topic_stats(
+        self, request: Request[GetTopicStatsInfoRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Bounds of all queues of a topic, and when the last message came."""
-        name = request.header.topic
+        return self._walks.answer(self._topic_stats(request.header.topic))
+
+    def _topic_stats(self, name: str) -> Walk:
         found = self._topics.get(name)
         if found is None:
             raise ResponseError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
-        table: dict[MessageQueue, TopicOffset] = {}
+        stats = TopicStatsTable(topic_put_tps=self._stats.topic_put_tps(name)).to_json()
+        body = BodyPieces({**stats, "offsetTable": HOLE}, "{}")
         for queue_id in range(max(found.write_queue_nums, found.read_queue_nums)):
             high = self._store.max_offset(name, queue_id)
-            table[MessageQueue(name, self._config.broker_name, queue_id)] = TopicOffset(
+            bounds = TopicOffset(
                 min_offset=max(self._store.min_offset(name, queue_id), 0),
                 max_offset=high,
                 last_update_timestamp=(
                     self._store.store_time_at(name, queue_id, high - 1) if high > 0 else 0
                 ),
             )
-        return Reply(
-            body=TopicStatsTable(
-                offset_table=table, topic_put_tps=self._stats.topic_put_tps(name)
-            ).encode()
-        )
+            queue = MessageQueue(name, self._config.broker_name, queue_id)
+            body.add(encode_member(queue, bounds.to_json()))
+            yield
+        return Reply(body=body.end())

@@ -2,13 +2,16 @@
 """QUERY_ASSIGNMENT, SET_MESSAGE_REQUEST_MODE, GET_ALL_MESSAGE_REQUEST_MODE (5.x).
 
 The broker rebalances for a consumer that asks: the queues of the topic in all brokers, shared out
-among the group's members here. Without assignments in the answer the consumer keeps what it has:
-the topic is unknown, the group has no members here, or the strategy is none of ours. Modes other
-than PULL are refused (16): POP is not served. Codes else: 16 for retry topics, 17, 26. Java:
+among the group's members here. Where a group pops a topic, a client may have queues of others, too:
+those of the next ones in the list, or all queues of all brokers, which queue id -1 stands for.
+Without assignments in the answer the consumer keeps what it has: the topic is unknown, the group
+has no members here, or the strategy is none of ours. Codes: 16 for retry topics, 17, 26. Java:
 QueryAssignmentProcessor.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from txrocketmq.broker.clients import BROADCASTING, Consumers
 from txrocketmq.broker.config import BrokerConfig
@@ -16,22 +19,26 @@ from txrocketmq.broker.message_request_mode import MessageRequestModes
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.topic_routes import Queues, TopicRoutes
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.allocate import STRATEGIES
+from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.pop import (
     MessageQueueAssignment,
+    MessageRequestModeSerializeWrapper,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
     SetMessageRequestModeRequestBody,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 PULL = "PULL"
+POP = "POP"
 
 
 class AssignmentProcessor:
@@ -45,6 +52,7 @@ class AssignmentProcessor:
         consumers: Consumers,
         routes: TopicRoutes,
         modes: MessageRequestModes,
+        walks: Walks,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -52,6 +60,7 @@ class AssignmentProcessor:
         self._consumers = consumers
         self._routes = routes
         self._modes = modes
+        self._walks = walks
 
     @serves(pull.QUERY_ASSIGNMENT)
     def assignment(self, request: Request[NoHeader]) -> PendingReply:
@@ -60,28 +69,54 @@ class AssignmentProcessor:
         pending = PendingReply()
 
         def found(queues: Queues | None) -> None:
-            shared = None if queues is None else self._shared(wanted, queues)
+            mode = self._mode(wanted.topic or "", wanted.consumer_group or "")
+            shared = None if queues is None else self._shared(wanted, queues, mode)
             body = QueryAssignmentResponseBody(
                 message_queue_assignments=None
                 if shared is None
-                else [MessageQueueAssignment(message_queue=queue, mode=PULL) for queue in shared]
+                else [
+                    MessageQueueAssignment(message_queue=queue, mode=mode.mode)
+                    for queue in dict.fromkeys(shared)
+                ]
             )
             pending.resolve(Reply(body=body.encode()))
 
         self._routes.find(wanted.topic or "", found)
         return pending
 
-    def _shared(self, wanted: QueryAssignmentRequestBody, queues: Queues) -> Queues | None:
+    def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
+        """How a group consumes a topic; retry topics are pulled."""
+        mode = self._modes.get(topic, group)
+        if mode is not None:
+            return mode
+        if topic.startswith(RETRY_PREFIX):
+            return SetMessageRequestModeRequestBody(mode=PULL)
+        config = self._config
+        return SetMessageRequestModeRequestBody(
+            mode=config.default_message_request_mode,
+            pop_share_queue_num=config.default_pop_share_queue_num,
+        )
+
+    def _shared(
+        self,
+        wanted: QueryAssignmentRequestBody,
+        queues: Queues,
+        mode: SetMessageRequestModeRequestBody,
+    ) -> Queues | None:
         if wanted.message_model == BROADCASTING or not self._config.server_load_balancer_enable:
             return queues
         group = self._consumers.group(wanted.consumer_group or "")
         strategy = STRATEGIES.get(wanted.strategy_name or "")
         if group is None or strategy is None or not wanted.client_id or not queues:
             return None
+        if mode.mode == POP:
+            return _shared_for_pop(
+                strategy, wanted.client_id, queues, group.client_ids(), mode.pop_share_queue_num
+            )
         return strategy(wanted.client_id, queues, group.client_ids())
 
     @serves(pull.SET_MESSAGE_REQUEST_MODE)
-    def set_mode(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def set_mode(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """How a group is to consume a topic."""
         wanted = SetMessageRequestModeRequestBody.decode(request.body)
         topic, group = wanted.topic or "", wanted.consumer_group or ""
@@ -95,14 +130,34 @@ class AssignmentProcessor:
             raise ResponseError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist"
             )
-        if wanted.mode != PULL:
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION, f"mode {wanted.mode} is not served by this broker"
-            )
         self._modes.set(wanted)
-        return Reply()
+        return self._modes.saving.answer(Reply())
 
     @serves(pull.GET_ALL_MESSAGE_REQUEST_MODE)
-    def all_modes(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def all_modes(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """All modes, for slaves."""
-        return Reply(body=self._modes.table().encode())
+        return self._walks.answer(self._all_modes())
+
+    def _all_modes(self) -> Walk:
+        body = BodyPieces(
+            {**MessageRequestModeSerializeWrapper().to_json(), "messageRequestModeMap": HOLE}, "{}"
+        )
+        for topic, modes in self._modes.entries():
+            body.add(encode_member(topic, modes))
+            yield
+        return Reply(body=body.end())
+
+
+def _shared_for_pop(
+    strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str], share: int
+) -> Queues:
+    """The queues of a client that pops, and of `share` others (allocate4Pop)."""
+    if share <= 0 or share >= len(client_ids) - 1:
+        return [replace(queue, queue_id=-1) for queue in queues]
+    if client_id not in client_ids:
+        return []
+    at = client_ids.index(client_id)
+    if len(client_ids) > len(queues):
+        return [queues[at % len(queues)]]
+    ids = [client_ids[(at + each) % len(client_ids)] for each in range(share + 1)]
+    return [queue for each in ids for queue in strategy(each, queues, client_ids)]

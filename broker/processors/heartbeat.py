@@ -4,16 +4,27 @@
 A heartbeat makes the groups it names, where that is allowed, and their retry topics. Its answer
 says that heartbeats without subscriptions are understood (v2), and whether the subscriptions are
 wanted again. A group nobody is in is SYSTEM_ERROR (1) to those who ask for its members. SQL92
-expressions are refused (1) as with enablePropertyFilter=false. Java: ClientManageProcessor,
+expressions are refused (1) without enablePropertyFilter, and (23) when they are none; a heartbeat
+that brings such a one is taken all the same, and pulls hear of it. Java: ClientManageProcessor,
 ConsumerManageProcessor.
 """
 
 from __future__ import annotations
 
-from txrocketmq.broker.clients import CLUSTERING, CONSUME_PASSIVELY, Client, Consumers, Producers
+from txrocketmq.broker.clients import (
+    CLUSTERING,
+    CONSUME_PASSIVELY,
+    Client,
+    ConsumerGroup,
+    Consumers,
+    Producers,
+)
+from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
+from txrocketmq.broker.filter.expression import ExpressionError
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -33,9 +44,11 @@ from txrocketmq.remoting.protocol.heartbeat import (
     HeartbeatRequestHeader,
     UnregisterClientRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE, encode_body
 
 IS_SUPPORT_HEART_BEAT_V2 = "IS_SUPPORT_HEART_BEAT_V2"
 IS_SUB_CHANGE = "IS_SUB_CHANGE"
+_MEMBERS_A_STEP = 16
 
 
 class HeartbeatProcessor:
@@ -47,11 +60,15 @@ class HeartbeatProcessor:
         groups: SubscriptionGroups,
         consumers: Consumers,
         producers: Producers,
+        filters: ConsumerFilters,
+        walks: Walks,
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
         self._producers = producers
+        self._filters = filters
+        self._walks = walks
         self._fingerprints: dict[str, int] = {}
 
     @serves(calls.HEART_BEAT)
@@ -64,6 +81,7 @@ class HeartbeatProcessor:
             data.client_id,
             command.language or "OTHER",
             command.version,
+            request.steady_ms,
             request.now_ms,
         )
         fingerprint = data.heartbeat_fingerprint
@@ -77,6 +95,10 @@ class HeartbeatProcessor:
             self._fingerprints[consumer.group_name] = fingerprint
             if bare:
                 changed |= self._misses_subscriptions(consumer.group_name)
+            else:
+                changed |= not self._filters.register(
+                    consumer.group_name, consumer.subscription_data_set
+                )
         for producer in data.producer_data_set:
             self._producers.register(producer.group_name, client)
         return Reply(
@@ -127,25 +149,50 @@ class HeartbeatProcessor:
         return Reply()
 
     @serves(calls.GET_CONSUMER_LIST_BY_GROUP)
-    def members(self, request: Request[GetConsumerListByGroupRequestHeader]) -> Reply[NoHeader]:
+    def members(
+        self, request: Request[GetConsumerListByGroupRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Ids of the consumers of a group."""
         name = request.header.consumer_group
         group = self._consumers.group(name)
         if group is None or not group.members:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {name}")
-        return Reply(
-            body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode()
-        )
+        return self._walks.answer(_ids(group))
 
     @serves(calls.CHECK_CLIENT_CONFIG)
     def check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
         """Whether an expression can be served."""
         if request.body:
             wanted = CheckClientRequestBody.decode(request.body).subscription_data
-            if wanted is not None and wanted.expression_type not in (TAG, ""):
+            if wanted is None or wanted.expression_type in (TAG, ""):
+                return Reply()
+            if not self._filters.is_enabled:
                 raise ResponseError(
                     ResponseCode.SYSTEM_ERROR,
                     "The broker does not support consumer to filter message by"
                     f" {wanted.expression_type}",
                 )
+            try:
+                self._filters.compile(wanted.sub_string, wanted.expression_type)
+            except ExpressionError as error:
+                raise ResponseError(
+                    ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {error}"
+                ) from None
         return Reply()
+
+
+def _ids(group: ConsumerGroup) -> Walk:
+    """The ids of the members of a group, each once, in order."""
+    ids: set[str] = set()
+    for count, client in enumerate(list(group.members.values()), 1):
+        ids.add(client.client_id)
+        if count % _MEMBERS_A_STEP == 0:
+            yield
+    body = BodyPieces(
+        {**GetConsumerListByGroupResponseBody().to_json(), "consumerIdList": HOLE}, "[]"
+    )
+    for count, client_id in enumerate(sorted(ids), 1):
+        body.add(encode_body(client_id))
+        if count % _MEMBERS_A_STEP == 0:
+            yield
+    return Reply(body=body.end())

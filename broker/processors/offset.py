@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of groups (14, 15, 43) and of queues (29, 30, 31, 32).
 
-A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 with its
-first message in memory, which is answered 0. Commits of unknown groups and topics are refused (26,
+A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 and whose
+first message is in memory or has yet to come: that is answered 0. Of a queue that never had a
+message 5.4 says NOT_FOUND, as 4.9 does not; then a new group that begins at the end loses what is
+sent between its question and its first pull. Commits of unknown groups and topics are refused (26,
 17). Asking for the bounds of a queue that does not exist is no error. Java:
 ConsumerManageProcessor, AdminBrokerProcessor.
 """
 
 from __future__ import annotations
 
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.schedule import Schedule
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -33,7 +37,7 @@ from txrocketmq.remoting.protocol.offset import (
     SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
 )
-from txrocketmq.remoting.serialize.json import encode_body
+from txrocketmq.remoting.serialize.json import HOLE, encode_body
 
 
 class OffsetProcessor:
@@ -46,12 +50,16 @@ class OffsetProcessor:
         topics: Topics,
         store: MessageStore,
         schedule: Schedule,
+        walks: Walks,
+        cold_reads: ColdReads,
     ) -> None:
         self._offsets = offsets
         self._groups = groups
         self._topics = topics
         self._store = store
         self._schedule = schedule
+        self._walks = walks
+        self._cold_reads = cold_reads
 
     @serves(calls.QUERY_CONSUMER_OFFSET)
     def query(
@@ -65,12 +73,17 @@ class OffsetProcessor:
         return Reply(QueryConsumerOffsetResponseHeader(offset=offset))
 
     def _first_offset(self, request: Request[QueryConsumerOffsetRequestHeader]) -> int:
-        """0 for a queue that still has its first message in memory; else QUERY_NOT_FOUND (5.4)."""
-        header = request.header
-        if header.set_zero_if_not_found is not False:
-            is_young = self._store.min_offset(header.topic, header.queue_id) <= 0
-            if is_young and self._store.is_recent(header.topic, header.queue_id, 0):
-                return 0
+        """0 for a queue whose first message is in memory or has yet to come; else refuses."""
+        header, store = request.header, self._store
+        if (
+            header.set_zero_if_not_found is not False
+            and store.min_offset(header.topic, header.queue_id) <= 0
+            and (
+                store.max_offset(header.topic, header.queue_id) == 0
+                or store.is_recent(header.topic, header.queue_id, 0)
+            )
+        ):
+            return 0
         raise ResponseError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first"
         )
@@ -92,9 +105,18 @@ class OffsetProcessor:
         return Reply()
 
     @serves(calls.GET_ALL_CONSUMER_OFFSET)
-    def all_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def all_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """The whole table, for slaves and exports."""
-        return Reply(body=encode_body(self._offsets.table()))
+        return self._walks.answer(self._all_offsets())
+
+    def _all_offsets(self) -> Walk:
+        data_version = self._offsets.data_version.to_json()
+        body = BodyPieces({"dataVersion": data_version, "offsetTable": HOLE}, "{}")
+        for key, queues in self._offsets.entries():
+            offsets = ",".join([f"{queue_id}:{at}" for queue_id, at in queues.items()])
+            body.add(encode_body(key) + f":{{{offsets}}}".encode())
+            yield
+        return Reply(body=body.end())
 
     @serves(calls.GET_ALL_DELAY_OFFSET)
     def delay_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
@@ -124,16 +146,21 @@ class OffsetProcessor:
     @serves(calls.SEARCH_OFFSET_BY_TIMESTAMP)
     def search(
         self, request: Request[SearchOffsetRequestHeader]
-    ) -> Reply[SearchOffsetResponseHeader]:
+    ) -> Reply[SearchOffsetResponseHeader] | PendingReply:
         """Offset of the first message stored at a time or later; `upper`: of the last before."""
         header = request.header
-        offset = self._store.offset_by_time(
-            header.topic,
-            header.queue_id,
-            header.timestamp,
-            upper=(header.boundary_type or "").lower() == "upper",
-        )
-        return Reply(SearchOffsetResponseHeader(offset=offset))
+
+        def found(*, only_in_memory: bool) -> Reply[SearchOffsetResponseHeader]:
+            offset = self._store.offset_by_time(
+                header.topic,
+                header.queue_id,
+                header.timestamp,
+                upper=(header.boundary_type or "").lower() == "upper",
+                only_in_memory=only_in_memory,
+            )
+            return Reply(SearchOffsetResponseHeader(offset=offset))
+
+        return self._cold_reads.answer(request.peer, found)
 
     @serves(calls.GET_EARLIEST_MSG_STORETIME)
     def earliest(

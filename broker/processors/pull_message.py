@@ -3,48 +3,51 @@
 
 Checked in the original's order: broker permission, lite pull, group, topic and its permission,
 queue id, subscription (in the header or of the heartbeat). Found messages leave as slices of the
-mapped log. A pull that finds nothing and may be suspended is parked, and run once more when a
-message is there or its time is over. Codes: 0, 19, 20, 21; 1, 16, 17, 23, 24, 25, 26, 29. Not done:
-SQL92 filters (refused as with enablePropertyFilter=false), cold-data flow control, static topics.
+mapped log. A pull that finds nothing and may be suspended is held, and run once more when a
+message is there or its time is over. A pull of messages that are not in memory waits until a thread
+has read them; where too many wait for that, it is refused with SYSTEM_BUSY, as by the original's
+control of cold data, and clients try again. Codes: 0, 2, 19, 20, 21; 1, 16, 17, 23, 24, 25, 26, 27,
+28, 29. Not done: static topics.
 
 Java: PullMessageProcessor, DefaultPullMessageResultHandler.
 """
 
 from __future__ import annotations
 
-from txrocketmq.broker.clients import Consumers
+from collections.abc import Callable
+
+from txrocketmq.broker.broadcast_offsets import BroadcastOffsets
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.long_polling import LongPolling, ParkedPull, TagCodes
+from txrocketmq.broker.long_polling import HeldRequest, LongPolling
+from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.processors.pull_subscription import FAQ, PullSubscriptions, forbidden
 from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
-from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.message_store import (
+    GetMessageStatus,
+    GetResult,
+    MessageStore,
+)
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
-from txrocketmq.remoting.message.tags import (
-    SUB_ALL,
-    TAG,
-    SubscriptionData,
-    SubscriptionError,
-    build_subscription_data,
-)
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 
-FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 _NO_BYTE_LIMIT = 2**31 - 1
+_MOST_COLD_READS = 16
+"""Of one pull: units and records take one each. One that still lacks something waits for the disk
+in this thread, rather than for ever."""
 
 BROKER_FORBIDDEN = 1
-GROUP_FORBIDDEN = 2
 TOPIC_FORBIDDEN = 3
-BROADCASTING_FORBIDDEN = 4
-SUBSCRIPTION_FORBIDDEN = 5
 
 _CODES = {
     GetMessageStatus.FOUND: ResponseCode.SUCCESS,
@@ -66,21 +69,23 @@ class PullMessageProcessor:
         self,
         config: BrokerConfig,
         topics: Topics,
-        groups: SubscriptionGroups,
-        consumers: Consumers,
+        subscriptions: PullSubscriptions,
         offsets: ConsumerOffsets,
         store: MessageStore,
         stats: BrokerStats,
         polling: LongPolling,
+        cold_reads: ColdReads,
+        broadcast_offsets: BroadcastOffsets,
     ) -> None:
         self._config = config
         self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
+        self._subscriptions = subscriptions
         self._offsets = offsets
         self._store = store
         self._stats = stats
         self._polling = polling
+        self._cold_reads = cold_reads
+        self._broadcast_offsets = broadcast_offsets
 
     @serves(pull.PULL_MESSAGE, pull.LITE_PULL_MESSAGE, vip=False)
     def pull(
@@ -88,53 +93,109 @@ class PullMessageProcessor:
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
         """Messages, or why there are none; may wait for suspendTimeoutMillis."""
         header = request.header
-        reply = self._run(request)
+        found = self._run(request)
         if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        if reply.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & PullSysFlag.SUSPEND:
-            return reply
-        return self._park(request) or reply
+        if isinstance(found, NotInMemory) or self._may_be_held(request, found):
+            pending = PendingReply()
+            self._wait(request, pending, found)
+            return pending
+        return found
 
-    def _park(self, request: Request[PullMessageRequestHeader]) -> PendingReply | None:
+    def _may_be_held(
+        self,
+        request: Request[PullMessageRequestHeader],
+        reply: Reply[PullMessageResponseHeader],
+    ) -> bool:
+        return reply.code == ResponseCode.PULL_NOT_FOUND and bool(
+            request.header.sys_flag & PullSysFlag.SUSPEND
+        )
+
+    def _wait(
+        self,
+        request: Request[PullMessageRequestHeader],
+        pending: PendingReply,
+        found: Reply[PullMessageResponseHeader] | NotInMemory,
+        reads: int = 1,
+        *,
+        again: bool = True,
+    ) -> None:
+        """Resolves the answer with what was found, after what is to be waited for.
+
+        `reads` counts the reads of this pull; with `again` it may be held for messages to come.
+        """
+        # However large they were, they are not kept while it waits.
+        request.command.body, request.command.ext_fields = b"", None
+
+        def go_on(reads: int, *, again: bool) -> None:
+            try:
+                found = self._run(request, only_in_memory=reads < _MOST_COLD_READS)
+                self._wait(request, pending, found, reads + 1, again=again)
+            except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
+                pending.resolve(error)
+
+        def after(read: ColdRead) -> None:
+            if read.error is None:
+                go_on(reads, again=again)
+            else:
+                remark = f"messages could not be read from the disk: {read.error}"
+                pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
+
+        if isinstance(found, NotInMemory):
+            read = found.read
+            if not self._cold_reads.add(request.peer, read, lambda: after(read)):
+                pending.resolve(_busy())
+        elif not (
+            again
+            and self._may_be_held(request, found)
+            and self._hold(request, lambda: go_on(1, again=False))
+        ):
+            pending.resolve(found)
+
+    def _hold(self, request: Request[PullMessageRequestHeader], resume: Callable[[], None]) -> bool:
         header = request.header
         hold_ms = header.suspend_timeout_millis
         if not self._config.long_polling_enable:
             hold_ms = self._config.short_polling_time_mills
-        pending = PendingReply()
-        # However large they were, they are not kept while it waits.
-        request.command.body, request.command.ext_fields = b"", None
-
-        def resume() -> None:
-            try:
-                pending.resolve(self._run(request))
-            except Exception as error:  # noqa: BLE001 - the answer of one pull, not of all
-                pending.resolve(error)
-
-        parked = self._polling.park(
-            ParkedPull(
+        return self._polling.hold(
+            HeldRequest(
                 peer=request.peer,
                 topic=header.topic,
                 queue_id=header.queue_id,
                 offset=header.queue_offset,
-                deadline_ms=request.now_ms + hold_ms,
-                tag_codes=self._tag_codes(self._subscription(header, self._group(header))),
+                deadline_ms=request.steady_ms + hold_ms,
                 resume=resume,
+                filter=self._subscriptions.wanted(header, self._subscriptions.group(header)),
             )
         )
-        return pending if parked else None
 
-    def _run(self, request: Request[PullMessageRequestHeader]) -> Reply[PullMessageResponseHeader]:
+    def _run(
+        self, request: Request[PullMessageRequestHeader], *, only_in_memory: bool = True
+    ) -> Reply[PullMessageResponseHeader] | NotInMemory:
         header = request.header
-        group = self._group(header)
+        group = self._subscriptions.group(header)
         topic = self._topic(request)
-        subscription = self._subscription(header, group)
-        result = self._get(header, subscription)
+        wanted = self._subscriptions.wanted(header, group)
+        member = self._broadcast_offsets.client_of(header, request.peer)
+        try:
+            result = self._get(header, member, wanted, only_in_memory=only_in_memory)
+        except NotInMemory as cold:
+            return cold
+        self._offsets.pulled(
+            header.consumer_group, header.topic, header.queue_id, result.next_begin_offset
+        )
         code = _CODES.get(result.status)
         if code is None:  # nothing in the queue
             moved = header.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        if member is not None:
+            moved_to = result.next_begin_offset
+            is_moved = code == ResponseCode.PULL_OFFSET_MOVED
+            self._broadcast_offsets.pulled(
+                header, member, moved_to if is_moved else header.queue_offset
+            )
         if code == ResponseCode.SUCCESS:
             self._stats.got(header.consumer_group, header.topic, result.count, result.size_bytes)
         answer = PullMessageResponseHeader(
@@ -147,8 +208,17 @@ class PullMessageProcessor:
         )
         return Reply(answer, result.buffers, code, result.status.name)
 
-    def _get(self, header: PullMessageRequestHeader, subscription: SubscriptionData) -> GetResult:
+    def _get(
+        self,
+        header: PullMessageRequestHeader,
+        member: str | None,
+        wanted: MessageFilter,
+        *,
+        only_in_memory: bool,
+    ) -> GetResult:
         reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        if reset is None and member is not None:
+            reset = self._broadcast_offsets.first_offset(header, member)
         if reset is not None:
             return GetResult(
                 GetMessageStatus.OFFSET_RESET,
@@ -162,7 +232,10 @@ class PullMessageProcessor:
             header.queue_offset,
             header.max_msg_nums,
             header.max_msg_bytes or _NO_BYTE_LIMIT,
-            self._tag_codes(subscription),
+            wanted.tag_codes,
+            wanted.wants_record,
+            wanted.wants_ext,
+            only_in_memory=only_in_memory,
         )
 
     def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
@@ -172,29 +245,16 @@ class PullMessageProcessor:
 
     # ---------------------------------------------------------------- checks
 
-    def _group(self, header: PullMessageRequestHeader) -> SubscriptionGroupConfig:
-        group = self._groups.find(header.consumer_group)
-        if group is None:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group [{header.consumer_group}] does not exist, {FAQ}",
-            )
-        if not group.consume_enable:
-            raise _forbidden(
-                GROUP_FORBIDDEN, f"subscription group no permission, {header.consumer_group}"
-            )
-        return group
-
     def _topic(self, request: Request[PullMessageRequestHeader]) -> TopicConfig:
         header = request.header
         if not is_readable(self._config.broker_permission):
-            raise _forbidden(
+            raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] pulling message is forbidden",
             )
         lite = request.command.code == RequestCode.LITE_PULL_MESSAGE
         if lite and not self._config.lite_pull_message_enable:
-            raise _forbidden(
+            raise forbidden(
                 BROKER_FORBIDDEN,
                 f"the broker[{self._config.broker_ip1}] for lite pull consumer is forbidden",
             )
@@ -205,7 +265,7 @@ class PullMessageProcessor:
                 f"topic[{header.topic}] not exist, apply first please! {FAQ}",
             )
         if not is_readable(topic.perm):
-            raise _forbidden(
+            raise forbidden(
                 TOPIC_FORBIDDEN, f"the topic[{header.topic}] pulling message is forbidden"
             )
         if not 0 <= header.queue_id < topic.read_queue_nums:
@@ -217,73 +277,9 @@ class PullMessageProcessor:
             )
         return topic
 
-    def _subscription(
-        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData:
-        if header.sys_flag & PullSysFlag.SUBSCRIPTION:
-            try:
-                subscription = build_subscription_data(
-                    header.topic, header.subscription, header.expression_type or TAG
-                )
-            except SubscriptionError:
-                raise ResponseError(
-                    ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-                    "parse the consumer's subscription failed",
-                ) from None
-        else:
-            subscription = self._registered_subscription(header, group)
-        if subscription.expression_type not in (TAG, ""):
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR,
-                "The broker does not support consumer to filter message by"
-                f" {subscription.expression_type}",
-            )
-        return subscription
 
-    def _registered_subscription(
-        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData:
-        consumer_group = self._consumers.group(header.consumer_group)
-        if consumer_group is None:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{FAQ}"
-            )
-        if not group.consume_broadcast_enable and consumer_group.message_model == "BROADCASTING":
-            raise _forbidden(
-                BROADCASTING_FORBIDDEN,
-                f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
-            )
-        if self._groups.is_read_forbidden(header.consumer_group, header.topic):
-            raise _forbidden(
-                SUBSCRIPTION_FORBIDDEN,
-                f"the consumer group[{header.consumer_group}] is forbidden for"
-                f" topic[{header.topic}]",
-            )
-        subscription = consumer_group.subscriptions.get(header.topic)
-        if subscription is None:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's subscription not exist{FAQ}"
-            )
-        if subscription.sub_version < header.sub_version:
-            raise ResponseError(
-                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
-            )
-        return subscription
-
-    @staticmethod
-    def _tag_codes(subscription: SubscriptionData) -> TagCodes:
-        if subscription.sub_string == SUB_ALL or subscription.class_filter_mode:
-            return None
-        return subscription.code_set
-
-
-def _forbidden(kind: int, remark: str) -> ResponseError:
-    """NO_PERMISSION, with the kind in the header as 5.x has it."""
-    header = PullMessageResponseHeader(
-        suggest_which_broker_id=0,
-        next_begin_offset=0,
-        min_offset=0,
-        max_offset=0,
-        forbidden_type=kind,
+def _busy() -> ResponseError:
+    return ResponseError(
+        ResponseCode.SYSTEM_BUSY,
+        "too many pulls wait for messages that are not in memory: the disk is too slow",
     )
-    return ResponseError(ResponseCode.NO_PERMISSION, remark, header)

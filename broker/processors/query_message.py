@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from txrocketmq.broker.clients import Consumers
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.broker.walks import BodyPieces, Walk, Walks
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -25,6 +26,7 @@ from txrocketmq.remoting.protocol.query import (
     QueryMessageResponseHeader,
     ViewMessageRequestHeader,
 )
+from txrocketmq.remoting.serialize.json import HOLE
 
 UNIQUE = "U"
 KEY = "K"
@@ -35,20 +37,23 @@ MAX_UNITS = 10_000
 class QueryMessageProcessor:
     """Finds messages."""
 
-    def __init__(self, store: MessageStore, consumers: Consumers) -> None:
+    def __init__(self, store: MessageStore, consumers: Consumers, walks: Walks) -> None:
         self._store = store
         self._consumers = consumers
+        self._walks = walks
 
     @serves(query.QUERY_MESSAGE)
     def by_key(
         self, request: Request[QueryMessageRequestHeader]
-    ) -> Reply[QueryMessageResponseHeader]:
+    ) -> Reply[QueryMessageResponseHeader] | PendingReply:
         """Messages whose key or unique key has the hash of the one asked for."""
-        header = request.header
+        return self._walks.answer(self._by_key(request.header))
+
+    def _by_key(self, header: QueryMessageRequestHeader) -> Walk:
         max_num, index_type = header.max_num, header.index_type or KEY
         if header.unique_key_query:
             max_num, index_type = self._store.config.default_query_max_num, UNIQUE
-        found = self._store.query(
+        found = yield from self._store.query(
             header.topic,
             header.key,
             max_num,
@@ -80,9 +85,13 @@ class QueryMessageProcessor:
         return Reply(body=record)
 
     @serves(query.QUERY_CONSUME_QUEUE)
-    def queue_units(self, request: Request[QueryConsumeQueueRequestHeader]) -> Reply[NoHeader]:
+    def queue_units(
+        self, request: Request[QueryConsumeQueueRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Units of a queue as they lie there."""
-        header = request.header
+        return self._walks.answer(self._queue_units(request.header))
+
+    def _queue_units(self, header: QueryConsumeQueueRequestHeader) -> Walk:
         topic = header.topic or ""
         if header.queue_id not in self._store.queue_ids(topic):
             raise ResponseError(
@@ -93,12 +102,6 @@ class QueryMessageProcessor:
         if not low <= header.index < high:
             return Reply(remark=f"Index {header.index} of {header.queue_id}@{topic} is not exist!")
         count = max(min(header.count, MAX_UNITS), 0)
-        units = [
-            ConsumeQueueData(physic_offset=at, physic_size=size, tags_code=code)
-            for at, size, code in self._store.queue_units(
-                topic, header.queue_id, header.index, count
-            )
-        ]
         subscription = filter_data = None
         if header.consumer_group is not None:
             group = self._consumers.group(header.consumer_group)
@@ -109,12 +112,15 @@ class QueryMessageProcessor:
                 if subscription is not None
                 else f"{header.consumer_group}@{topic} is not online!"
             )
-        return Reply(
-            body=QueryConsumeQueueResponseBody(
-                subscription_data=subscription,
-                filter_data=filter_data,
-                queue_data=units,
-                max_queue_index=high,
-                min_queue_index=low,
-            ).encode()
-        )
+        content = QueryConsumeQueueResponseBody(
+            subscription_data=subscription,
+            filter_data=filter_data,
+            max_queue_index=high,
+            min_queue_index=low,
+        ).to_json()
+        body = BodyPieces({**content, "queueData": HOLE}, "[]")
+        for at, size, code in self._store.queue_units(topic, header.queue_id, header.index, count):
+            unit = ConsumeQueueData(physic_offset=at, physic_size=size, tags_code=code)
+            body.add(unit.encode())
+            yield
+        return Reply(body=body.end())

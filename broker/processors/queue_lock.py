@@ -34,7 +34,7 @@ class QueueLockProcessor:
         """Takes queues, for 60 s."""
         wanted = LockBatchRequestBody.decode(request.body)
         granted = self._locks.lock(
-            wanted.consumer_group, wanted.client_id, sorted(wanted.mq_set), request.now_ms
+            wanted.consumer_group, wanted.client_id, sorted(wanted.mq_set), request.steady_ms
         )
         return Reply(body=LockBatchResponseBody(lock_ok_mq_set=frozenset(granted)).encode())
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import random
 
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.inner_message import InnerMessage
-from txrocketmq.broker.schedule import DelayLevels
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.message_store import MessageStore, PutStatus
+from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Reply, Request
@@ -44,16 +44,14 @@ class SendBackProcessor:
         config: BrokerConfig,
         topics: Topics,
         groups: SubscriptionGroups,
-        delay_levels: DelayLevels,
-        store: MessageStore,
+        intake: Intake,
         stats: BrokerStats,
         store_host: bytes,
     ) -> None:
         self._config = config
         self._topics = topics
         self._groups = groups
-        self._delay_levels = delay_levels
-        self._store = store
+        self._intake = intake
         self._stats = stats
         self._store_host = store_host
 
@@ -73,21 +71,22 @@ class SendBackProcessor:
         stored = self._stored(header.offset)
         origin = stored.properties.get(names.RETRY_TOPIC, stored.topic)
         message = self._copy(stored, origin)
-        if header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group):
+        is_dead = header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group)
+        if is_dead:
             message.topic = DLQ_PREFIX + header.group
             self._make_topic(message.topic, DLQ_QUEUES)
             message.properties[names.DELAY] = "0"
         else:
             message.topic = retry_topic
             message.queue_id = random.randrange(group.retry_queue_nums)
-            level = self._delay_levels.clamp(
-                header.delay_level or _FIRST_LEVEL + stored.reconsume_times
-            )
-            message.delay(level, self._delay_levels.deliver_ms(level, request.now_ms))
-        (appended,) = self._store.put([message.to_put()], request.now_ms)
-        if appended.status is not PutStatus.PUT_OK:
-            raise ResponseError(ResponseCode.SYSTEM_ERROR, appended.status.name)
+            level = header.delay_level or _FIRST_LEVEL + stored.reconsume_times
+            message.properties[names.DELAY] = str(level)
+        (status,) = self._intake.take([message], request.now_ms)
+        if status is not PutStatus.PUT_OK:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, status.name)
         self._stats.sent_back(header.group, origin)
+        if is_dead:
+            self._stats.died(header.group, origin)
         return Reply()
 
     def _group(self, name: str) -> SubscriptionGroupConfig:
@@ -112,7 +111,7 @@ class SendBackProcessor:
             )
 
     def _stored(self, offset: int) -> MessageExt:
-        record = self._store.message_at(offset)
+        record = self._intake.store.message_at(offset)
         try:
             if record is not None:
                 return decode_message(record, decompress_body=False)[0]
@@ -121,7 +120,7 @@ class SendBackProcessor:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
 
     def _copy(self, stored: MessageExt, origin: str) -> InnerMessage:
-        message = InnerMessage.of_stored(stored, stored.topic, 0, self._store_host)
+        message = InnerMessage.of_stored(stored, stored.topic, 0, self._store_host, Way.SEND_BACK)
         message.reconsume_times += 1
         properties = message.properties
         properties[names.RETRY_TOPIC] = origin

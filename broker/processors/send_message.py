@@ -1,78 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE: every kind of send, one at a time.
+"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, END_TRANSACTION: one read's, in one write.
+
+Ends of transactions come between sends (`end_transaction.py` says what they want); when each kind
+was put by itself, a producer of transactions would have each message written alone.
 
 What is checked, in the original's order: broker and topic permission, topic name, forbidden topics,
-topic existence with creation on demand, queue id, start time. What is added: MSG_REGION, TRACE_ON,
-CLUSTER, UNIQ_KEY where there is none. %RETRY% topics may turn into %DLQ%, a delay level leads over
-the schedule topic. Codes: 0, 1, 2, 10, 12, 13, 14, 16, 17, 26, 29. Not done: transactions (refused
-with 16, as with rejectTransactionMessage), timer messages (refused with 1, as with
-timerWheelEnable=false), inner batches, static topics. Plain sends take `send_many.py`.
+topic existence with creation on demand, queue id, start time; then each message goes through the
+intake, whose transforms do the rest. What is added: UNIQ_KEY where there is none, MSG_REGION,
+TRACE_ON, CLUSTER; to the messages of a batch nothing, as in 5.4 (4.9 adds the batch's properties).
+The answer to a timer message has the handle by which it can be taken back (recall_message.py).
+Codes: 0, 1, 10, 11, 12, 13, 14, 16, 17, 26, 29. Not done: inner batches, static topics.
 
-Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck, HookUtils.
+A message whose header was seen before, and that no transform touches, takes no more than is needed
+to store it (`_plain`); any other is decoded and becomes an InnerMessage. Both end in the same run.
+
+Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 """
 
 from __future__ import annotations
 
 import random
-import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.inner_message import TIMER_PROPERTIES, InnerMessage
-from txrocketmq.broker.queue_locks import QueueLocks
-from txrocketmq.broker.schedule import DelayLevels
-from txrocketmq.broker.stats import BrokerStats
-from txrocketmq.broker.store.message_store import Appended, MessageStore, PutStatus
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics, validate_topic
-from txrocketmq.remoting.call import PendingReply, Reply, Request
-from txrocketmq.remoting.codes import MQVersion, ResponseCode
-from txrocketmq.remoting.dispatch import serves
-from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.own_properties import own_properties
+from txrocketmq.broker.intake.transform import NotTaken
+from txrocketmq.broker.processors.end_transaction import End, EndTransactionProcessor
+from txrocketmq.broker.processors.send_answers import CODES, Stored, prepared_answers
+from txrocketmq.broker.processors.send_batch import entries_of
+from txrocketmq.broker.processors.send_checks import SendChecks
+from txrocketmq.broker.processors.send_places import NO_SHAPE, Place, Shape, Shapes
+from txrocketmq.broker.store.commit_point import Ticket
+from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
+from txrocketmq.remoting.call import Buffer, Peer, Reply
+from txrocketmq.remoting.codes import MQVersion, SerializeType
+from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
+from txrocketmq.remoting.config_file import Configuration
+from txrocketmq.remoting.dispatch import Run, serves_run
+from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.flags import (
-    MessageSysFlag,
-    TopicSysFlag,
-    is_writable,
-    perm_to_string,
-)
+from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import UniqueKeys
-from txrocketmq.remoting.message.message import MessageDecodeError, decode_batch
-from txrocketmq.remoting.message.properties import MAX_PROPERTIES_BYTES, decode_properties
-from txrocketmq.remoting.message.topics import DLQ_PREFIX, FORBIDDEN_TO_SEND, RETRY_PREFIX
-from txrocketmq.remoting.protocol import send
-from txrocketmq.remoting.protocol.body.route import TopicConfig
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMessageResponseHeader
+from txrocketmq.remoting.message.properties import decode_properties, encode_properties
+from txrocketmq.remoting.message.recall_handle import RecallHandle
+from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import RETRY_PREFIX, TIMER_TOPIC
+from txrocketmq.remoting.protocol import send, transaction
+from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
-FAQ = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-_MAX_TOPIC_BYTES = 127
-MAX_BATCH = 100_000
-"""Messages in a batch."""
+_PUT_OK: Final = PutStatus.PUT_OK
+_MISSING: Final[Any] = object()
+_END: Final = transaction.END_TRANSACTION.code
+_WRITTEN: Final = frozenset({"regionId", "traceOn"})
+"""Settings that are written into messages and answers."""
+_MAX_DIGITS: Final = 18
+"""So many digits are surely a long."""
 
-_ILLEGAL = (
-    ResponseCode.MESSAGE_ILLEGAL,
-    (
-        "the message is illegal, maybe msg body or properties length not matched. msg body"
-        " length limit {limit}B, msg properties length limit 32KB."
-    ),
-)
-_REFUSED = {
-    PutStatus.MESSAGE_ILLEGAL: _ILLEGAL,
-    PutStatus.PROPERTIES_SIZE_EXCEEDED: _ILLEGAL,
-    PutStatus.SERVICE_NOT_AVAILABLE: (
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        (
-            "service not available now. It may be caused by one of the following reasons: the"
-            " broker's disk is full, messages are put to the slave, message store has been shut"
-            " down, etc. Here: {why}"
-        ),
-    ),
-    PutStatus.CREATE_MAPPED_FILE_FAILED: (
-        ResponseCode.SYSTEM_ERROR,
-        "create mapped file failed, server is busy or broken.",
-    ),
-}
+
+class Sent(NamedTuple):
+    """What one command has brought: `number` messages of the run, from the `first` on.
+
+    `queue_id` and `transaction_id` are for the answer, `waits` tells whether it is to wait until
+    the messages are confirmed. A command without messages has `instead` the error that is its
+    answer; one that ends a transaction has that, with or without a message. A plain tuple does as
+    well.
+    """
+
+    command: RemotingCommand
+    first: int
+    number: int
+    queue_id: bytes = b""
+    transaction_id: str | None = None
+    waits: bool = False
+    instead: Exception | End | None = None
+    recall_handle: str | None = None
 
 
 class SendMessageProcessor:
@@ -80,302 +86,318 @@ class SendMessageProcessor:
 
     def __init__(
         self,
-        config: BrokerConfig,
-        topics: Topics,
-        groups: SubscriptionGroups,
-        locks: QueueLocks,
-        delay_levels: DelayLevels,
-        store: MessageStore,
-        stats: BrokerStats,
+        configuration: Configuration,
+        checks: SendChecks,
+        intake: Intake,
+        ends: EndTransactionProcessor,
         store_host: bytes,
         unique_keys: UniqueKeys,
+        serialize_type: int = SerializeType.JSON,
     ) -> None:
-        self.config = config
-        self.topics = topics
-        self.store = store
-        self.stats = stats
-        self.store_host = store_host
-        self._groups = groups
-        self._locks = locks
-        self._delay_levels = delay_levels
+        self._checks = checks
+        self._topics = checks.topics
+        self._intake = intake
+        self._ends = ends
+        self._store_host = store_host
         self._unique_keys = unique_keys
-        self.ext_fields = {
-            names.MSG_REGION: config.region_id,
-            names.TRACE_ON: "true" if config.trace_on else "false",
-        }
+        self._config = configuration.get(BrokerConfig)
+        self._serialize_type = serialize_type
+        self._prepare()
+        configuration.on_change.append(self._reconfigured)
+        self._touched = intake.transforms.properties(Way.SEND)
+        self._shapes = Shapes()
+        self._shape = NO_SHAPE
+        self._known_of: DataVersion | None = None
+        self._known_permission = -1
 
-    @serves(send.SEND_MESSAGE, send.SEND_MESSAGE_V2, send.SEND_BATCH_MESSAGE)
-    def send(
-        self, request: Request[SendMessageRequestHeader]
-    ) -> Reply[SendMessageResponseHeader] | PendingReply:
-        """Any send; a batch is told by its code or by its header."""
-        header = request.header
-        topic = self.checked_topic(request)
-        if header.batch or request.command.code == send.SEND_BATCH_MESSAGE.code:
-            messages = self._batch(request, topic)
-            # The batch's own: 4.9 clients give it none.
-            transaction_id = decode_properties(header.properties or "").get(names.UNIQ_KEY)
+    def _prepare(self) -> None:
+        """Makes what the settings are written into: properties of messages, and answers."""
+        own = self._own = own_properties(self._config)
+        self._own_text = encode_properties(own).encode()
+        told = {name: own[name] for name in (names.MSG_REGION, names.TRACE_ON)}
+        self._answers = prepared_answers(told, self._store_host, self._serialize_type)
+        self._stored = self._answers[_PUT_OK]
+
+    def _reconfigured(self, keys: Collection[str]) -> None:
+        if not _WRITTEN.isdisjoint(keys):
+            self._prepare()
+
+    @serves_run(
+        send.SEND_MESSAGE,
+        send.SEND_MESSAGE_V2,
+        send.SEND_BATCH_MESSAGE,
+        transaction.END_TRANSACTION,
+    )
+    def send(self, run: Run) -> list[Buffer]:
+        """Stores the messages of a run and answers those who want an answer."""
+        config, known_of = self._config, self._topics.data_version
+        if known_of is not self._known_of or config.broker_permission != self._known_permission:
+            self._known_of, self._known_permission = known_of, config.broker_permission
+            self._shapes.forget_places()
+        messages: list[PutMessage] = []
+        sent: list[Sent] = []
+        if run.now_ms >= config.start_accept_send_request_time_stamp:
+            self._collect(run, messages, sent)
         else:
-            messages = [self._single(request, topic)]
-            transaction_id = messages[0].properties[names.UNIQ_KEY]
-        puts = [message.to_put() for message in messages]
-        if any(len(each.properties) > MAX_PROPERTIES_BYTES for each in puts):
-            raise self._refusal(*self._illegal())  # of a batch none is stored then
-        appended = self.store.put(puts, request.now_ms)
-        return self._reply(messages, appended, transaction_id, request.now_ms)
+            for command in run.commands:
+                self._general(run, command, messages, sent)
+        batch = None
+        if messages:
+            batch = self._intake.put(messages, run.now_ms)
+        ended: list[End] = []
+        out = self._answered(run, batch, sent, ended)
+        if ended:
+            self._ends.close(ended, run.now_ms)
+        return out
 
-    # ---------------------------------------------------------------- checks
+    # ---------------------------------------------------------------- plain messages
 
-    def checked_topic(self, request: Request[SendMessageRequestHeader]) -> TopicConfig:
-        """The topic a message may go to, made on demand; raises ResponseError (msgCheck)."""
-        header = request.header
-        name = header.topic
-        if not is_writable(self.config.broker_permission) and self.topics.is_order_topic(name):
-            raise self._refusal(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{self.config.broker_ip1}] sending message is forbidden",
+    # The path of every message: no call in it that could be left out.
+    def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
+        """What the commands bring, or why not, in their order."""
+        shape, touched, own = self._shape, self._touched, self._own_text
+        values_of, places, size = shape.values, shape.places, shape.size
+        born_host, store_host = run.peer.remote_host, self._store_host
+        for command in run.commands:
+            ext: Any = command.ext_fields
+            body = command.body
+            try:
+                if len(ext) != size:
+                    raise KeyError  # noqa: TRY301 - as if a name were missing
+                values = values_of(ext)
+            except (KeyError, TypeError):
+                shape = self._shape = self._shapes.of(ext) or NO_SHAPE
+                values_of, places, size = shape.values, shape.places, shape.size
+                values = values_of(ext)
+            try:
+                place = places.get(values[2:], _MISSING)
+                if place is _MISSING:
+                    place = self._learn(run.peer, command, shape, values[2:])
+                born, text = values[0], values[1]
+                encoded = text.encode()
+                pairs = text.split("\x02")
+                if pairs[-1]:
+                    encoded += b"\x02"
+                else:
+                    pairs.pop()
+                properties = dict([pair.split("\x01") for pair in pairs])
+                get, uniq_key = properties.get, properties["UNIQ_KEY"]
+                topic, queue_id, queue_text, flag, sys_flag, reconsume_times = place
+                if (
+                    len(properties) != len(pairs)
+                    or not touched.isdisjoint(properties)
+                    or "" in properties
+                    or "" in properties.values()
+                    or not (body and born.isdigit() and len(born) <= _MAX_DIGITS)
+                ):
+                    raise ValueError  # noqa: TRY301 - as for what is wrong with the text
+                tags, wait = get("TAGS"), get("WAIT")
+                put: Any = (
+                    topic, queue_id, body, encoded + own, tags_code(tags) if tags else 0,
+                    int(born), born_host, store_host, uniq_key, get("KEYS"), tags, flag, sys_flag,
+                    reconsume_times, 0,
+                )  # fmt: skip
+            except (ValueError, KeyError, TypeError):
+                self._general(run, command, messages, sent)
+                continue
+            waits = wait is None or wait == "true" or wait.lower() == "true"
+            one: Any = command, len(messages), 1, queue_text, uniq_key, waits, None, None
+            sent.append(one)
+            messages.append(put)
+
+    def _learn(
+        self, peer: Peer, command: RemotingCommand, shape: Shape, key: tuple[str, ...]
+    ) -> Place | None:
+        """The place of messages with such a header, which may never have been seen before."""
+        place = None
+        try:
+            header = SendMessageRequestHeader.decode(command.ext_fields)
+            topic = self._checks.topic_of(header, peer)
+        except (HeaderError, ResponseError):
+            return None  # it may be otherwise next time
+        sys_flag = _sys_flag(header, topic)
+        if not (
+            header.queue_id < 0
+            or self._is_batch(command, header)
+            or not self._checks.is_storable(header.topic)
+            or self._intake.transforms.touches_topic(Way.SEND, header.topic, sys_flag)
+        ):
+            place = Place(
+                header.topic,
+                header.queue_id,
+                b"%d" % header.queue_id,
+                header.flag,
+                sys_flag,
+                header.reconsume_times or 0,
             )
-        wrong = validate_topic(name)
-        if wrong is not None:
-            raise self._refusal(ResponseCode.INVALID_PARAMETER, wrong)
-        if name in FORBIDDEN_TO_SEND:
-            raise self._refusal(
-                ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden."
-            )
-        topic = self.topics.get(name) or self._create(header)
-        if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
-            raise self._refusal(
-                ResponseCode.INVALID_PARAMETER,
-                f"request queueId[{header.queue_id}] is illegal, {topic_text(topic)}"
-                f" Producer: {request.peer.remote_address}",
-            )
-        if request.now_ms < self.config.start_accept_send_request_time_stamp:
-            raise self._refusal(
-                ResponseCode.SYSTEM_ERROR,
-                "broker unable to service, until"
-                f" {self.config.start_accept_send_request_time_stamp}",
-            )
-        return topic
+        shape.keep(key, place)
+        return place
 
-    def _create(self, header: SendMessageRequestHeader) -> TopicConfig:
-        retry = header.topic.startswith(RETRY_PREFIX)
-        sys_flag = 0
-        if header.unit_mode:
-            sys_flag = TopicSysFlag.UNIT_SUB if retry else TopicSysFlag.UNIT
-        topic = self.topics.create_in_send(
-            header.topic, header.default_topic, header.default_topic_queue_nums, sys_flag
-        )
-        if topic is None and retry:
-            topic = self.topics.create_in_send_back(header.topic, 1, sys_flag=sys_flag)
-        if topic is None:
-            raise self._refusal(
-                ResponseCode.TOPIC_NOT_EXIST,
-                f"topic[{header.topic}] not exist, apply first please!{FAQ}",
-            )
-        return topic
+    # ------------------------------------------------------------------ any message
 
-    def _refusal(self, code: int, remark: str) -> ResponseError:
-        return ResponseError(code, remark)
+    def _general(
+        self,
+        run: Run,
+        command: RemotingCommand,
+        messages: list[PutMessage],
+        sent: list[Sent],
+    ) -> None:
+        """What any command brings, or why not."""
+        try:
+            if command.code == _END:
+                end = self._ends.read(command, run.now_ms)
+                if end is not None:
+                    made = [end.message] if end.message is not None else []
+                    sent.append(Sent(command, len(messages), len(made), instead=end))
+                    messages += made
+                return
+            header = SendMessageRequestHeader.decode(command.ext_fields)
+            self._checks.check_time(run.now_ms)
+            topic = self._checks.topic_of(header, run.peer)
+            message = self._message(run.peer, command, header, topic)
+            if self._is_batch(command, header):
+                made, transaction_id = self._batch(message, run.now_ms)
+            else:
+                made = [self._single(message, run.now_ms)]
+                transaction_id = message.properties[names.UNIQ_KEY]
+        except NotTaken as reason:
+            sent.append(Sent(command, 0, 0, instead=self._checks.refusal_of(reason.status)))
+        except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
+            sent.append(Sent(command, 0, 0, instead=error))
+        else:
+            queue_id = b"%d" % message.real_queue_id
+            handle = self._recall_handle(message)
+            first, number, waits = len(messages), len(made), message.waits
+            sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, handle))
+            messages += made
 
-    # -------------------------------------------------------------- messages
+    def _recall_handle(self, message: InnerMessage) -> str | None:
+        """How the message can be taken back, if it is a timer message (attachRecallHandle)."""
+        properties = message.properties
+        topic = properties.get(names.REAL_TOPIC, "")
+        if message.topic != TIMER_TOPIC or not message.is_parked or topic.startswith(RETRY_PREFIX):
+            return None
+        time = str(int(properties[names.TIMER_OUT_MS]) + 1)  # it was floored
+        name = self._config.broker_name
+        return RecallHandle(topic, name, time, properties[names.UNIQ_KEY]).encode()
 
-    def _single(
-        self, request: Request[SendMessageRequestHeader], topic: TopicConfig
-    ) -> InnerMessage:
-        header = request.header
-        message = self._message(request, topic, request.body, header.properties or "")
-        message.properties.pop(names.POP_CK, None)
-        message.properties.update(self.ext_fields)
-        if not message.properties.get(names.UNIQ_KEY):
-            message.properties[names.UNIQ_KEY] = self._unique_keys.create(request.now_ms)
-        if header.topic.startswith(RETRY_PREFIX):
-            self._retry_or_dead_letter(request, message)
-        message.properties[names.CLUSTER] = self.config.broker_cluster_name
-        self._check_kind(message)
-        if message.delay_level > 0:
-            level = self._delay_levels.clamp(message.delay_level)
-            message.delay(level, self._delay_levels.deliver_ms(level, request.now_ms))
-        return message
+    def _is_batch(self, command: RemotingCommand, header: SendMessageRequestHeader) -> bool:
+        return bool(header.batch) or command.code == send.SEND_BATCH_MESSAGE.code
 
     def _message(
         self,
-        request: Request[SendMessageRequestHeader],
+        peer: Peer,
+        command: RemotingCommand,
+        header: SendMessageRequestHeader,
         topic: TopicConfig,
-        body: bytes,
-        properties: str,
     ) -> InnerMessage:
-        header = request.header
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = random.randrange(topic.write_queue_nums or 1)
-        sys_flag = header.sys_flag
-        if topic.topic_filter_type == "MULTI_TAG":
-            sys_flag |= MessageSysFlag.MULTI_TAGS
+        limit = header.max_reconsume_times if command.version >= MQVersion.V3_4_9 else None
         return InnerMessage(
             header.topic,
             queue_id,
-            body,
+            command.body,
             header.born_timestamp,
-            request.peer.remote_host,
-            self.store_host,
-            decode_properties(properties),
+            peer.remote_host,
+            self._store_host,
+            decode_properties(header.properties or ""),
             header.flag,
-            sys_flag,
+            _sys_flag(header, topic),
             header.reconsume_times or 0,
+            max_reconsume_times=limit,
         )
 
-    def _retry_or_dead_letter(
-        self, request: Request[SendMessageRequestHeader], message: InnerMessage
-    ) -> None:
-        """An orderly consumer's way to the dead letters, and a failed send-back's to a retry."""
-        group_name = message.topic[len(RETRY_PREFIX) :]
-        group = self._groups.find(group_name)
-        if group is None:
-            raise self._refusal(
-                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-                f"subscription group not exist, {group_name} {FAQ}",
-            )
-        limit = group.retry_max_times
-        if (
-            request.command.version >= MQVersion.V3_4_9
-            and request.header.max_reconsume_times is not None
-        ):
-            limit = request.header.max_reconsume_times
-        orderly = not self._locks.all_expired(group_name, request.now_ms)
-        if message.reconsume_times <= limit and not orderly:
-            return
-        name = DLQ_PREFIX + group_name
-        self.topics.create_in_send_back(name, 1)
-        message.topic = name
-        message.queue_id = 0
-        message.properties[names.DELAY] = "0"
+    def _single(self, message: InnerMessage, now_ms: int) -> PutMessage:
+        if not message.properties.get(names.UNIQ_KEY):
+            message.properties[names.UNIQ_KEY] = self._unique_keys.create(now_ms)
+        self._intake.admit(message, now_ms)
+        message.properties.update(self._own)
+        return message.to_put()
 
-    def _check_kind(self, message: InnerMessage) -> None:
-        properties = message.properties
-        if properties.get(names.TRAN_MSG, "").lower() == "true" and not (
-            message.reconsume_times > 0 and message.delay_level > 0
-        ):
-            raise self._refusal(
-                ResponseCode.NO_PERMISSION,
-                f"the broker[{self.config.broker_ip1}] sending transaction message is forbidden",
-            )
-        if message.delay_level <= 0 and any(name in properties for name in TIMER_PROPERTIES):
-            raise self._refusal(
-                ResponseCode.SYSTEM_ERROR,
-                "accurate timer message is not enabled, timerWheelEnable is false",
-            )
-        if names.INNER_NUM in properties:
-            raise self._refusal(*self._illegal())
+    def _batch(self, batch: InnerMessage, now_ms: int) -> tuple[list[PutMessage], str | None]:
+        """The messages of a batch, and the key that is its own: 4.9 clients give it none."""
+        self._checks.check_batch(batch)
+        batch.way = Way.BATCH
+        self._intake.admit(batch, now_ms)
+        transforms = self._intake.transforms
+        made = entries_of(batch, transforms, partial(self._intake.admit, now_ms=now_ms))
+        return made, batch.properties.get(names.UNIQ_KEY)
 
-    def _batch(
-        self, request: Request[SendMessageRequestHeader], topic: TopicConfig
-    ) -> list[InnerMessage]:
-        header = request.header
-        if len(header.topic) > _MAX_TOPIC_BYTES:
-            raise self._refusal(
-                ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}"
-            )
-        if header.topic.startswith(RETRY_PREFIX):
-            raise self._refusal(
-                ResponseCode.MESSAGE_ILLEGAL,
-                f"batch request does not support retry group {header.topic}",
-            )
-        if len(request.body) > self.store.config.max_message_size:
-            raise self._refusal(*self._illegal())  # the original's encoder fails: 4.9 says 13, too
-        try:
-            inner = decode_batch(request.body, header.topic)
-        except MessageDecodeError as error:
-            raise self._refusal(
-                ResponseCode.MESSAGE_ILLEGAL, f"the batch is broken: {error}"
-            ) from None
-        if not inner or len(inner) > MAX_BATCH:
-            raise self._refusal(*self._illegal())
-        base = self._message(request, topic, b"", header.properties or "")
-        base.properties.update(self.ext_fields)
-        base.properties[names.CLUSTER] = self.config.broker_cluster_name
-        return [
-            InnerMessage(
-                base.topic,
-                base.queue_id,
-                one.body,
-                base.born_timestamp_ms,
-                base.born_host,
-                base.store_host,
-                {**base.properties, **one.properties},
-                one.flag,
-                base.sys_flag,
-                base.reconsume_times,
-            )
-            for one in inner
-        ]
+    # --------------------------------------------------------------------- answers
 
-    # --------------------------------------------------------------- answers
+    # The path of every message: no call in it that could be left out.
+    def _answered(
+        self, run: Run, batch: Batch | None, sent: Sequence[Sent], ended: list[End]
+    ) -> list[Buffer]:
+        """The answers that are ready, in order; who waits to be confirmed is answered later.
 
-    def _reply(
+        `ended` gets the ends of transactions that are done now.
+        """
+        out: list[Buffer] = []
+        ready: list[Stored] = []
+        late: list[Stored] = []
+        outcome: PutStatus | Ticket | None = None
+        places, refused = (batch.places, batch.refused) if batch is not None else ([], {})
+        for command, first, number, queue_id, transaction_id, waits, instead, handle in sent:
+            if refused:
+                instead = self._why_refused(refused, first, number) or instead  # noqa: PLW2901
+            if instead is not None:
+                if ready:
+                    out.append(self._stored.frames(ready))
+                    ready = []
+                if isinstance(instead, End):
+                    ended.append(instead)
+                    out += run.answer(command, Reply())
+                else:
+                    out += run.answer(command, instead)
+                continue
+            if waits and outcome is None and batch is not None:
+                outcome = self._intake.store.commit.outcome(batch.end_offset)
+            if command.flag & ONEWAY_FLAG:
+                continue
+            offset, _, queue_offset = places[first]
+            more: Sequence[int] = ()
+            if number > 1:
+                more = [place[0] for place in places[first + 1 : first + number]]
+            stored: Any = (
+                offset, queue_id, queue_offset, transaction_id, command.opaque, more, handle,
+            )  # fmt: skip
+            (late if waits and outcome is not _PUT_OK else ready).append(stored)
+        if ready:
+            out.append(self._stored.frames(ready))
+        if late and outcome is not None:
+            out += self._late(run, outcome, late)
+        return out
+
+    def _late(
         self,
-        messages: Sequence[InnerMessage],
-        appended: Sequence[Appended],
-        transaction_id: str | None,
-        now_ms: int,
-    ) -> Reply[SendMessageResponseHeader] | PendingReply:
-        first, last = appended[0], appended[-1]
-        for one in appended:
-            if one.status is not PutStatus.PUT_OK:
-                raise self.refusal_of(one.status)
-        topic = messages[0].topic
-        self.stats.put(topic, len(messages), sum(one.size for one in appended))
-        ids = ",".join(message_id(self.store_host, one.physical_offset) for one in appended)
-        header = SendMessageResponseHeader(
-            msg_id=ids,
-            queue_id=messages[0].real_queue_id,
-            queue_offset=first.queue_offset,
-            transaction_id=transaction_id,
+        run: Run,
+        outcome: PutStatus | Ticket,
+        late: Sequence[Stored],
+    ) -> Sequence[Buffer]:
+        """Answers those who wait to be confirmed: now, if it is known already."""
+        if not isinstance(outcome, Ticket):
+            return [self._answers[outcome].frames(late)]
+        if run.is_timed:
+            opaques = {each[4] for each in late}
+            run.later = [each for each in run.commands if each.opaque in opaques]
+        outcome.then(
+            lambda status: run.write_later([self._answers[status].frames(late)], CODES[status])
         )
-        reply = Reply(header, ext_fields=self.ext_fields)
-        if (
-            self.store.sync_flush
-            and messages[0].properties.get(names.WAIT, "true").lower() == "true"
-        ):
-            return self._when_durable(reply, last.physical_offset + last.size, now_ms)
-        return reply
+        return ()
 
-    def _when_durable(self, reply: Reply[Any], offset: int, now_ms: int) -> PendingReply:
-        """Group commit: the answer waits for the fsync that covers the message."""
-        pending = PendingReply()
-
-        def flushed(durable: bool) -> None:  # noqa: FBT001 - a callback's one fact
-            if not durable:
-                reply.code = ResponseCode.FLUSH_DISK_TIMEOUT
-            pending.resolve(reply)
-
-        self.store.when_durable(offset, now_ms, flushed)
-        return pending
-
-    def _illegal(self) -> tuple[int, str]:
-        code, remark = _ILLEGAL
-        return code, remark.format(limit=self.store.config.max_message_size)
-
-    def refusal_of(self, status: PutStatus) -> ResponseError:
-        """What the answer to a message that was not stored says."""
-        code, remark = _REFUSED.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"))
-        limit, why = self.store.config.max_message_size, self.store.why_not_writeable()
-        return self._refusal(code, remark.format(limit=limit, why=why))
+    def _why_refused(
+        self, refused: dict[int, PutStatus], first: int, number: int
+    ) -> Exception | None:
+        """The answer to a command of which the store has refused a message."""
+        places = range(first, first + number)
+        status = next((refused[at] for at in places if at in refused), None)
+        return None if status is None else self._checks.refusal_of(status)
 
 
-def topic_text(topic: TopicConfig) -> str:
-    """A topic as the original's remarks have it (TopicConfig.toString)."""
-    attributes = ", ".join(f"{name}={value}" for name, value in topic.attributes.items())
-    return (
-        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums},"
-        f" writeQueueNums={topic.write_queue_nums}, perm={perm_to_string(topic.perm)},"
-        f" topicFilterType={topic.topic_filter_type}, topicSysFlag={topic.topic_sys_flag},"
-        f" order={'true' if topic.order else 'false'}, attributes={{{attributes}}}]"
-    )
-
-
-_OFFSET = struct.Struct(">q")
-
-
-def message_id(store_host: bytes, physical_offset: int) -> str:
-    """The offset message id: host, port and offset in upper hexadecimal."""
-    return (store_host + _OFFSET.pack(physical_offset)).hex().upper()
+def _sys_flag(header: SendMessageRequestHeader, topic: TopicConfig) -> int:
+    if topic.topic_filter_type == "MULTI_TAG":
+        return header.sys_flag | MessageSysFlag.MULTI_TAGS
+    return header.sys_flag

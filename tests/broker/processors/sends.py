@@ -9,10 +9,11 @@ from typing import Any
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import FakePeer
-from txrocketmq.broker.processors.send_many import SendManyProcessor
+from txrocketmq.broker.processors.end_transaction import EndTransactionProcessor
+from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
-from txrocketmq.broker.processors.send_plain import SendPlainProcessor
 from txrocketmq.broker.store.flush import FlushJob
+from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.connection import Connection
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
@@ -23,38 +24,47 @@ from txrocketmq.remoting.message.message import MessageExt, decode_message
 IP = bytes([127, 0, 0, 1])
 
 
-def send_processor(parts: Parts) -> SendMessageProcessor:
-    """The plain way, on these parts."""
-    return SendMessageProcessor(
+def ends_of(parts: Parts) -> EndTransactionProcessor:
+    """Who ends transactions, on these parts."""
+    return EndTransactionProcessor(
         parts.config,
-        parts.topics,
-        parts.groups,
-        parts.locks,
-        parts.delay_levels,
-        parts.store,
-        parts.stats,
+        parts.intake,
+        SendChecks(parts.config, parts.topics, parts.store),
+        parts.transaction_check,
+        parts.transaction_metrics,
+        STORE_HOST,
+    )
+
+
+def send_processor(parts: Parts, serialize_type: int = SerializeType.JSON) -> SendMessageProcessor:
+    """Who serves sends, on these parts."""
+    return SendMessageProcessor(
+        parts.configuration,
+        SendChecks(parts.config, parts.topics, parts.store),
+        parts.intake,
+        ends_of(parts),
         STORE_HOST,
         UniqueKeys(IP, 1, 1),
+        serialize_type,
     )
 
 
 class Sending:
-    """Serves sends, by the plain way alone or with the short way before it."""
+    """Serves sends as a broker does."""
 
-    def __init__(self, folder: Path, *, short_way: bool, **store_settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, serialize_type: int = SerializeType.JSON, **store_settings: Any
+    ) -> None:
         self.parts = Parts(folder, store_settings=store_settings)
-        self.processor = send_processor(self.parts)
-        processors: list[object] = [self.processor]
-        if short_way:
-            many = SendManyProcessor(self.processor)
-            self.shortest = SendPlainProcessor(self.processor, many)
-            processors += [many, self.shortest]
-        self.connection = Connection(plain_sends=short_way)
+        self.processor = send_processor(self.parts, serialize_type)
+        self.connection = Connection()
         self.failures: list[Exception] = []
         self.dispatcher = Dispatcher(
-            Registry(*processors),
+            Registry(self.processor),
+            self.parts.clock,
             self.parts.clock,
             lambda _, __, error: self.failures.append(error),
+            serialize_type,
         )
         self.peer = FakePeer()
 

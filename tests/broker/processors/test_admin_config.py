@@ -14,32 +14,32 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 
-FILE = "# mine\nbrokerName=b\nsendMessageThreadPoolNums=4\n"
+FILE = "# mine\nbrokerName=b\n\nsendMessageThreadPoolNums = 4\n"
 
 IN_TWENTY_YEARS_MS = NOW_MS + 20 * 365 * 86_400_000
 """Of a file's age, what counts is when it was written, by the clock of the machine."""
 
 
 class Admin(AdminConfigProcessor):
-    """With what it was given, and how often it registered."""
+    """With what it was given."""
 
     def __init__(self, parts: Parts) -> None:
         self.path = parts.folder / "broker.conf"
         self.path.write_text(FILE)
-        self.registered: list[DataVersion] = []
         self.parts = parts
-        parts.config.broker_config_path = str(self.path)
+        parts.set(broker_config_path=str(self.path))
         super().__init__(
             parts.config,
             Configuration((parts.config, parts.store.config), read_file(self.path)),
             parts.topics,
             parts.store,
-            lambda: self.registered.append(parts.topics.data_version),
+            parts.walks,
             parts.now_ms,
         )
 
-    def update(self, text: str) -> None:
-        self.update_config(request(NoHeader(), text.encode(), now_ms=self.parts.now_ms))
+    def update(self, text: str) -> str | None:
+        got = request(NoHeader(), text.encode(), now_ms=self.parts.now_ms)
+        return self.update_config(got).remark
 
     def settings(self) -> tuple[dict[str, str], DataVersion]:
         reply = self.get_config(request(NoHeader()))
@@ -64,29 +64,49 @@ def test_all_settings_are_shown(parts: Parts, admin: Admin) -> None:
 
 def test_live_settings_count_at_once(parts: Parts, admin: Admin) -> None:
     held = parts.config
-    admin.update("longPollingEnable=false\nmaxMessageSize=100\nnoSuchKey=1\n")
+    admin.update("longPollingEnable=false\nmaxMessageSize=100\n")
     assert held.long_polling_enable is False
     assert parts.store.config.max_message_size == 100
     shown, version = admin.settings()
     assert (shown["longPollingEnable"], shown["maxMessageSize"]) == ("false", "100")
-    assert "noSuchKey" not in shown
     assert version.counter == 1
 
 
-def test_other_settings_count_after_a_restart(parts: Parts, admin: Admin) -> None:
-    admin.update("brokerName=other\n")
-    assert parts.config.broker_name == "DEFAULT_BROKER"
-    assert admin.settings()[0]["brokerName"] == "other"
-    assert read_file(admin.path)["brokerName"] == "other"
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("brokerName=other", "brokerName cannot change while the server runs: set it in the"),
+        ("sendMessageThreadPoolNums=9", "sendMessageThreadPoolNums changes nothing in this server"),
+        ("popPollingMapSize=2", "popPollingMapSize changes nothing in this"),
+        ("maxMessageSize=0", "maxMessageSize is at least 1, not 0"),
+    ],
+)
+def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str, why: str) -> None:
+    with refused(ResponseCode.SYSTEM_ERROR, why):
+        admin.update(f"longPollingEnable=false\n{text}\n")
+    assert parts.config.long_polling_enable is True
+    assert admin.path.read_text() == FILE
+    assert admin.settings()[1].counter == 0
+
+
+def test_a_key_that_nobody_knows_is_passed_over(parts: Parts, admin: Admin) -> None:
+    remark = admin.update("longPolingEnable=false\n")
+    assert remark == "unknown key longPolingEnable (did you mean longPollingEnable?)"
+    assert admin.path.read_text() == FILE
+    assert admin.settings()[1].counter == 0
+
+
+def test_settings_that_are_so_already_are_taken(admin: Admin) -> None:
+    admin.update("brokerName=DEFAULT_BROKER\nsendMessageThreadPoolNums=4\n")
+    assert admin.path.read_text() == FILE
+    assert admin.settings()[1].counter == 0
 
 
 def test_changes_are_written_to_the_file(admin: Admin) -> None:
+    admin.path.chmod(0o640)
     admin.update("longPollingEnable=false\n")
-    assert read_file(admin.path) == {
-        "brokerName": "b",
-        "sendMessageThreadPoolNums": "4",
-        "longPollingEnable": "false",
-    }
+    assert admin.path.read_text() == FILE + "longPollingEnable=false\n"
+    assert admin.path.stat().st_mode & 0o777 == 0o640
     assert (admin.path.parent / "broker.conf.bak").read_text() == FILE
     assert sorted(path.name for path in admin.path.parent.glob("broker.conf*")) == [
         "broker.conf",
@@ -94,40 +114,33 @@ def test_changes_are_written_to_the_file(admin: Admin) -> None:
     ]
 
 
+def test_a_link_to_the_file_stays_one(parts: Parts, admin: Admin) -> None:
+    link = admin.path.with_name("linked.conf")
+    link.symlink_to(admin.path)
+    parts.set(broker_config_path=str(link))
+    admin.update("longPollingEnable=false\n")
+    assert link.is_symlink()
+    assert admin.path.read_text() == FILE + "longPollingEnable=false\n"
+
+
 def test_without_a_file_changes_hold_until_the_end(parts: Parts, admin: Admin) -> None:
-    parts.config.broker_config_path = ""
+    parts.set(broker_config_path="")
     admin.update("longPollingEnable=false\n")
     assert parts.config.long_polling_enable is False
     assert admin.path.read_text() == FILE
 
 
 def test_a_file_that_cannot_be_written_is_told(parts: Parts, admin: Admin) -> None:
-    parts.config.broker_config_path = str(Path(admin.path.parent, "none", "broker.conf"))
+    parts.set(broker_config_path=str(Path(admin.path.parent, "none", "broker.conf")))
     with refused(ResponseCode.SYSTEM_ERROR, "changed until the next start, but not in"):
         admin.update("longPollingEnable=false\nmaxMessageSize=100\n")
     assert parts.config.long_polling_enable is False
     assert parts.store.config.max_message_size == 100
 
 
-def test_a_changed_permission_is_told_to_name_servers(parts: Parts, admin: Admin) -> None:
-    before = parts.topics.data_version
-    parts.now_ms += 5
-    admin.update("longPollingEnable=false\n")
-    assert admin.registered == []
-    admin.update("brokerPermission=4\n")
-    assert admin.registered == [before.next(parts.now_ms)]
-    assert parts.config.broker_permission == 4
-
-
-def test_new_name_servers_are_told_at_once(parts: Parts, admin: Admin) -> None:
-    before = parts.topics.data_version
-    admin.update("namesrvAddr=127.0.0.1:9876\n")
-    assert admin.registered == [before]
-
-
 @pytest.mark.parametrize("key", ["brokerConfigPath", "configBlackList", "rocketmqHome", "mine"])
 def test_keys_of_the_black_list(parts: Parts, admin: Admin, key: str) -> None:
-    parts.config.config_black_list = "configBlackList;mine"
+    parts.set(config_black_list="configBlackList;mine")
     with refused(ResponseCode.NO_PERMISSION, "Can not update config in black list."):
         admin.update(f"longPollingEnable=false\n{key}=x\n")
     assert parts.config.long_polling_enable is True
@@ -164,6 +177,7 @@ def test_old_log_files_and_their_queues_are_cleaned(parts: Parts, admin: Admin) 
     parts.put(SCHEDULE_TOPIC, 0, body=bytes(40_000))
     parts.put("U", body=bytes(40_000))
     assert parts.store.max_physical_offset > 2 * 65_536
+    parts.store.flush.flush_all()
     admin.clean_log(request(NoHeader(), now_ms=IN_TWENTY_YEARS_MS))
     assert parts.store.min_physical_offset == 65_536
     admin.clean_queues(request(NoHeader()))

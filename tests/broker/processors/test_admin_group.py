@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import refused, request
+from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.admin_group import AdminGroupProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
@@ -31,7 +31,7 @@ from txrocketmq.remoting.protocol.topic import (
 @pytest.fixture
 def admin(parts: Parts) -> AdminGroupProcessor:
     return AdminGroupProcessor(
-        parts.config, parts.groups, parts.consumers, parts.offsets, "127.0.0.1:10911"
+        parts.config, parts.groups, parts.consumers, parts.offsets, "127.0.0.1:10911", parts.walks
     )
 
 
@@ -44,14 +44,14 @@ def test_a_group_is_made_and_changed(parts: Parts, admin: AdminGroupProcessor) -
     update(
         admin,
         SubscriptionGroupConfig(
-            group_name="g", consume_enable=False, attributes={"+priority.factor": "5"}
+            group_name="g", consume_enable=False, attributes={"+priority.factor": "100"}
         ),
     )
     group = parts.groups.get("g")
     assert group is not None
     assert (group.retry_max_times, group.consume_enable) == (16, False)
-    assert group.attributes == {"priority.factor": "5"}
-    assert admin.update(request(NoHeader())).code == ResponseCode.SUCCESS
+    assert group.attributes == {"priority.factor": "100"}
+    assert reply_of(admin.update(request(NoHeader()))).code == ResponseCode.SUCCESS
 
 
 def test_groups_that_cannot_be(parts: Parts, admin: AdminGroupProcessor) -> None:
@@ -97,13 +97,13 @@ def test_a_group_is_deleted_with_its_offsets_if_told_so(
     admin.delete(request(header))
     assert parts.groups.get("g") is None
     assert parts.offsets.query("g", "T", 0) == left
-    assert admin.delete(request(header)).code == ResponseCode.SUCCESS
+    assert reply_of(admin.delete(request(header))).code == ResponseCode.SUCCESS
 
 
 def test_reading_is_forbidden_asked_for_and_allowed(admin: AdminGroupProcessor) -> None:
     def ask(*, readable: bool | None) -> bool | None:
         header = UpdateGroupForbiddenRequestHeader(group="g", topic="T", readable=readable)
-        return GroupForbidden.decode(admin.forbid(request(header)).body_bytes).readable
+        return GroupForbidden.decode(reply_of(admin.forbid(request(header))).body_bytes).readable
 
     assert ask(readable=None) is True
     assert ask(readable=False) is False
@@ -114,7 +114,7 @@ def test_reading_is_forbidden_asked_for_and_allowed(admin: AdminGroupProcessor) 
 def all_groups(
     admin: AdminGroupProcessor, header: GetAllSubscriptionGroupRequestHeader
 ) -> SubscriptionGroupWrapper:
-    reply = admin.all_groups(request(header))
+    reply = reply_of(admin.all_groups(request(header)))
     assert reply.header is not None
     assert reply.header.total_group_num == 9
     return SubscriptionGroupWrapper.decode(reply.body_bytes)
@@ -138,7 +138,7 @@ def test_all_groups_and_pages_of_them(parts: Parts, admin: AdminGroupProcessor) 
         seen += page.subscription_group_table
         assert page.forbidden_table == ({"g": {"T": 4}} if "g" in seen[start:] else {})
     assert sorted(seen) == sorted(parts.groups.all())
-    parts.config.enable_split_metadata = False
+    parts.set(enable_split_metadata=False)
     page = all_groups(admin, GetAllSubscriptionGroupRequestHeader(group_seq=0, max_group_num=4))
     assert len(page.subscription_group_table) == 9
 
@@ -147,7 +147,7 @@ def test_one_group_is_made_as_by_a_heartbeat(parts: Parts, admin: AdminGroupProc
     header = GetSubscriptionGroupConfigRequestHeader(group="g")
     reply = admin.group_config(request(header))
     assert SubscriptionGroupConfig.decode(reply.body_bytes).group_name == "g"
-    parts.config.auto_create_subscription_group = False
+    parts.set(auto_create_subscription_group=False)
     with refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker"):
         admin.group_config(request(GetSubscriptionGroupConfigRequestHeader(group="h")))
 
@@ -156,13 +156,13 @@ def test_who_consumes_a_topic(parts: Parts, admin: AdminGroupProcessor) -> None:
     parts.consumer("here", "c", "T")
     parts.offsets.commit("gone", "T", 0, 1)
     parts.offsets.commit("other", "U", 0, 1)
-    reply = admin.groups_of_topic(request(QueryTopicConsumeByWhoRequestHeader(topic="T")))
+    reply = reply_of(admin.groups_of_topic(request(QueryTopicConsumeByWhoRequestHeader(topic="T"))))
     assert GroupList.decode(reply.body_bytes).group_list == ("gone", "here")
 
 
 def test_what_a_group_consumes(parts: Parts, admin: AdminGroupProcessor) -> None:
     parts.offsets.commit("g", "T", 0, 1)
-    reply = admin.topics_of_group(request(QueryTopicsByConsumerRequestHeader(group="g")))
+    reply = reply_of(admin.topics_of_group(request(QueryTopicsByConsumerRequestHeader(group="g"))))
     body = TopicList.decode(reply.body_bytes)
     assert (body.topic_list, body.broker_addr) == (("T",), "127.0.0.1:10911")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import FakePeer, refused, request
-from txrocketmq.broker.long_polling import ParkedPull
+from tests.fakes import FakePeer, refused, reply_of, request
+from txrocketmq.broker.long_polling import HeldRequest
 from txrocketmq.broker.processors.admin_offset import AdminOffsetProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
@@ -40,6 +40,7 @@ def admin(parts: Parts) -> AdminOffsetProcessor:
         parts.offsets,
         parts.store,
         parts.polling,
+        parts.walks,
     )
 
 
@@ -55,7 +56,9 @@ def reset(
     header = ResetOffsetRequestHeader(
         topic=topic, group=group, timestamp=timestamp, **{"is_force": True, **fields}
     )
-    body = ResetOffsetBody.decode(admin.reset(request(header, language=language)).body_bytes)
+    body = ResetOffsetBody.decode(
+        reply_of(admin.reset(request(header, language=language))).body_bytes
+    )
     assert {queue.broker_name for queue in body.offset_table} == {"DEFAULT_BROKER"}
     return {queue.queue_id: at for queue, at in body.offset_table.items()}
 
@@ -97,14 +100,13 @@ def test_what_cannot_be_reset(parts: Parts, admin: AdminOffsetProcessor) -> None
 
 def test_pulls_that_wait_are_told_at_once(parts: Parts, admin: AdminOffsetProcessor) -> None:
     seen: list[int | None] = []
-    parts.polling.park(
-        ParkedPull(
+    parts.polling.hold(
+        HeldRequest(
             FakePeer(),
             "T",
             0,
             3,
             parts.now_ms,
-            None,
             lambda: seen.append(parts.offsets.take_reset("g", "T", 0)),
         )
     )
@@ -115,7 +117,7 @@ def test_pulls_that_wait_are_told_at_once(parts: Parts, admin: AdminOffsetProces
 @pytest.fixture
 def older(parts: Parts, admin: AdminOffsetProcessor) -> AdminOffsetProcessor:
     """As 4.9 does it, with a group that has read one message of the first queue."""
-    parts.config.use_server_side_reset_offset = False
+    parts.set(use_server_side_reset_offset=False)
     parts.offsets.commit("g", "T", 0, 1)
     parts.offsets.commit("g", "T", 1, 0)
     return admin
@@ -174,7 +176,7 @@ def test_the_least_offsets_of_other_groups(parts: Parts, admin: AdminOffsetProce
 
     def ask(**fields: Any) -> dict[int, int]:
         header = QueryCorrectionOffsetHeader(topic="T", compare_group="compared", **fields)
-        reply = admin.correction(request(header))
+        reply = reply_of(admin.correction(request(header)))
         return dict(QueryCorrectionOffsetBody.decode(reply.body_bytes).correction_offsets)
 
     assert ask(filter_groups="left out") == {0: 2, 1: 5}

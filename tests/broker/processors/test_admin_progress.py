@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import refused, request
+from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.admin_progress import AdminProgressProcessor
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.admin import (
@@ -36,6 +37,7 @@ def admin(parts: Parts) -> AdminProgressProcessor:
         parts.store,
         parts.stats,
         "127.0.0.1:10911",
+        parts.walks,
     )
 
 
@@ -45,7 +47,7 @@ def queue(topic: str, queue_id: int) -> MessageQueue:
 
 def stats(admin: AdminProgressProcessor, **fields: Any) -> ConsumeStats:
     header = GetConsumeStatsRequestHeader(consumer_group="g", **fields)
-    return ConsumeStats.decode(admin.group(request(header)).body_bytes)
+    return ConsumeStats.decode(reply_of(admin.group(request(header))).body_bytes)
 
 
 def topics_in(found: ConsumeStats) -> set[str]:
@@ -55,7 +57,7 @@ def topics_in(found: ConsumeStats) -> set[str]:
 def test_how_far_a_group_has_come(parts: Parts, admin: AdminProgressProcessor) -> None:
     for second in range(61):
         parts.stats.got("g", "T", 2, 1)
-        parts.stats.tick(parts.now_ms + second * 1000, 1)
+        finished(parts.stats.tick(parts.now_ms + second * 1000, 1))
     found = stats(admin)
     assert found.offset_table == {
         queue("T", 0): OffsetWrapper(
@@ -79,7 +81,7 @@ def test_only_topics_that_its_consumers_want(parts: Parts, admin: AdminProgressP
 
 def everything(admin: AdminProgressProcessor, *, is_order: bool = False) -> ConsumeStatsList:
     header = GetConsumeStatsInBrokerHeader(is_order=is_order)
-    return ConsumeStatsList.decode(admin.everything(request(header)).body_bytes)
+    return ConsumeStatsList.decode(reply_of(admin.everything(request(header))).body_bytes)
 
 
 def test_how_far_all_groups_have_come(parts: Parts, admin: AdminProgressProcessor) -> None:
@@ -101,7 +103,7 @@ def test_only_order_topics(parts: Parts, admin: AdminProgressProcessor) -> None:
 
 def span(parts: Parts, admin: AdminProgressProcessor, group: str) -> QueueTimeSpan:
     header = QueryConsumeTimeSpanRequestHeader(topic="T", group=group)
-    reply = admin.time_span(request(header, now_ms=parts.now_ms + 100))
+    reply = reply_of(admin.time_span(request(header, now_ms=parts.now_ms + 100)))
     (found,) = QueryConsumeTimeSpanBody.decode(reply.body_bytes).consume_time_span_set
     return found
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import FakePeer, refused, request
+from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.clients import Client
 from txrocketmq.broker.processors.admin_stats import AdminStatsProcessor, readable_bytes
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -22,8 +23,10 @@ from txrocketmq.remoting.protocol.body.client import (
     ProducerInfo,
     ProducerTableInfo,
 )
+from txrocketmq.remoting.protocol.body.ha import HARuntimeInfo
 from txrocketmq.remoting.protocol.body.route import KVTable
 from txrocketmq.remoting.protocol.body.stats import BrokerStatsData
+from txrocketmq.remoting.protocol.ha import ResetMasterFlushOffsetHeader
 
 OF_BEHAVIOURS = """
 brokerVersion brokerVersionDesc brokerActive msgPutTotalYesterdayMorning msgPutTotalTodayMorning
@@ -45,10 +48,28 @@ getTransferredTps getTransferedTps putLatency99 putLatency999
 """.split()
 
 
+def test_a_master_without_slaves(parts: Parts, admin: AdminStatsProcessor) -> None:
+    parts.put("T")
+    shown = HARuntimeInfo.decode(admin.ha_status(request(NoHeader())).body_bytes)
+    assert shown == HARuntimeInfo(
+        master=True, master_commit_log_max_offset=parts.store.max_physical_offset
+    )
+    header = ResetMasterFlushOffsetHeader(master_flush_offset=0)
+    assert admin.reset_flush_offset(request(header)).code == ResponseCode.SUCCESS
+
+
 @pytest.fixture
 def admin(parts: Parts) -> AdminStatsProcessor:
     return AdminStatsProcessor(
-        parts.config, parts.consumers, parts.producers, parts.store, parts.schedule, parts.stats
+        parts.config,
+        parts.consumers,
+        parts.producers,
+        parts.store,
+        parts.schedule,
+        parts.timers,
+        parts.stats,
+        parts.walks,
+        parts.clock,
     )
 
 
@@ -66,7 +87,7 @@ def test_figures_tell_what_happened(parts: Parts, admin: AdminStatsProcessor) ->
     put = parts.put("T")
     parts.stats.put("T", 1, put.size)
     parts.stats.got("g", "T", 1, put.size)
-    parts.config.start_accept_send_request_time_stamp = 7
+    parts.set(start_accept_send_request_time_stamp=7)
     info = runtime_info(admin)
     assert info["msgPutTotalTodayNow"] == info["msgGetTotalTodayNow"] == "1"
     assert info["commitLogMaxOffset"] == str(put.size)
@@ -102,7 +123,7 @@ def test_readable_sizes(count: int, text: str) -> None:
 def test_one_counter(parts: Parts, admin: AdminStatsProcessor) -> None:
     for second in range(31):
         parts.stats.put("T", 3, 300)
-        parts.stats.tick(parts.now_ms + second * 1000, 1)
+        finished(parts.stats.tick(parts.now_ms + second * 1000, 1))
 
     def ask(name: str, key: str) -> BrokerStatsData:
         header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
@@ -121,7 +142,8 @@ def test_one_counter(parts: Parts, admin: AdminStatsProcessor) -> None:
 
 def test_connections_of_consumers(parts: Parts, admin: AdminStatsProcessor) -> None:
     peer = parts.consumer("g", "c1", "T")
-    reply = admin.consumers(request(GetConsumerConnectionListRequestHeader(consumer_group="g")))
+    asked = request(GetConsumerConnectionListRequestHeader(consumer_group="g"))
+    reply = reply_of(admin.consumers(asked))
     body = ConsumerConnection.decode(reply.body_bytes)
     assert body.connection_set == (
         Connection(client_id="c1", client_addr=peer.remote_address, language="JAVA", version=407),
@@ -135,14 +157,17 @@ def test_connections_of_consumers(parts: Parts, admin: AdminStatsProcessor) -> N
 
 def test_connections_of_producers(parts: Parts, admin: AdminStatsProcessor) -> None:
     peer = FakePeer()
-    parts.producers.register("p", Client(peer, "c1", "GO", 493, parts.now_ms))
-    reply = admin.producers(request(GetProducerConnectionListRequestHeader(producer_group="p")))
+    parts.producers.register("p", Client(peer, "c1", "GO", 493, 7, parts.now_ms))
+    asked = request(GetProducerConnectionListRequestHeader(producer_group="p"))
+    reply = reply_of(admin.producers(asked))
     assert ProducerConnection.decode(reply.body_bytes).connection_set == (
         Connection(client_id="c1", client_addr=peer.remote_address, language="GO", version=493),
     )
     with refused(ResponseCode.SYSTEM_ERROR, "the producer group[q] not exist"):
         admin.producers(request(GetProducerConnectionListRequestHeader(producer_group="q")))
-    table = ProducerTableInfo.decode(admin.all_producers(request(NoHeader())).body_bytes).data
+    table = ProducerTableInfo.decode(
+        reply_of(admin.all_producers(request(NoHeader()))).body_bytes
+    ).data
     assert table == {
         "p": (
             ProducerInfo(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import FakePeer, refused, request
-from txrocketmq.broker.long_polling import ParkedPull
+from tests.fakes import FakePeer, refused, reply_of, request
+from txrocketmq.broker.long_polling import HeldRequest
 from txrocketmq.broker.processors.admin_topic import MAX_QUEUES, AdminTopicProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -33,7 +33,13 @@ from txrocketmq.remoting.protocol.topic import (
 @pytest.fixture
 def admin(parts: Parts) -> AdminTopicProcessor:
     return AdminTopicProcessor(
-        parts.config, parts.topics, parts.offsets, parts.store, parts.stats, parts.polling
+        parts.config,
+        parts.topics,
+        parts.offsets,
+        parts.store,
+        parts.stats,
+        parts.polling,
+        parts.walks,
     )
 
 
@@ -69,7 +75,7 @@ def test_a_topic_is_made_and_changed(parts: Parts, admin: AdminTopicProcessor) -
 def test_the_same_again_changes_nothing(parts: Parts, admin: AdminTopicProcessor) -> None:
     admin.update(request(wanted()))
     version = parts.topics.data_version
-    assert admin.update(request(wanted())).code == ResponseCode.SUCCESS
+    assert reply_of(admin.update(request(wanted()))).code == ResponseCode.SUCCESS
     assert parts.topics.data_version == version
 
 
@@ -103,7 +109,7 @@ def test_topics_that_cannot_be(
 def test_system_topics_may_be_changed_where_that_is_on(
     parts: Parts, admin: AdminTopicProcessor
 ) -> None:
-    parts.config.validate_system_topic_when_update_topic = False
+    parts.set(validate_system_topic_when_update_topic=False)
     admin.update(request(wanted("TBW102", perm=7)))
     assert parts.topics.all()["TBW102"].write_queue_nums == 4
 
@@ -134,24 +140,22 @@ def test_a_deleted_topic_leaves_nothing(parts: Parts, admin: AdminTopicProcessor
     left = [name for name in parts.topics.all() if not parts.topics.is_system(name)]
     assert left == ["%RETRY%h_T", "U"]
     assert parts.store.topics() == []
-    assert parts.offsets.table()["offsetTable"] == {"U@g": {0: 1}}
+    assert dict(parts.offsets.entries()) == {"U@g": {0: 1}}
     assert parts.stats.item("TOPIC_PUT_NUMS", "T") is None
 
 
 def test_pulls_that_wait_hear_of_the_deletion(parts: Parts, admin: AdminTopicProcessor) -> None:
     seen: list[object] = []
     parts.topic("T")
-    parts.polling.park(
-        ParkedPull(
-            FakePeer(), "T", 3, 0, parts.now_ms, None, lambda: seen.append(parts.topics.get("T"))
-        )
+    parts.polling.hold(
+        HeldRequest(FakePeer(), "T", 3, 0, parts.now_ms, lambda: seen.append(parts.topics.get("T")))
     )
     admin.delete(request(DeleteTopicRequestHeader(topic="T")))
     assert seen == [None]
 
 
 def test_pop_retry_topics_stay_where_that_is_off(parts: Parts, admin: AdminTopicProcessor) -> None:
-    parts.config.clear_retry_topic_when_delete_topic = False
+    parts.set(clear_retry_topic_when_delete_topic=False)
     parts.topic("T")
     parts.topic("%RETRY%g_T")
     parts.offsets.commit("g", "T", 0, 1)
@@ -160,7 +164,7 @@ def test_pop_retry_topics_stay_where_that_is_off(parts: Parts, admin: AdminTopic
 
 
 def test_deleting_what_is_not_there_is_done_already(admin: AdminTopicProcessor) -> None:
-    assert admin.delete(request(DeleteTopicRequestHeader(topic="none"))).code == 0
+    assert reply_of(admin.delete(request(DeleteTopicRequestHeader(topic="none")))).code == 0
 
 
 def test_what_cannot_be_deleted(admin: AdminTopicProcessor) -> None:
@@ -171,9 +175,9 @@ def test_what_cannot_be_deleted(admin: AdminTopicProcessor) -> None:
 
 
 def pages(admin: AdminTopicProcessor, header: GetAllTopicConfigRequestHeader) -> set[str]:
-    reply = admin.all_topics(request(header))
+    reply = reply_of(admin.all_topics(request(header)))
     assert reply.header is not None
-    assert reply.header.total_topic_num == 13
+    assert reply.header.total_topic_num == 14
     body = TopicConfigAndMappingSerializeWrapper.decode(reply.body_bytes)
     return set(body.topic_config_table)
 
@@ -187,19 +191,19 @@ def test_pages_of_topics(parts: Parts, admin: AdminTopicProcessor) -> None:
     parts.topic("T")
     version = parts.topics.data_version.encode().decode()
     seen: set[str] = set()
-    for start in range(0, 13, 5):
+    for start in range(0, 14, 5):
         page = pages(
             admin,
             GetAllTopicConfigRequestHeader(topic_seq=start, data_version=version, max_topic_num=5),
         )
-        assert len(page) == min(5, 13 - start)
+        assert len(page) == min(5, 14 - start)
         seen |= page
     assert seen == set(parts.topics.all())
-    parts.config.split_metadata_size = 2
+    parts.set(split_metadata_size=2)
     first = GetAllTopicConfigRequestHeader(topic_seq=0, data_version=version, max_topic_num=5)
     assert len(pages(admin, first)) == 2
-    parts.config.enable_split_metadata = False
-    assert len(pages(admin, first)) == 13
+    parts.set(enable_split_metadata=False)
+    assert len(pages(admin, first)) == 14
 
 
 def test_a_version_that_is_none_is_an_error_of_the_caller(
@@ -229,7 +233,7 @@ def test_bounds_of_all_queues(parts: Parts, admin: AdminTopicProcessor) -> None:
     parts.topics.update(TopicConfig(topic_name="T", read_queue_nums=1, write_queue_nums=2))
     parts.put("T", 0)
     parts.put("T", 0, stored_ms=parts.now_ms + 7)
-    reply = admin.topic_stats(request(GetTopicStatsInfoRequestHeader(topic="T")))
+    reply = reply_of(admin.topic_stats(request(GetTopicStatsInfoRequestHeader(topic="T"))))
     table = TopicStatsTable.decode(reply.body_bytes).offset_table
     assert table == {
         MessageQueue("T", "DEFAULT_BROKER", 0): TopicOffset(

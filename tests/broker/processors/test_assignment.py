@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import outcome_of, refused, request
+from tests.fakes import outcome_of, refused, reply_of, request
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.message_request_mode import MessageRequestModes
 from txrocketmq.broker.processors.assignment import AssignmentProcessor
@@ -53,10 +53,13 @@ def processor(parts: Parts) -> AssignmentProcessor:
         parts.consumers,
         TopicRoutes(ask_route),
         MessageRequestModes(JsonFile(parts.folder / "messageRequestMode.json")),
+        parts.walks,
     )
 
 
-def assigned(processor: AssignmentProcessor, **fields: Any) -> list[MessageQueue] | None:
+def assigned(
+    processor: AssignmentProcessor, mode: str = "PULL", **fields: Any
+) -> list[MessageQueue] | None:
     body = QueryAssignmentRequestBody(
         **{
             "topic": "T",
@@ -72,7 +75,7 @@ def assigned(processor: AssignmentProcessor, **fields: Any) -> list[MessageQueue
     found = QueryAssignmentResponseBody.decode(reply.body_bytes).message_queue_assignments
     if found is None:
         return None
-    assert {each.mode for each in found} <= {"PULL"}
+    assert {each.mode for each in found} <= {mode}
     return [each.message_queue for each in found if each.message_queue is not None]
 
 
@@ -88,7 +91,7 @@ def test_queues_of_all_brokers_are_shared_out(processor: AssignmentProcessor) ->
 
 def test_everybody_gets_everything(parts: Parts, processor: AssignmentProcessor) -> None:
     assert assigned(processor, message_model="BROADCASTING") == QUEUES
-    parts.config.server_load_balancer_enable = False
+    parts.set(server_load_balancer_enable=False)
     assert assigned(processor) == QUEUES
 
 
@@ -124,7 +127,7 @@ def set_mode(processor: AssignmentProcessor, **fields: Any) -> None:
 
 def test_modes_are_kept(processor: AssignmentProcessor) -> None:
     set_mode(processor)
-    body = processor.all_modes(request(NoHeader())).body_bytes
+    body = reply_of(processor.all_modes(request(NoHeader()))).body_bytes
     modes = MessageRequestModeSerializeWrapper.decode(body).message_request_mode_map
     assert modes["T"]["g"].mode == "PULL"
 
@@ -136,5 +139,33 @@ def test_modes_that_cannot_be(parts: Parts, processor: AssignmentProcessor) -> N
         set_mode(processor, topic="U")
     with refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST):
         set_mode(processor, consumer_group="a b")
-    with refused(ResponseCode.NO_PERMISSION, "mode POP is not served"):
-        set_mode(processor, mode="POP")
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0, [("a", -1), ("b", -1)]),
+        (-1, [("a", -1), ("b", -1)]),
+        (2, [("a", -1), ("b", -1)]),  # with all others
+        (1, [("a", 0), ("a", 1), ("b", 0)]),
+    ],
+)
+def test_a_group_that_pops(
+    processor: AssignmentProcessor, share: int, expected: list[tuple[str, int]]
+) -> None:
+    """It has queues of its own and of the next ones, or all, which -1 stands for."""
+    set_mode(processor, mode="POP", pop_share_queue_num=share)
+    found = assigned(processor, mode="POP") or []
+    assert [(queue.broker_name, queue.queue_id) for queue in found] == expected
+    retry = assigned(processor, topic="%RETRY%g")
+    assert [queue.queue_id for queue in retry or ()] == [0, 1]
+
+
+def test_more_clients_than_queues(parts: Parts, processor: AssignmentProcessor) -> None:
+    for name in ("c4", "c5", "c6"):
+        parts.consumer("g", name, "T")
+    set_mode(processor, mode="POP", pop_share_queue_num=1)
+    found = [assigned(processor, mode="POP", client_id=f"c{n}") for n in range(1, 7)]
+    assert [len(each or ()) for each in found] == [1] * 6
+    assert {queue for each in found for queue in each or ()} == set(QUEUES)
+    assert assigned(processor, mode="POP", client_id="stranger") == []

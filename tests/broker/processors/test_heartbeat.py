@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import FakePeer, refused, request
+from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -29,7 +29,14 @@ from txrocketmq.remoting.protocol.heartbeat import (
 
 @pytest.fixture
 def processor(parts: Parts) -> HeartbeatProcessor:
-    return HeartbeatProcessor(parts.topics, parts.groups, parts.consumers, parts.producers)
+    return HeartbeatProcessor(
+        parts.topics,
+        parts.groups,
+        parts.consumers,
+        parts.producers,
+        parts.filters,
+        parts.walks,
+    )
 
 
 def consumer(group: str = "g", *topics: str, **fields: Any) -> ConsumerData:
@@ -93,7 +100,7 @@ def test_it_makes_the_group_and_its_retry_topic(
 def test_a_group_that_may_not_be_made_is_passed_over(
     parts: Parts, processor: HeartbeatProcessor
 ) -> None:
-    parts.config.auto_create_subscription_group = False
+    parts.set(auto_create_subscription_group=False)
     for fingerprint in (5, 6):
         changed = beat(
             processor,
@@ -171,7 +178,7 @@ def test_members_of_a_group(parts: Parts, processor: HeartbeatProcessor) -> None
     for name in ("c2", "c1"):
         parts.consumer("g", name)
     header = GetConsumerListByGroupRequestHeader(consumer_group="g")
-    reply = processor.members(request(header))
+    reply = reply_of(processor.members(request(header)))
     assert GetConsumerListByGroupResponseBody.decode(reply.body_bytes).consumer_id_list == (
         "c1",
         "c2",
@@ -180,12 +187,12 @@ def test_members_of_a_group(parts: Parts, processor: HeartbeatProcessor) -> None
         processor.members(request(GetConsumerListByGroupRequestHeader(consumer_group="h")))
 
 
-def test_expressions_that_can_be_served(processor: HeartbeatProcessor) -> None:
-    def check(kind: str) -> int:
+def test_expressions_that_can_be_served(processor: HeartbeatProcessor, parts: Parts) -> None:
+    def check(kind: str, text: str = "a > 5") -> int:
         body = CheckClientRequestBody(
             client_id="c1",
             group="g",
-            subscription_data=SubscriptionData("T", "a > 5", expression_type=kind),
+            subscription_data=SubscriptionData("T", text, expression_type=kind),
         )
         return processor.check(request(NoHeader(), body.encode())).code
 
@@ -194,3 +201,32 @@ def test_expressions_that_can_be_served(processor: HeartbeatProcessor) -> None:
     assert processor.check(request(NoHeader(), b"{}")).code == ResponseCode.SUCCESS
     with refused(ResponseCode.SYSTEM_ERROR, "does not support consumer to filter message by SQL92"):
         check(SQL92)
+    parts.set(enable_property_filter=True)
+    assert check(SQL92) == ResponseCode.SUCCESS
+    parse_failed = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    with refused(parse_failed, 'Invalid MessageSelector. Encountered "<EOF>" at line 1, column 3.'):
+        check(SQL92, "a >")
+    with refused(parse_failed, "messages are filtered by TAG and SQL92, not by GROOVY"):
+        check("GROOVY")
+
+
+def test_a_heartbeat_tells_what_is_filtered_by(processor: HeartbeatProcessor, parts: Parts) -> None:
+    def beat(*texts: str) -> str:
+        wanted = [
+            SubscriptionData(f"T{number}", text, sub_version=1, expression_type=SQL92)
+            for number, text in enumerate(texts)
+        ]
+        consumer = ConsumerData(group_name="g", subscription_data_set=wanted)
+        data = HeartbeatData(client_id="c1", consumer_data_set=[consumer], heartbeat_fingerprint=7)
+        answer = processor.heartbeat(request(HeartbeatRequestHeader(), data.encode()))
+        assert answer.code == ResponseCode.SUCCESS
+        assert answer.ext_fields is not None
+        return answer.ext_fields["IS_SUB_CHANGE"]
+
+    assert beat("a > 5", "a >") == "false"
+    assert parts.filters.get("T0", "g") is not None
+    assert parts.filters.get("T1", "g") is None
+    assert beat("a > 5" + " OR a > 5" * 20_000, "(" * 10_000) == "false"
+    assert len(parts.filters) == 1
+    long = f"a = '{'x' * 30_000}'"
+    assert beat("a > 5", "a >", long, long.upper()) == "true", "it is to tell the rest again"

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import refused, request
+from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.offset import OffsetProcessor
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
@@ -15,6 +15,7 @@ from txrocketmq.remoting.protocol.offset import (
     GetMinOffsetRequestHeader,
     QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
     UpdateConsumerOffsetRequestHeader,
 )
 
@@ -23,7 +24,15 @@ from txrocketmq.remoting.protocol.offset import (
 def processor(parts: Parts) -> OffsetProcessor:
     parts.topic("T")
     parts.groups.find("g")
-    return OffsetProcessor(parts.offsets, parts.groups, parts.topics, parts.store, parts.schedule)
+    return OffsetProcessor(
+        parts.offsets,
+        parts.groups,
+        parts.topics,
+        parts.store,
+        parts.schedule,
+        parts.walks,
+        parts.cold_reads,
+    )
 
 
 def query(processor: OffsetProcessor, *, zero: bool | None = None) -> int:
@@ -61,8 +70,36 @@ def test_a_new_group_misses_nothing_of_a_young_queue(
         query(processor, zero=False)
 
 
-def test_a_queue_without_messages_has_no_first_offset(processor: OffsetProcessor) -> None:
+def test_a_new_group_misses_nothing_of_a_queue_that_never_had_a_message(
+    parts: Parts, processor: OffsetProcessor
+) -> None:
+    assert query(processor) == query(processor, zero=True) == 0
     with refused(ResponseCode.QUERY_NOT_FOUND, "maybe this group consumer boot first"):
+        query(processor, zero=False)
+    parts.put("T", 1)
+    assert query(processor) == 0
+
+
+def test_a_queue_that_lost_all_its_messages_has_no_first_offset(
+    parts: Parts, processor: OffsetProcessor
+) -> None:
+    parts.put("T", 0, body=bytes(40_000))
+    parts.put("U", 0, body=bytes(40_000))
+    parts.put("U", 0, body=bytes(40_000))
+    parts.store.flush.flush_all()
+    parts.store.delete_expired(parts.now_ms + 20 * 365 * 86_400_000)
+    assert parts.store.min_offset("T", 0) == parts.store.max_offset("T", 0) == 1
+    with refused(ResponseCode.QUERY_NOT_FOUND):
+        query(processor)
+
+
+def test_a_queue_whose_first_message_is_old_has_no_first_offset(
+    parts: Parts, processor: OffsetProcessor
+) -> None:
+    parts.put("T", 0)
+    parts.set(access_message_in_memory_max_ratio=0)
+    parts.put("U", 0)
+    with refused(ResponseCode.QUERY_NOT_FOUND):
         query(processor)
 
 
@@ -72,7 +109,7 @@ def test_commits_of_what_is_not_there(parts: Parts, processor: OffsetProcessor) 
     with refused(ResponseCode.TOPIC_NOT_EXIST, "Topic U not exist!"):
         update(processor, 1, topic="U")
     assert parts.groups.get("h") is None
-    assert parts.offsets.table()["offsetTable"] == {}
+    assert dict(parts.offsets.entries()) == {}
 
 
 def test_commits_wait_for_a_reset(parts: Parts, processor: OffsetProcessor) -> None:
@@ -85,7 +122,7 @@ def test_tables_for_slaves(parts: Parts, processor: OffsetProcessor) -> None:
     update(processor, 7)
     parts.put(SCHEDULE_TOPIC, 0)
     parts.schedule.tick(parts.now_ms)
-    offsets = processor.all_offsets(request(NoHeader())).body_bytes
+    offsets = reply_of(processor.all_offsets(request(NoHeader()))).body_bytes
     assert b'"T@g":{0:7}' in offsets
     delays = processor.delay_offsets(request(NoHeader())).body_bytes
     assert b'"offsetTable":{1:1}' in delays
@@ -117,8 +154,8 @@ def test_offsets_by_time(parts: Parts, processor: OffsetProcessor) -> None:
         header = SearchOffsetRequestHeader(
             topic="T", queue_id=0, timestamp=parts.now_ms + step, boundary_type=boundary
         )
-        reply = processor.search(request(header))
-        assert reply.header is not None
+        reply = reply_of(processor.search(request(header)))
+        assert isinstance(reply.header, SearchOffsetResponseHeader)
         return reply.header.offset
 
     assert [search(step) for step in (-5, 0, 5, 10, 20, 30)] == [0, 0, 1, 1, 3, 4]

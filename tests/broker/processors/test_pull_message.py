@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer, outcome_of, refused, request
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.processors.pull_message import PullMessageProcessor
+from txrocketmq.broker.processors.pull_subscription import PullSubscriptions
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.flags import PermName, PullSysFlag
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
@@ -28,28 +33,25 @@ class Pulling:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.wanted_to_wake = 0
-        self.polling = LongPolling(parts.store.max_offset, self._has_tag, self._wake_soon)
-        parts.store.on_arrival = self.polling.arrived
+        self.polling = LongPolling(parts.store, self._wake_soon)
+        self.threads: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self.cold_reads = ColdReads(lambda work, done: self.threads.append((work, done)))
+        parts.store.on_arrival.append(self.polling.arrived)
         self.peer = FakePeer()
         self.processor = PullMessageProcessor(
             parts.config,
             parts.topics,
-            parts.groups,
-            parts.consumers,
+            PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
             parts.offsets,
             parts.store,
             parts.stats,
             self.polling,
+            self.cold_reads,
+            parts.broadcast_offsets,
         )
 
     def _wake_soon(self) -> None:
         self.wanted_to_wake += 1
-
-    def _has_tag(
-        self, topic: str, queue_id: int, start: int, end: int, wanted: frozenset[int]
-    ) -> bool:
-        units = self.parts.store.queue_units(topic, queue_id, start, end - start)
-        return any(unit[2] in wanted for unit in units)
 
     def pull(self, code: int = RequestCode.PULL_MESSAGE, **fields: Any) -> Any:
         values: dict[str, Any] = {
@@ -147,7 +149,7 @@ def test_every_status_has_its_code(
     offset: int,
     code: ResponseCode,
 ) -> None:
-    monkeypatch.setattr(pulling.parts.store, "get", lambda *_: GetResult(status, 7, 3, 9))
+    monkeypatch.setattr(pulling.parts.store, "get", lambda *_, **__: GetResult(status, 7, 3, 9))
     reply = pulling.pull(queue_offset=offset)
     assert facts(reply) == (code, status.name, 7, 3, 9)
     assert reply.body_bytes == b""
@@ -173,13 +175,13 @@ def test_another_broker_is_suggested_where_slaves_are_read(
 ) -> None:
     def found(*, slow: bool) -> Any:
         result = GetResult(GetMessageStatus.NO_MATCHED_MESSAGE, 0, 0, 0, suggest_slave=slow)
-        monkeypatch.setattr(pulling.parts.store, "get", lambda *_: result)
+        monkeypatch.setattr(pulling.parts.store, "get", lambda *_, **__: result)
         return pulling.pull().header.suggest_which_broker_id
 
     group = SubscriptionGroupConfig(group_name="g", broker_id=3, which_broker_when_consume_slowly=4)
     pulling.parts.groups.update(group)
     assert (found(slow=True), found(slow=False)) == (0, 0)
-    pulling.parts.config.slave_read_enable = True
+    pulling.parts.set(slave_read_enable=True)
     assert (found(slow=True), found(slow=False)) == (4, 3)
 
 
@@ -215,6 +217,66 @@ def test_other_languages_are_not_understood(pulling: Pulling) -> None:
         pulling.pull(subscription="a > 1", expression_type="SQL92")
 
 
+def by_expression(pulling: Pulling, text: str = "a > 5", **fields: Any) -> Any:
+    return pulling.pull(subscription=text, expression_type="SQL92", **fields)
+
+
+def test_expressions_are_asked_of_each_message(pulling: Pulling) -> None:
+    pulling.parts.set(enable_property_filter=True)
+    for number in range(10):
+        pulling.parts.put(body=str(number).encode(), a=str(number))
+    assert bodies(by_expression(pulling)) == [b"6", b"7", b"8", b"9"]
+    none = by_expression(pulling, "a = 'x'")
+    assert (none.code, none.header.next_begin_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 10)
+
+
+def test_a_pull_by_an_expression_waits_for_what_it_wants(pulling: Pulling) -> None:
+    pulling.parts.set(enable_property_filter=True)
+    pulling.parts.put(a="6")
+    held = by_expression(pulling, queue_offset=1, sys_flag=OWN | SUSPEND)
+    assert isinstance(held, PendingReply)
+    pulling.parts.put(a="5")
+    pulling.parts.put(a="nothing")
+    pulling.polling.run_woken()
+    assert len(pulling.polling) == 1
+    pulling.parts.put(body=b"7", a="7")
+    pulling.polling.run_woken()
+    assert bodies(outcome_of(held)) == [b"7"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a >", "(" * 10_000, "NOT " * 5000 + "a", "a = '" + "x" * 100_000 + "'"]
+)
+def test_an_expression_that_cannot_be_read(pulling: Pulling, text: str) -> None:
+    pulling.parts.set(enable_property_filter=True)
+    failed = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    with refused(failed, "parse the consumer's subscription failed"):
+        by_expression(pulling, text)
+    with refused(failed, "parse the consumer's subscription failed"):
+        pulling.pull(subscription=text, expression_type="GROOVY")
+
+
+def test_the_registered_expression(pulling: Pulling) -> None:
+    parts = pulling.parts
+    parts.set(enable_property_filter=True)
+    parts.consumer("g", "c1")
+    registered = SubscriptionData("T", "a > 5", sub_version=3, expression_type="SQL92")
+    parts.consumers.group("g").subscriptions["T"] = registered  # type: ignore[union-attr]
+    missing = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+    with refused(ResponseCode.FILTER_DATA_NOT_EXIST, missing):
+        pulling.pull(sys_flag=0, subscription=None)
+    parts.filters.register("g", [replace(registered, sub_version=2)])
+    with refused(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not"):
+        pulling.pull(sys_flag=0, subscription=None, sub_version=3)
+    parts.filters.register("g", [registered])
+    parts.put(body=b"6", a="6")
+    parts.put(body=b"5", a="5")
+    assert bodies(pulling.pull(sys_flag=0, subscription=None, sub_version=3)) == [b"6"]
+    parts.set(enable_property_filter=False)
+    with refused(ResponseCode.SYSTEM_ERROR, "does not support consumer to filter message by SQL92"):
+        pulling.pull(sys_flag=0, subscription=None, sub_version=3)
+
+
 # ---------------------------------------------------------------------------------- refusals
 
 
@@ -231,12 +293,12 @@ def forbidden(pulling: Pulling, remark: str, **fields: Any) -> int | None:
 
 
 def test_a_broker_that_may_not_be_read(pulling: Pulling) -> None:
-    pulling.parts.config.broker_permission = PermName.WRITE
+    pulling.parts.set(broker_permission=PermName.WRITE)
     assert forbidden(pulling, "pulling message is forbidden") == 1
 
 
 def test_lite_pulls_may_be_forbidden(pulling: Pulling) -> None:
-    pulling.parts.config.lite_pull_message_enable = False
+    pulling.parts.set(lite_pull_message_enable=False)
     code = RequestCode.LITE_PULL_MESSAGE
     assert forbidden(pulling, "for lite pull consumer is forbidden", code=code) == 1
     assert pulling.pull().code == ResponseCode.PULL_NOT_FOUND
@@ -268,7 +330,7 @@ def test_a_group_that_may_not_read_the_topic(pulling: Pulling) -> None:
 
 
 def test_an_unknown_group(pulling: Pulling) -> None:
-    pulling.parts.config.auto_create_subscription_group = False
+    pulling.parts.set(auto_create_subscription_group=False)
     with refused(
         ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group [g] does not exist"
     ):
@@ -345,7 +407,7 @@ def test_a_pull_does_not_wait_for_ever(pulling: Pulling) -> None:
 
 
 def test_without_long_polling_it_waits_a_second(pulling: Pulling) -> None:
-    pulling.parts.config.long_polling_enable = False
+    pulling.parts.set(long_polling_enable=False)
     pending = pulling.pull(sys_flag=OWN | SUSPEND)
     pulling.polling.tick(pulling.parts.now_ms + 999)
     assert not pending.done
@@ -365,9 +427,9 @@ def test_only_what_found_nothing_waits(pulling: Pulling) -> None:
 def test_where_nobody_more_can_wait_it_is_answered_at_once(
     pulling: Pulling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("txrocketmq.broker.long_polling.MAX_PARKED", 1)
+    monkeypatch.setattr("txrocketmq.broker.long_polling.MAX_HELD", 1)
     assert isinstance(pulling.pull(sys_flag=OWN | SUSPEND), PendingReply)
-    reply = pulling.pull(sys_flag=OWN | SUSPEND)
+    reply = outcome_of(pulling.pull(sys_flag=OWN | SUSPEND))
     assert facts(reply)[0] == ResponseCode.PULL_NOT_FOUND
 
 
@@ -417,6 +479,19 @@ def test_a_reset_is_told_to_the_next_pull(pulling: Pulling) -> None:
     reply = pulling.pull(queue_offset=3, sys_flag=OWN | COMMIT | SUSPEND, commit_offset=3)
     assert facts(reply) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", 1, 0, 3)
     assert bodies(pulling.pull(queue_offset=1)) == [b"body", b"body"]
+
+
+def test_a_member_of_a_proxy_is_told_where_it_goes_on(pulling: Pulling) -> None:
+    parts = pulling.parts
+    for body in (b"a", b"b", b"c"):
+        parts.put(body=body)
+    member: dict[str, Any] = {"request_source": 1, "proxy_forward_client_id": "c1"}
+    assert bodies(pulling.pull(queue_offset=1, **member)) == [b"b", b"c"]
+    reply = pulling.pull(queue_offset=-1, **member)
+    assert facts(reply) == (ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", 1, 0, 3)
+    pulling.pull(queue_offset=3, **member)
+    assert facts(pulling.pull(queue_offset=-1, **member))[2] == 3
+    assert bodies(pulling.pull(queue_offset=2)) == [b"c"]
 
 
 def test_a_refused_pull_commits_nothing(pulling: Pulling) -> None:

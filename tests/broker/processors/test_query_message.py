@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tests.broker.conftest import Parts
-from tests.fakes import refused, request
+from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.query_message import QueryMessageProcessor
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture
 def query(parts: Parts) -> QueryMessageProcessor:
     parts.topic("T")
-    return QueryMessageProcessor(parts.store, parts.consumers)
+    return QueryMessageProcessor(parts.store, parts.consumers, parts.walks)
 
 
 def by_key(
@@ -36,16 +36,18 @@ def by_key(
     unique: bool | None = None,
     max_num: int = 32,
 ) -> Reply[QueryMessageResponseHeader]:
-    return query.by_key(
-        request(
-            QueryMessageRequestHeader(
-                topic="T",
-                key=key,
-                max_num=max_num,
-                begin_timestamp=parts.now_ms - HOUR_MS,
-                end_timestamp=parts.now_ms + HOUR_MS,
-                index_type=index_type,
-                unique_key_query=unique,
+    return reply_of(
+        query.by_key(
+            request(
+                QueryMessageRequestHeader(
+                    topic="T",
+                    key=key,
+                    max_num=max_num,
+                    begin_timestamp=parts.now_ms - HOUR_MS,
+                    end_timestamp=parts.now_ms + HOUR_MS,
+                    index_type=index_type,
+                    unique_key_query=unique,
+                )
             )
         )
     )
@@ -105,7 +107,9 @@ def units(
     header = QueryConsumeQueueRequestHeader(
         topic="T", queue_id=0, index=index, count=count, consumer_group=group
     )
-    return QueryConsumeQueueResponseBody.decode(query.queue_units(request(header)).body_bytes)
+    return QueryConsumeQueueResponseBody.decode(
+        reply_of(query.queue_units(request(header))).body_bytes
+    )
 
 
 def test_units_of_a_queue(parts: Parts, query: QueryMessageProcessor) -> None:
@@ -136,5 +140,5 @@ def test_queues_and_indexes_that_are_not_there(parts: Parts, query: QueryMessage
         units(query)
     parts.put()
     header = QueryConsumeQueueRequestHeader(topic="T", queue_id=0, index=1, count=1)
-    reply = query.queue_units(request(header))
+    reply = reply_of(query.queue_units(request(header)))
     assert (reply.code, reply.remark, reply.body) == (0, "Index 1 of 0@T is not exist!", b"")

@@ -8,8 +8,6 @@ import pytest
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import refused, request
 from txrocketmq.broker.processors.send_back import SendBackProcessor
-from txrocketmq.broker.store.message_store import PutStatus
-from txrocketmq.broker.store.put_message import refused as not_put
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -25,8 +23,7 @@ def processor(parts: Parts) -> SendBackProcessor:
         parts.config,
         parts.topics,
         parts.groups,
-        parts.delay_levels,
-        parts.store,
+        parts.intake,
         parts.stats,
         STORE_HOST,
     )
@@ -165,11 +162,9 @@ def test_what_cannot_be_sent_back(
             send_back(parts, processor, offset)
     with refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, a b"):
         send_back(parts, processor, put.physical_offset, group="a b")
-    monkeypatch.setattr(
-        parts.store,
-        "put",
-        lambda messages, now_ms: [not_put(PutStatus.SERVICE_NOT_AVAILABLE, now_ms)],
-    )
+    record = bytes(parts.store.message_at(put.physical_offset) or b"")
+    parts.store.stop(parts.now_ms)
+    monkeypatch.setattr(parts.store, "message_at", lambda offset: record)
     with refused(ResponseCode.SYSTEM_ERROR, "SERVICE_NOT_AVAILABLE"):
         send_back(parts, processor, put.physical_offset)
 
@@ -179,6 +174,6 @@ def test_permissions(parts: Parts, processor: SendBackProcessor) -> None:
     parts.topics.update(TopicConfig(topic_name="%RETRY%g", perm=4))
     with refused(ResponseCode.NO_PERMISSION, "the topic[%RETRY%g] sending message is forbidden"):
         send_back(parts, processor, put.physical_offset)
-    parts.config.broker_permission = 4
+    parts.set(broker_permission=4)
     with refused(ResponseCode.NO_PERMISSION, "sending message is forbidden"):
         send_back(parts, processor, put.physical_offset)

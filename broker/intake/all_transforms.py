@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All transforms of a broker, in the original's order.
+
+Java: SendMessageProcessor.sendMessage, BrokerController.registerMessageStoreHook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.delay import Delay
+from txrocketmq.broker.intake.inner_batch import InnerBatch
+from txrocketmq.broker.intake.own_properties import OwnProperties
+from txrocketmq.broker.intake.pop_check_point import PopCheckPoint
+from txrocketmq.broker.intake.priority import Priority
+from txrocketmq.broker.intake.retry import Retry
+from txrocketmq.broker.intake.timer import Timer
+from txrocketmq.broker.intake.transaction import Transaction, TransactionBatch
+from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.queue_locks import QueueLocks
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.delay_levels import DelayLevels
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+
+
+class Others(NamedTuple):
+    """Parts that transforms tell, or ask."""
+
+    opened: Callable[[str, int], None]
+    """Is told of half messages: their topic, and 1."""
+    died: Callable[[str, str], None]
+    """Is told of dead letters: group and topic."""
+    timers_rejected: Callable[[int], bool]
+    """Says of a time whether too many timer messages are due then."""
+
+
+def all_transforms(
+    config: BrokerConfig,
+    topics: Topics,
+    groups: SubscriptionGroups,
+    locks: QueueLocks,
+    store_config: StoreConfig,
+    delay_levels: DelayLevels,
+    steady_clock: Callable[[], int],
+    others: Others,
+) -> Transforms:
+    """What a broker does to messages before it stores them; locks end by the steady clock."""
+
+    def attributes_of(name: str) -> Mapping[str, str] | None:
+        topic = topics.get(name)
+        return None if topic is None else topic.attributes
+
+    transforms = (
+        OwnProperties(),
+        PopCheckPoint(),
+        Retry(topics, groups, locks, steady_clock, others.died),
+        Transaction(config, others.opened),
+        InnerBatch(attributes_of),
+        Priority(),
+        TransactionBatch(),
+        Timer(store_config, others.timers_rejected),
+        Delay(delay_levels),
+    )
+    return Transforms(transforms, attributes_of)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DELAY: a message with a delay level goes to the schedule topic, see `schedule.py`.
+
+A level of 0 or less, or that is no number, does not delay; one beyond the last is the last. A batch
+cannot be delayed, and what its messages say of a level does not count. A half message is delayed
+when its transaction is committed.
+
+Java: HookUtils.handleScheduleMessage, transformDelayLevelMessage, CommitLog.asyncPutMessages.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.transform import ActsOn, NotTaken
+from txrocketmq.broker.store.delay_levels import DelayLevels
+from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.message import properties as names
+
+
+class Delay:
+    """Sends delayed messages to where they wait."""
+
+    acts_on = ActsOn(
+        properties=frozenset({names.DELAY}),
+        ways=Way.SEND | Way.BATCH | Way.SEND_BACK | Way.COMMIT | Way.REPLY,
+    )
+
+    def __init__(self, levels: DelayLevels) -> None:
+        self._levels = levels
+
+    def apply(self, message: InnerMessage, now_ms: int) -> None:
+        """Sends it there, or refuses a batch."""
+        if message.delay_level <= 0 or message.is_parked:
+            return
+        if message.way is Way.BATCH:
+            raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
+        level = self._levels.clamp(message.delay_level)
+        message.delay(level, self._levels.deliver_ms(level, now_ms))

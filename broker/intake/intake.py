@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one way by which messages come into the log, whoever brings them.
+
+It takes a run of messages: transforms do to each what is to be done, all are put in one write, and
+counted once. Whoever wants to know when they are confirmed asks the store's commit point for where
+the batch ends.
+
+Java: DefaultMessageStore.asyncPutMessage, EscapeBridge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from txrocketmq.broker.intake.check import check_message
+from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.intake.transform import NotTaken, Transforms
+from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.store.consume_queue import UNIT_FIELDS
+from txrocketmq.broker.store.message_store import Batch, MessageStore, PutMessage, PutStatus
+
+
+class Intake:
+    """See the module; `transforms` are public, for those who ask what is plain."""
+
+    def __init__(self, store: MessageStore, stats: BrokerStats, transforms: Transforms) -> None:
+        self.store = store
+        self.transforms = transforms
+        self._stats = stats
+
+    def admit(self, message: InnerMessage, now_ms: int) -> None:
+        """Does to a message what is to be done before it is put.
+
+        Raises NotTaken, or a ResponseError, when it is not to be stored.
+        """
+        check_message(message)
+        self.transforms.apply(message, now_ms)
+
+    def put(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
+        """Puts messages that were admitted, or are plain; counts what was stored."""
+        batch = self.store.append(messages, now_ms)
+        stats = self._stats
+        for queue, _, fields in batch.units:
+            sizes = fields[1::UNIT_FIELDS]
+            stats.put(queue.topic, len(sizes), sum(sizes))
+            if stats.sizes is not None:
+                stats.sized(queue.topic, sizes)
+        for topic, size in batch.hidden:
+            stats.put(topic, 1, size)
+            stats.sized(topic, (size,))
+        return batch
+
+    def take(self, messages: Sequence[InnerMessage | PutMessage], now_ms: int) -> list[PutStatus]:
+        """Admits and puts messages of the broker's own; what became of each.
+
+        `admit` and `put` in one for those who write no answers. A PutMessage is plain: see
+        `transforms` for what that is.
+        """
+        outcomes: list[PutStatus] = []
+        puts: list[PutMessage] = []
+        for message in messages:
+            if isinstance(message, PutMessage):
+                outcomes.append(PutStatus.PUT_OK)
+                puts.append(message)
+                continue
+            try:
+                self.admit(message, now_ms)
+            except NotTaken as reason:
+                outcomes.append(reason.status)
+            else:
+                outcomes.append(PutStatus.PUT_OK)
+                puts.append(message.to_put())
+        refused = self.put(puts, now_ms).refused if puts else {}
+        if not refused:
+            return outcomes
+        at = -1
+        for index, outcome in enumerate(outcomes):
+            if outcome is PutStatus.PUT_OK:
+                at += 1
+                outcomes[index] = refused.get(at, outcome)
+        return outcomes

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POP_CK: where a popped message came from. It is the consumer's, and is not stored again.
+
+Java: SendMessageProcessor.sendMessage.
+"""
+
+from __future__ import annotations
+
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.transform import ActsOn
+from txrocketmq.remoting.message import properties as names
+
+
+class PopCheckPoint:
+    """Takes the check point off."""
+
+    acts_on = ActsOn(properties=frozenset({names.POP_CK}), ways=Way.SEND)
+
+    def apply(self, message: InnerMessage, now_ms: int) -> None:
+        """Takes it off."""
+        del message.properties[names.POP_CK]

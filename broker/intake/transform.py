@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms: what a broker does to some messages before it stores them.
+
+A transform declares what it acts on: names of properties, topics or their beginnings, attributes of
+topics, system flags, and ways by which messages come. What is plain follows from these declarations
+and from nothing else: a message that none of them touches is stored as it is. So a new transform
+needs its module, and its place in the list of `all_transforms.py`.
+
+Java: PutMessageHook, HookUtils.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
+from txrocketmq.broker.store.put_message import PutStatus
+
+
+class NotTaken(Exception):
+    """A message that is not to be stored; `status` says why."""
+
+    def __init__(self, status: PutStatus) -> None:
+        super().__init__(status.name)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class ActsOn:
+    """What a transform acts on: a message that has any of it and comes one of the ways."""
+
+    properties: frozenset[str] = frozenset()
+    topics: frozenset[str] = frozenset()
+    topic_prefixes: tuple[str, ...] = ()
+    topic_attributes: frozenset[str] = frozenset()
+    """Names of attributes; a topic that has any of them set is touched."""
+    sys_flags: int = 0
+    ways: Way = ALL_WAYS
+    is_by_topic: bool = field(init=False)
+    """Whether anything but properties counts."""
+
+    def __post_init__(self) -> None:
+        """Declarations are looked at for every message, and made once."""
+        by_topic = self.topics or self.topic_prefixes or self.topic_attributes or self.sys_flags
+        object.__setattr__(self, "is_by_topic", bool(by_topic))
+
+    def touches_topic(
+        self, topic: str, sys_flag: int, attributes: Mapping[str, str] | None
+    ) -> bool:
+        """Whether every message to the topic with this flag is touched, whatever is in it."""
+        return bool(
+            sys_flag & self.sys_flags
+            or topic in self.topics
+            or (self.topic_prefixes and topic.startswith(self.topic_prefixes))
+            or (attributes and not self.topic_attributes.isdisjoint(attributes))
+        )
+
+
+class Transform(Protocol):
+    """One thing that is done to messages; acts on the message in place."""
+
+    acts_on: ActsOn
+
+    def apply(self, message: InnerMessage, now_ms: int) -> None:
+        """Changes the message. Raises NotTaken, or a ResponseError with an answer of its own."""
+
+
+class Transforms:
+    """All transforms of a broker, in the order in which they act.
+
+    `attributes_of` gives the attributes of a topic.
+    """
+
+    def __init__(
+        self,
+        transforms: Sequence[Transform],
+        attributes_of: Callable[[str], Mapping[str, str] | None],
+    ) -> None:
+        self._transforms = transforms
+        self._attributes_of = attributes_of
+        self._by_way = {
+            way: tuple(each for each in transforms if way in each.acts_on.ways) for way in Way
+        }
+        self._properties: dict[Way, frozenset[str]] = {
+            way: frozenset().union(*(each.acts_on.properties for each in its))
+            for way, its in self._by_way.items()
+        }
+
+    def properties(self, way: Way) -> frozenset[str]:
+        """A message that comes this way and has one of these properties is touched."""
+        return self._properties[way]
+
+    def touches_topic(self, way: Way, topic: str, sys_flag: int) -> bool:
+        """Whether every message to the topic with this flag is touched, whatever is in it."""
+        attributes = self._attributes_of(topic)
+        return any(
+            each.acts_on.touches_topic(topic, sys_flag, attributes) for each in self._by_way[way]
+        )
+
+    def apply(self, message: InnerMessage, now_ms: int) -> None:
+        """Lets all act that are to act on the message; raises what they raise.
+
+        What one of them does to a message may make it another's business.
+        """
+        topic, attributes = message.topic, self._attributes_of(message.topic)
+        for each in self._by_way[message.way]:
+            acts_on = each.acts_on
+            if not acts_on.properties.isdisjoint(message.properties) or (
+                acts_on.is_by_topic and acts_on.touches_topic(topic, message.sys_flag, attributes)
+            ):
+                each.apply(message, now_ms)
+                if message.topic != topic:
+                    topic, attributes = message.topic, self._attributes_of(message.topic)
+
+
+def no_transforms(transforms: Iterable[Transform] = ()) -> Transforms:
+    """These transforms alone, of topics without attributes: for tests and tools."""
+    return Transforms(tuple(transforms), lambda _: None)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch, taken apart: each of its entries becomes a message of its own.
+
+Entries are stored with the properties that they came with, byte for byte, as 5.4 stores them. Their
+properties are looked at for the index, and for transforms that act on entries. The size, magic and
+CRC of an entry are passed over: clients fill them as they like.
+
+Java: MessageExtEncoder.encode(MessageExtBatch).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.transform import NotTaken, Transforms
+from txrocketmq.broker.store.message_store import PutMessage, PutStatus
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
+from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.packing import fixed
+
+MAX_BATCH: Final = 100_000
+"""Messages in a batch."""
+_HEAD: Final = fixed(BATCH_ENTRY_HEAD).struct
+_LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
+
+
+# The path of every message: no call in it that could be left out.
+def entries_of(
+    batch: InnerMessage, transforms: Transforms, admit: Callable[[InnerMessage], None]
+) -> list[PutMessage]:
+    """The messages of a batch, of which `admit` has seen those that a transform touches.
+
+    ResponseError for a body that is none, or with too many of them; and what `admit` raises.
+    """
+    made: list[PutMessage] = []
+    touched = transforms.properties(Way.ENTRY)
+    touches_all = transforms.touches_topic(Way.ENTRY, batch.topic, batch.sys_flag)
+    head, length, head_bytes = _HEAD.unpack_from, _LENGTH.unpack_from, _HEAD.size
+    topic, queue_id, sys_flag = batch.topic, batch.queue_id, batch.sys_flag
+    born_ms, born_host, store_host = batch.born_timestamp_ms, batch.born_host, batch.store_host
+    reconsume_times = batch.reconsume_times
+    body, at, end = batch.body, 0, len(batch.body)
+    while at < end:
+        try:
+            _, _, _, flag, body_bytes = head(body, at)
+            body_at = at + head_bytes
+            body_end = body_at + body_bytes
+            if body_bytes < 0:
+                raise _broken(at, f"a body of {body_bytes} bytes does not fit")
+            (properties_bytes,) = length(body, body_end)
+        except struct.error:
+            raise _broken(at, f"cut short: {end - at} bytes") from None
+        text_at = body_end + 2
+        at = text_at + properties_bytes
+        if properties_bytes < 0 or at > end:
+            raise _broken(body_end, f"{properties_bytes} bytes of properties do not fit")
+        encoded = body[text_at:at]
+        try:
+            pairs = encoded.decode().split("\x02")
+            if not pairs[-1]:
+                pairs.pop()
+            properties = dict([pair.split("\x01") for pair in pairs])
+            if "" in properties or "" in properties.values():
+                raise ValueError  # noqa: TRY301 - as for what is wrong with the text
+        except ValueError:
+            properties = decode_properties(encoded.decode("utf-8", "replace"))
+        get = properties.get
+        if touches_all or not touched.isdisjoint(properties):
+            made.append(_admitted(batch, body[body_at:body_end], flag, properties, encoded, admit))
+            continue
+        tags = get("TAGS")
+        put: Any = (
+            topic, queue_id, body[body_at:body_end], encoded, tags_code(tags) if tags else 0,
+            born_ms, born_host, store_host, get("UNIQ_KEY"), get("KEYS"), tags, flag, sys_flag,
+            reconsume_times, 0,
+        )  # fmt: skip
+        made.append(put)
+    if len(made) > MAX_BATCH:
+        raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
+    return made
+
+
+def _admitted(
+    batch: InnerMessage,
+    body: bytes,
+    flag: int,
+    properties: dict[str, str],
+    encoded: bytes,
+    admit: Callable[[InnerMessage], None],
+) -> PutMessage:
+    """An entry that a transform touches; its text is written anew when that has changed it."""
+    message = replace(batch, body=body, flag=flag, properties=dict(properties), way=Way.ENTRY)
+    admit(message)
+    return message.to_put(encoded if message.properties == properties else None)
+
+
+def _broken(at: int, reason: str) -> ResponseError:
+    return ResponseError(
+        ResponseCode.MESSAGE_ILLEGAL, f"the batch is broken: no message at offset {at}: {reason}"
+    )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headers of sends that were seen before: what they say is known without decoding them again.
+
+Of the dozen fields of a send, two differ from message to message: when it was born, and its
+properties. All others say where it goes and how, and come again thousands of times. So their values
+are looked up as they are, all at once; the first message of each such place is decoded and checked
+as any other. This knows no client and no form of header: which field is which follows from the
+declaration of the header, once for each set of names that clients write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+
+MAX_SHAPES: Final = 256
+"""Sets of names that are kept at once: one for each kind of client, mostly."""
+MAX_PLACES: Final = 4096
+"""Places that are kept of a shape: topics times queues times producer groups."""
+_VARYING: Final = ("born_timestamp", "properties")
+
+
+class Place(NamedTuple):
+    """Where plain messages with the same header go; `queue_id_text` is for the answer.
+
+    Messages of a place are plain unless a property or the lack of a body makes them otherwise.
+    """
+
+    topic: str
+    queue_id: int
+    queue_id_text: bytes
+    flag: int
+    sys_flag: int
+    reconsume_times: int
+
+
+class Shape:
+    """A set of names that headers have.
+
+    `values` gives the values of such a header, in an order of its own: when the message was born,
+    its properties, and then all others, by which `places` has what is known. A place of None is
+    known not to be plain. `size` is the number of names.
+    """
+
+    __slots__ = ("places", "size", "values")
+
+    def __init__(self, names: tuple[str, ...], varying: tuple[str, ...]) -> None:
+        others = [name for name in names if name not in varying]
+        self.values: Callable[[Mapping[str, str]], tuple[str, ...]] = (
+            itemgetter(*varying, *others) if len(names) > 1 else lambda _: ("", "")
+        )
+        self.places: dict[tuple[str, ...], Place | None] = {}
+        self.size = len(names)
+
+    def keep(self, key: tuple[str, ...], place: Place | None) -> None:
+        """Keeps what is known of a place."""
+        if len(self.places) >= MAX_PLACES:
+            self.places.clear()
+        self.places[key] = place
+
+
+NO_SHAPE: Final = Shape((), ())
+"""Of headers that cannot be looked up: all of them are of the one place that is not plain."""
+NO_SHAPE.places[()] = None
+NO_SHAPE.size = -1  # looked up each time
+
+
+class Shapes:
+    """The shapes that were seen, and in them the places."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[str, ...], Shape | None] = {}
+
+    def forget_places(self) -> None:
+        """What was known of places is no longer true."""
+        for shape in self._shapes.values():
+            if shape is not None:
+                shape.places.clear()
+
+    def of(self, ext_fields: Mapping[str, Any] | None) -> Shape | None:
+        """The shape of a header; None when it lacks one of the two fields that vary."""
+        names = tuple(ext_fields or ())
+        if names not in self._shapes:
+            if len(self._shapes) >= MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[names] = _shape(names)
+        return self._shapes[names]
+
+
+def _shape(names: tuple[str, ...]) -> Shape | None:
+    """As the header's own decoder has it, a letter counts more than the long name."""
+    varying = []
+    for declared in SendMessageRequestHeader.fields:
+        if declared.name in _VARYING:
+            found = [each for each in (declared.letter, declared.wire) if each in names]
+            if not found or found[0] is None:
+                return None
+            varying.append(found[0])
+    if len(names) <= len(varying):
+        return None
+    return Shape(names, tuple(varying))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as Java reads them from texts, and as it compares them.
+
+The properties of a message are texts. What a filter compares with a number is read as Java's class
+of that number reads it: nothing around the digits of an Integer or a Long, but digits of any script
+and a sign; of a Double also blanks around it, hexadecimal digits, a type suffix, NaN, Infinity.
+
+Java: Integer.valueOf, Long.valueOf, Double.valueOf, Double.compareTo.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+_WHOLE: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
+)
+_HEXADECIMAL: Final = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?"
+)
+_SUFFIXES: Final = "fFdD"
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+_MOST_DIGITS: Final = 19
+_MAX_INTEGER: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+_LAST_OF_BMP: Final = "\uffff"
+
+
+class NumberFormatError(ValueError):
+    """A text is not a number, or not one that fits."""
+
+
+def integer(text: str) -> int:
+    """`Integer.valueOf`."""
+    value = long(text)
+    if -_MAX_INTEGER - 1 <= value <= _MAX_INTEGER:
+        return value
+    raise NumberFormatError(f"{text:.50} is no Integer")
+
+
+def long(text: str) -> int:
+    """`Long.valueOf`."""
+    if _WHOLE.fullmatch(text) and (text.isascii() or max(text) <= _LAST_OF_BMP):
+        if len(text) > _MOST_DIGITS:
+            text = _without_zeros(text)
+        if len(text) <= _MOST_DIGITS + 1:
+            value = int(text)
+            if -_MAX_LONG - 1 <= value <= _MAX_LONG:
+                return value
+    raise NumberFormatError(f"{text:.50} is no Long")
+
+
+def _without_zeros(text: str) -> str:
+    """The same number with at most one zero in front, of whatever script."""
+    sign = text[0] if text[0] in "+-" else ""
+    digits = text[len(sign) :]
+    if digits.isascii():
+        return sign + (digits.lstrip("0") or "0")
+    at = next((at for at, digit in enumerate(digits) if int(digit)), len(digits) - 1)
+    return sign + digits[at:]
+
+
+def double(text: str) -> float:
+    """`Double.valueOf`."""
+    text = text.strip(_BLANKS)
+    if _DECIMAL.fullmatch(text):
+        return float(text.rstrip(_SUFFIXES))
+    if _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text.rstrip(_SUFFIXES))
+        except OverflowError:
+            return -math.inf if text.startswith("-") else math.inf
+    raise NumberFormatError(f"{text:.50} is no Double")
+
+
+def compare_doubles(left: float, right: float) -> int:
+    """`Double.compareTo`: -0.0 is less than 0.0, and NaN equals itself and is more than all."""
+    if left < right:
+        return -1
+    if left > right:
+        return 1
+    if left == right and left:
+        return 0
+    return _rank(left) - _rank(right)
+
+
+def _rank(value: float) -> int:
+    """Of what is neither less nor more than the other: zeros, and NaN beside anything."""
+    if math.isnan(value):
+        return 2
+    return -1 if value == 0 and math.copysign(1, value) < 0 else 0

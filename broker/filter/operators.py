@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators of SQL92 expressions, as closures over the properties of a message.
+
+An operand knows its kind before any message comes, since properties are texts, and all else follows
+from the expression; so each comparison is made for its two kinds, once. A closure gives True, False
+or None, which is SQL's unknown, or raises EvaluationError. What is refused, what is compared how,
+and that TRUE = a fails for every a, is the original's.
+
+Java: filter.expression.ComparisonExpression, LogicExpression, UnaryExpression, PropertyExpression,
+ConstantExpression, BooleanConstantExpression.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, TypeAlias
+
+from txrocketmq.broker.filter.java_numbers import (
+    NumberFormatError,
+    compare_doubles,
+    double,
+    integer,
+    long,
+)
+
+MAX_DEPTH: Final = 128
+"""How deep an expression may be nested, chains of AND and of OR counted once; far below what the
+interpreter can call."""
+_MAX_INTEGER: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+_LEAST_DOUBLE: Final = 5e-324
+_MOST_DOUBLE: Final = 1.7976931348623157e308
+
+Properties: TypeAlias = Mapping[str, str]
+Evaluate: TypeAlias = Callable[[Properties], Any]
+Compare: TypeAlias = Callable[[Any, Any], int]
+
+
+class ExpressionError(ValueError):
+    """An expression that is not the original's SQL92, or too long or deep; the text says why."""
+
+
+class EvaluationError(ValueError):
+    """An expression cannot be evaluated for these properties: the message does not match."""
+
+
+class Kind(Enum):
+    """What the values of an operand are, if they are not null."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    LONG = auto()
+    DOUBLE = auto()
+    BOOLEAN = auto()
+    NOTHING = auto()
+    """They are always null."""
+
+
+_NUMBERS: Final = (Kind.INTEGER, Kind.LONG, Kind.DOUBLE)
+_READ: Final = {Kind.INTEGER: integer, Kind.LONG: long, Kind.DOUBLE: double}
+
+
+@dataclass(slots=True, frozen=True)
+class Operand:
+    """A part of an expression; `is_boolean` where it can stand for a condition by itself."""
+
+    kind: Kind
+    evaluate: Evaluate
+    is_boolean: bool = False
+    is_constant: bool = False
+    value: Any = None
+    name: str | None = None
+    depth: int = 1
+
+    def __str__(self) -> str:
+        """For messages to those who wrote it."""
+        if self.name is not None:
+            return self.name
+        if not self.is_constant:
+            return "an expression"
+        return "NULL" if self.value is None else repr(self.value)
+
+
+# ---------------------------------------------------------------- constants, properties
+
+
+def constant(kind: Kind, value: Any, *, is_boolean: bool = False) -> Operand:
+    """A literal."""
+    return Operand(kind, lambda _: value, is_boolean=is_boolean, is_constant=True, value=value)
+
+
+TRUE: Final = constant(Kind.BOOLEAN, value=True, is_boolean=True)
+FALSE: Final = constant(Kind.BOOLEAN, value=False, is_boolean=True)
+NULL: Final = constant(Kind.NOTHING, None, is_boolean=True)
+
+
+def whole(digits: str) -> Operand:
+    """A number without a point: an Integer if it fits, or a Long."""
+    digits = digits.rstrip("lL")
+    value = int(digits) if len(digits) <= 19 else _MAX_LONG + 1
+    if value > _MAX_LONG:
+        raise ExpressionError(f"{digits:.40} does not fit in a Long")
+    return constant(Kind.INTEGER if value <= _MAX_INTEGER else Kind.LONG, value)
+
+
+def fraction(digits: str) -> Operand:
+    """A number with a point or an exponent; the original has no 0.0."""
+    value = double(digits)
+    if not _LEAST_DOUBLE <= value <= _MOST_DOUBLE:
+        raise ExpressionError(
+            f"{digits:.40} is not from {_LEAST_DOUBLE} to {_MOST_DOUBLE}: write 0, perhaps"
+        )
+    return constant(Kind.DOUBLE, value)
+
+
+def property_of(name: str) -> Operand:
+    """A property of the message, a text; null when it has none of this name."""
+    return Operand(Kind.TEXT, lambda properties: properties.get(name), name=name)
+
+
+def negated(operand: Operand) -> Operand:
+    """A minus sign; null of what is no number, and so of every property."""
+    if operand.kind in _NUMBERS:
+        value = -operand.evaluate({})
+        return Operand(operand.kind, lambda _: value)
+    if operand.kind == Kind.BOOLEAN:
+        evaluate = operand.evaluate  # which may fail
+
+        def evaluated(properties: Properties) -> None:
+            evaluate(properties)
+
+        return _checked(Operand(Kind.NOTHING, evaluated, depth=operand.depth + 1))
+    if operand.kind == Kind.NOTHING and not operand.is_constant:
+        return operand
+    return Operand(Kind.NOTHING, lambda _: None)
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def condition(operand: Operand) -> Operand:
+    """What is asked for true or false. A property alone is false, whatever it is."""
+    if operand.is_boolean:
+        return operand
+    if operand.name is None:
+        raise ExpressionError(f"{operand} is not true or false, so it cannot be a condition")
+    name = operand.name
+    return _boolean(lambda p: None if p.get(name) is None else False, operand)
+
+
+def negation(operand: Operand) -> Operand:
+    """NOT."""
+    operand = condition(operand)
+    evaluate = operand.evaluate
+
+    def evaluated(properties: Properties) -> bool | None:
+        value = evaluate(properties)
+        return None if value is None else not value
+
+    return _boolean(evaluated, operand)
+
+
+def conjunction(*operands: Operand) -> Operand:
+    """AND, of two or more."""
+    parts = [condition(operand) for operand in operands]
+    evaluates = [part.evaluate for part in parts]
+    if len(evaluates) == 2:
+        first, second = evaluates
+
+        def of_two(properties: Properties) -> bool | None:
+            value = first(properties)
+            if value is False:
+                return False
+            other: bool | None = second(properties)
+            return other if value or other is False else None
+
+        return _boolean(of_two, *parts)
+
+    def evaluated(properties: Properties) -> bool | None:
+        result: bool | None = True
+        for evaluate in evaluates:
+            value = evaluate(properties)
+            if value is False:
+                return False
+            if value is None:
+                result = None
+        return result
+
+    return _boolean(evaluated, *parts)
+
+
+def disjunction(*operands: Operand) -> Operand:
+    """OR, of two or more."""
+    parts = [condition(operand) for operand in operands]
+    evaluates = [part.evaluate for part in parts]
+
+    def evaluated(properties: Properties) -> bool | None:
+        result: bool | None = False
+        for evaluate in evaluates:
+            value = evaluate(properties)
+            if value:
+                return True
+            if value is None:
+                result = None
+        return result
+
+    return _boolean(evaluated, *parts)
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def equal(left: Operand, right: Operand) -> Operand:
+    """Equality; two values that are both null are equal."""
+    for operand in (left, right):
+        if operand.is_constant and operand.value is None:
+            raise ExpressionError("NULL cannot be compared by = and <>: write IS NULL")
+    if left.is_constant and right.is_constant and left.is_boolean and not right.is_boolean:
+        raise ExpressionError(f"{left} cannot be compared with {right}")
+    return _equal(left, right)
+
+
+def not_equal(left: Operand, right: Operand) -> Operand:
+    """Inequality: true or false wherever equality is."""
+    return negation(equal(left, right))
+
+
+def is_null(operand: Operand) -> Operand:
+    """IS NULL."""
+    evaluate = operand.evaluate
+    return _boolean(lambda p: evaluate(p) is None, operand)
+
+
+def is_not_null(operand: Operand) -> Operand:
+    """IS NOT NULL."""
+    evaluate = operand.evaluate
+    return _boolean(lambda p: evaluate(p) is not None, operand)
+
+
+def _equal(left: Operand, right: Operand) -> Operand:
+    first, second = left.evaluate, right.evaluate
+    same = _equality(left.kind, right.kind)
+    if left.name is not None and right.is_constant:
+        name, value = left.name, right.value
+
+        def with_constant(properties: Properties) -> bool | None:
+            text = properties.get(name)
+            return None if text is None else same(text, value)
+
+        return _boolean(with_constant, left)
+
+    def evaluated(properties: Properties) -> bool | None:
+        value, other = first(properties), second(properties)
+        if value is None:
+            return True if other is None else None
+        return False if other is None else same(value, other)
+
+    return _boolean(evaluated, left, right)
+
+
+def _equality(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
+    """Whether two values of these kinds are equal."""
+    if Kind.NOTHING in (left, right):
+        return lambda _value, _other: False
+    if left == right and left != Kind.DOUBLE:
+        return operator.eq
+    if left == Kind.TEXT and right == Kind.BOOLEAN:
+        return lambda text, value: (text.lower() == "true") == value
+    if left == Kind.BOOLEAN and right == Kind.TEXT:
+        return _fail
+    if Kind.BOOLEAN in (left, right):
+        return lambda _value, _other: False
+    compare = _comparison(left, right)
+    return lambda value, other: compare(value, other) == 0
+
+
+def _fail(_value: object, _other: object) -> bool:
+    """What the original does by mistake: it takes the truth value for the text."""
+    raise EvaluationError("a truth value cannot be compared with a property: turn it round")
+
+
+def ordered(left: Operand, right: Operand, test: Callable[[int, int], bool]) -> Operand:
+    """A comparison by >, >=, <, <=: whether `test` says so of the order of the two, and 0."""
+    for operand in (left, right):
+        if operand.is_boolean or (operand.is_constant and operand.kind not in _NUMBERS):
+            raise ExpressionError(f"{operand} cannot be compared by >, >=, <, <= and BETWEEN")
+    if Kind.NOTHING in (left.kind, right.kind):
+        # Operands that are always null, and yet no conditions, may fail on the way.
+        first, second = left.evaluate, right.evaluate
+        return _boolean(lambda p: None if first(p) is None else (second(p), None)[1], left, right)
+    compare = _comparison(left.kind, right.kind)
+    if left.name is not None and right.name is None:
+        return _boolean(_with_number(left.name, right, compare, test), left, right)
+    first, second = left.evaluate, right.evaluate
+
+    def evaluated(properties: Properties) -> bool | None:
+        value = first(properties)
+        if value is None:
+            return None
+        other = second(properties)
+        return None if other is None else test(compare(value, other), 0)
+
+    return _boolean(evaluated, left, right)
+
+
+def _with_number(
+    name: str, number: Operand, compare: Compare, test: Callable[[Any, Any], bool]
+) -> Evaluate:
+    """The usual comparison: of a property with a number."""
+    value = number.evaluate({})
+    if number.kind == Kind.DOUBLE:
+
+        def with_double(properties: Properties) -> bool | None:
+            text = properties.get(name)
+            return None if text is None else test(compare(text, value), 0)
+
+        return with_double
+    read = _READ[number.kind]
+
+    def with_whole(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else test(read(text), value)
+
+    return with_whole
+
+
+def between(operand: Operand, low: Operand, high: Operand) -> Operand:
+    """BETWEEN; of two literals the first must not be more than the second."""
+    if low.is_constant and high.is_constant:
+        if low.value is None or high.value is None:
+            raise ExpressionError("BETWEEN needs two values, not NULL")
+        are_numbers = low.kind in _NUMBERS and high.kind in _NUMBERS
+        if are_numbers and _comparison(high.kind, low.kind)(high.value, low.value) < 0:
+            raise ExpressionError(f"BETWEEN {low} AND {high} has nothing between")
+    return conjunction(ordered(operand, low, operator.ge), ordered(operand, high, operator.le))
+
+
+def not_between(operand: Operand, low: Operand, high: Operand) -> Operand:
+    """NOT BETWEEN."""
+    return disjunction(ordered(operand, low, operator.lt), ordered(operand, high, operator.gt))
+
+
+def _comparison(left: Kind, right: Kind) -> Compare:
+    """The order of two values of these kinds, neither of them a truth value."""
+    if left == right == Kind.TEXT or Kind.DOUBLE in (left, right):
+        read, read_other = _to_double(left), _to_double(right)
+        return lambda value, other: compare_doubles(read(value), read_other(other))
+    if left == Kind.TEXT:
+        return _texts_first(_READ[right])
+    if right == Kind.TEXT:
+        compare = _texts_first(_READ[left])
+        return lambda value, other: -compare(other, value)
+    return lambda value, other: (value > other) - (value < other)
+
+
+def _texts_first(read: Callable[[str], Any]) -> Compare:
+    def compare(text: str, number: Any) -> int:
+        value = read(text)
+        return int(value > number) - int(value < number)
+
+    return compare
+
+
+def _to_double(kind: Kind) -> Callable[[Any], float]:
+    return double if kind == Kind.TEXT else float
+
+
+# ---------------------------------------------------------------- texts
+
+
+def is_in(operand: Operand, texts: Iterable[str], *, negate: bool) -> Operand:
+    """IN, and NOT IN."""
+    if operand.name is None:
+        raise ExpressionError(f"IN needs a property before it, not {operand}")
+    name, listed = operand.name, frozenset(texts)
+
+    def evaluated(properties: Properties) -> bool | None:
+        text = properties.get(name)
+        return None if text is None else (text in listed) != negate
+
+    return _boolean(evaluated, operand)
+
+
+def matches_text(
+    operand: Operand, search: str, test: Callable[[str, str], bool], *, negate: bool
+) -> Operand:
+    """CONTAINS and the like, and NOT; false of what is no text, and for an empty search."""
+    if not search:
+        return _boolean(lambda _: False, operand)
+    evaluate = operand.evaluate
+    if operand.kind == Kind.TEXT:
+
+        def evaluated(properties: Properties) -> bool:
+            text = evaluate(properties)
+            return False if text is None else test(text, search) != negate
+
+        return _boolean(evaluated, operand)
+    return _boolean(lambda p: (evaluate(p), False)[1], operand)
+
+
+# ----------------------------------------------------------------
+
+
+def _boolean(evaluate: Evaluate, *operands: Operand) -> Operand:
+    depth = 1 + max(operand.depth for operand in operands)
+    return _checked(Operand(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth))
+
+
+def _checked(operand: Operand) -> Operand:
+    if operand.depth > MAX_DEPTH:
+        raise ExpressionError(f"it is nested more than {MAX_DEPTH} deep: use fewer NOT and ( )")
+    return operand
+
+
+def evaluate(operand: Operand, properties: Properties) -> bool | None:
+    """What an expression says of a message; EvaluationError."""
+    try:
+        result: bool | None = operand.evaluate(properties)
+    except NumberFormatError as error:
+        raise EvaluationError(str(error)) from None
+    return result

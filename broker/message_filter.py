@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which messages of a queue a consumer wants: one object for the store and for those who wait.
+
+A filter looks at the queue's unit first, which has the hash of the tag, and at the unit of the ext
+file, where there is one, which has the bitmap of SQL92 filters; only where that is not enough does
+it look at the record. Counterpart of MessageFilter, DefaultMessageFilter, ExpressionMessageFilter
+and ExpressionForRetryMessageFilter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from txrocketmq.broker.filter.consumer_filters import ConsumerFilterData, ConsumerFilters
+from txrocketmq.broker.filter.expression import Expression
+from txrocketmq.broker.store.consume_queue import Unit
+from txrocketmq.broker.store.consume_queue_ext import ExtUnit
+from txrocketmq.remoting.message.message import record_properties
+from txrocketmq.remoting.message.properties import RETRY_TOPIC, decode_properties
+from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionData
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+
+
+class MessageFilter(NamedTuple):
+    """`tag_codes` are the hashes of the tags wanted, None for all; `wants_ext` looks at units of
+    ext files; then `wants_record` decides.
+    """
+
+    tag_codes: frozenset[int] | None = None
+    wants_record: Callable[[memoryview], bool] | None = None
+    wants_ext: Callable[[ExtUnit], bool] | None = None
+
+    def wants(self, unit: Unit) -> bool:
+        """Whether a unit may be one of a message that is wanted (isMatchedByConsumeQueue)."""
+        return self.tag_codes is None or unit.tags_code in self.tag_codes
+
+
+ALL = MessageFilter()
+
+
+def filter_of(subscription: SubscriptionData) -> MessageFilter:
+    """The filter of a subscription by tags."""
+    if subscription.sub_string == SUB_ALL or subscription.class_filter_mode:
+        return ALL
+    return MessageFilter(subscription.code_set)
+
+
+def filter_by(expression: Expression, data: ConsumerFilterData | None = None) -> MessageFilter:
+    """The filter of a subscription by an expression.
+
+    With the data of a group, whose bits are in bitmaps of messages stored since they were made.
+    """
+    bloom = None if data is None else data.bloom
+    if data is None or bloom is None:
+        return MessageFilter(wants_record=expression.wants_record)
+    born_ms, bitmap_bytes, is_hit = data.born_time, bloom.bit_num // 8, bloom.is_hit
+
+    def wants_ext(unit: ExtUnit) -> bool:
+        return (
+            unit.store_timestamp_ms <= born_ms
+            or len(unit.bitmap) != bitmap_bytes
+            or is_hit(unit.bitmap)
+        )
+
+    return MessageFilter(wants_record=expression.wants_record, wants_ext=wants_ext)
+
+
+def filter_of_retries(filters: ConsumerFilters, topic: str) -> MessageFilter:
+    """The filter of a retry topic: what its group wants of the topics the messages came from."""
+    group = topic.removeprefix(RETRY_PREFIX)
+
+    def wants_record(record: memoryview) -> bool:
+        properties = decode_properties(record_properties(record))
+        data = filters.get(properties.get(RETRY_TOPIC, ""), group)
+        expression = None if data is None else filters.compiled(data)
+        return expression is None or expression.matches(properties)
+
+    return MessageFilter(wants_record=wants_record)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: what becomes of half messages.
+
+A commit puts the message for the queue it was sent to, and then the op message that ends the half
+one; a rollback only the latter. Ends come between sends, in one run with them
+(`send_message.py`): the messages of one read go into one write, and the op messages of what is
+ended into another one behind it. An undecided end (0) is not answered and changes nothing: the
+check asks again. The half message is found by its offset in the
+log; producer group, queue offset and log offset have to be its own. An end that is no answer to a
+question comes too late when the producer itself has said when it is to be asked (604).
+
+RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Codes: 1;
+11 on a slave; 13, 14 when the store does not take the message; 604.
+
+Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.processors.send_checks import SendChecks
+from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.broker.transaction import half_message
+from txrocketmq.broker.transaction.check import TransactionCheck
+from txrocketmq.broker.transaction.metrics import TransactionMetrics
+from txrocketmq.broker.transaction.op_message import op_message
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+from txrocketmq.remoting.protocol import transaction
+from txrocketmq.remoting.protocol.transaction import (
+    EndTransactionRequestHeader,
+    ResumeCheckHalfMessageRequestHeader,
+)
+
+_COMMIT: Final = MessageSysFlag.TRANSACTION_COMMIT_TYPE
+_ENDS: Final = frozenset({_COMMIT, MessageSysFlag.TRANSACTION_ROLLBACK_TYPE})
+_NOT_FOUND: Final = "Find prepared transaction message failed"
+
+
+class End(NamedTuple):
+    """An end that may be done: of which half message, and whether its message is to be put."""
+
+    half: MessageExt
+    message: PutMessage | None
+
+
+class EndTransactionProcessor:
+    """Ends transactions; `store_host` is the broker's advertised address, as in records."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        intake: Intake,
+        checks: SendChecks,
+        check: TransactionCheck,
+        metrics: TransactionMetrics,
+        store_host: bytes,
+    ) -> None:
+        self._config = config
+        self._intake = intake
+        self._store = intake.store
+        self._checks = checks
+        self._check = check
+        self._metrics = metrics
+        self._store_host = store_host
+
+    def read(self, command: RemotingCommand, now_ms: int) -> End | None:
+        """What an END_TRANSACTION wants; None: nothing yet. Raises what it is refused with."""
+        header = EndTransactionRequestHeader.decode(command.ext_fields)
+        if self._store.config.is_slave:
+            raise ResponseError(
+                ResponseCode.SLAVE_NOT_AVAILABLE,
+                "this broker is a slave: transactions are ended at its master",
+            )
+        if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
+            return None
+        if header.commit_or_rollback not in _ENDS:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "commitOrRollback is 8 to commit, 12 to roll back or 0 for neither yet, not"
+                f" {header.commit_or_rollback}",
+            )
+        half = self._half(header.commit_log_offset)
+        if not header.from_transaction_check and self._is_late(half, now_ms):
+            raise ResponseError(
+                ResponseCode.ILLEGAL_OPERATION,
+                "the transaction is older than CHECK_IMMUNITY_TIME_IN_SECONDS: its producer is"
+                " asked for it",
+            )
+        _check_owner(half, header)
+        if header.commit_or_rollback != _COMMIT:
+            return End(half, None)
+        message = half_message.committed(half)
+        if message is None:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "the half message does not say which queue it is for (REAL_TOPIC, REAL_QID)",
+            )
+        self._intake.admit(message, now_ms)
+        return End(half, message.to_put())
+
+    def _half(self, offset: int) -> MessageExt:
+        record = self._store.message_at(offset) if offset >= 0 else None
+        try:
+            half = None if record is None else decode_message(record, decompress_body=False)[0]
+        except MessageDecodeError:
+            half = None
+        if half is None:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
+        if half.topic != TRANS_HALF_TOPIC:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"{_NOT_FOUND}: the message at {offset} is no half one"
+            )
+        return half
+
+    def _is_late(self, half: MessageExt, now_ms: int) -> bool:
+        immunity_ms = half_message.immunity_ms(half)
+        if immunity_ms is None:
+            return False
+        return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
+
+    def close(self, ends: Sequence[End], now_ms: int) -> None:
+        """Puts what says that these are ended; what cannot be put now is asked for later."""
+        puts = [
+            op_message(half.queue_id, offset, self._store_host, now_ms)
+            for half in (end.half for end in ends)
+            for offset in self._check.ended(half.queue_id, half.queue_offset)
+        ]
+        self._intake.put(puts, now_ms)
+        for end in ends:
+            topic = end.half.properties.get(names.REAL_TOPIC, "")
+            age_ms = now_ms - end.half.born_timestamp
+            self._metrics.ended(topic, is_committed=end.message is not None, age_ms=age_ms)
+
+    @serves(transaction.RESUME_CHECK_HALF_MESSAGE)
+    def resume(self, request: Request[ResumeCheckHalfMessageRequestHeader]) -> Reply[NoHeader]:
+        """Has a message that was given up asked for again."""
+        try:
+            offset = decode_message_id(request.header.msg_id or "").commit_log_offset
+        except MessageIdError as error:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        record = self._store.message_at(offset)
+        try:
+            stored = None if record is None else decode_message(record, decompress_body=False)[0]
+        except MessageDecodeError:
+            stored = None
+        if stored is None or stored.topic != TRANS_CHECK_MAX_TIME_TOPIC:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed: the message id names no"
+                f" message of {TRANS_CHECK_MAX_TIME_TOPIC}",
+            )
+        message = half_message.resumed(stored)
+        refused = self._intake.put([message.to_put()], request.now_ms).refused
+        if refused:
+            raise self._checks.refusal_of(refused[0])
+        self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)
+        return Reply()
+
+
+def _check_owner(half: MessageExt, header: EndTransactionRequestHeader) -> None:
+    if half.properties.get(names.PGROUP) != header.producer_group:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+    if half.queue_offset != header.tran_state_table_offset:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+    if half.commit_log_offset != header.commit_log_offset:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")

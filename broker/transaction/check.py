@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of half messages: whose transactions have not ended in time, and what is done then.
+
+Every transactionCheckInterval the broker goes through the half queues, past what is ended. An open
+message that is younger than transactionTimeOut ends the round. An older one is put at the end of
+its queue again, and a producer of its group is asked what became of it; the answer is an ordinary
+END_TRANSACTION. After transactionCheckMax questions, or when it is older than the files of the log
+are kept, it goes to TRANS_CHECK_MAX_TIME_TOPIC, from where an administrator can bring it back. So a
+group that nobody is left of has its messages there in the end.
+
+A round is done in slices, however many messages there are. Messages are put before progress is
+kept, and progress is kept when they are durable: a crash may ask twice, and loses nothing.
+
+Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.store.put_message import PutMessage, PutStatus
+from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.transaction import half_message
+from txrocketmq.broker.transaction.half_queue import HalfQueue
+from txrocketmq.broker.transaction.metrics import TransactionMetrics
+from txrocketmq.broker.transaction.question import Questions
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+
+MAX_BATCH: Final = 32
+"""Half messages that are put in one write."""
+MAX_BATCH_BYTES: Final = 512 * 1024
+"""Bytes of records in one write, or one message if that is larger."""
+_HOUR_MS: Final = 3_600_000
+_NEVER: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
+"""What the store says of a message that it will never take."""
+
+
+class _Fate(Enum):
+    """What is done with an open half message."""
+
+    WAIT = auto()
+    """Nothing yet; nor with any behind it."""
+    LEAVE = auto()
+    """It goes to the end of the queue: its producer wants to be asked later."""
+    ASK = auto()
+    GIVE_UP = auto()
+
+
+class TransactionCheck:
+    """Goes through the half queues; `tick` wants to be called every second."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        intake: Intake,
+        topics: Topics,
+        offsets: ConsumerOffsets,
+        questions: Questions,
+        metrics: TransactionMetrics,
+    ) -> None:
+        self._config = config
+        self._intake = intake
+        self._store = intake.store
+        self._topics = topics
+        self._offsets = offsets
+        self._questions = questions
+        self._metrics = metrics
+        self._queues: dict[int, HalfQueue] = {}
+        self._round: deque[HalfQueue] = deque()
+        """Queues that this round has not done with."""
+        self._began_ms: int | None = None
+        self.on_given_up: list[Callable[[int, str, str], None]] = []
+        """Called with how many, and topic and unique key of the first."""
+        self.on_unreadable: list[Callable[[int, int], None]] = []
+        """Called with queue and offset of a half message that cannot be read."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the round that was begun is not over."""
+        return bool(self._round)
+
+    def ended(self, queue_id: int, offset: int) -> list[int]:
+        """The offsets under which op messages end the half message that a producer knows so."""
+        queue = self._queues.get(queue_id)
+        return [offset] if queue is None else queue.moves.ended(offset)
+
+    def settle(self) -> None:
+        """Keeps the progress, as far as all that it rests on is durable."""
+        for queue in self._queues.values():
+            queue.settle()
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Begins a round when it is time for one, or goes on with it until the time is up."""
+        self.settle()
+        if not self._round and not self._begin(steady_ms):
+            return
+        while self._round:
+            if self._step(self._round[0], now_ms):
+                self._round.popleft()
+            if is_time_up():
+                break
+
+    def _begin(self, steady_ms: int) -> bool:
+        """Begins a round, unless it is too early, or this is a slave."""
+        if self._began_ms is None:
+            self._began_ms = steady_ms
+        if steady_ms - self._began_ms < self._config.transaction_check_interval:
+            return False
+        self._began_ms = steady_ms
+        if self._store.config.is_slave:
+            return False
+        for queue_id in self._store.queue_ids(TRANS_HALF_TOPIC):
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                queue = self._queues[queue_id] = HalfQueue(queue_id, self._store, self._offsets)
+            queue.begin_round()
+            self._round.append(queue)
+        return True
+
+    def _step(self, queue: HalfQueue, now_ms: int) -> bool:
+        """Goes on with a queue, by some op messages or some half messages; whether it is done.
+
+        Half messages are only looked at when what says which are ended was read.
+        """
+        if not queue.read_ops():
+            return False
+        found, end, is_done = self._collect(queue, now_ms)
+        if not found:
+            queue.ended.done_before(end)
+            return is_done
+        stopped_at = self._act(queue, found, now_ms)
+        queue.ended.done_before(end if stopped_at is None else stopped_at)
+        return is_done or stopped_at is not None
+
+    def _collect(
+        self, queue: HalfQueue, now_ms: int
+    ) -> tuple[list[tuple[MessageExt, _Fate]], int, bool]:
+        """Open messages to be acted on, where they end, and whether the round ends there."""
+        found: list[tuple[MessageExt, _Fate]] = []
+        size_bytes = 0
+        offset = queue.next_open(queue.ended.half_offset)
+        for _ in range(MAX_BATCH):
+            if offset >= queue.top:
+                return found, offset, True
+            half = queue.message(offset)
+            if half is None:
+                for heard in self.on_unreadable:
+                    heard(queue.queue_id, offset)
+            else:
+                fate = self._fate(half, now_ms)
+                if fate is _Fate.WAIT:
+                    return found, offset, True
+                if found and size_bytes + half.store_size > MAX_BATCH_BYTES:
+                    break
+                size_bytes += half.store_size
+                half.queue_offset = offset
+                found.append((half, fate))
+            offset = queue.next_open(offset + 1)
+        return found, offset, False
+
+    def _fate(self, half: MessageExt, now_ms: int) -> _Fate:
+        config, age_ms = self._config, now_ms - half.born_timestamp
+        if half_message.times_asked(half) >= config.transaction_check_max:
+            return _Fate.GIVE_UP
+        if age_ms > self._store.config.file_reserved_time * _HOUR_MS:
+            return _Fate.GIVE_UP
+        immunity_ms = half_message.immunity_ms(half)
+        if immunity_ms is None:
+            is_young = 0 <= age_ms <= config.transaction_time_out
+            return _Fate.WAIT if is_young else _Fate.ASK
+        if immunity_ms < 0:
+            immunity_ms = config.transaction_time_out
+        return _Fate.LEAVE if age_ms <= immunity_ms else _Fate.ASK
+
+    def _act(
+        self, queue: HalfQueue, found: list[tuple[MessageExt, _Fate]], now_ms: int
+    ) -> int | None:
+        """Puts the messages where they go, and asks; gives the offset of the first that cannot be.
+
+        The store takes no messages then, so the round ends.
+        """
+        batch = self._intake.put([self._put(*each) for each in found], now_ms)
+        stopped_at: int | None = None
+        lost: list[MessageExt] = []
+        given_up: list[MessageExt] = []
+        for at, (half, fate) in enumerate(found):
+            status = batch.refused.get(at)
+            if status in _NEVER:
+                lost.append(half)
+            elif status is not None:
+                stopped_at = half.queue_offset if stopped_at is None else stopped_at
+            elif fate is _Fate.GIVE_UP:
+                given_up.append(half)
+            else:
+                physical_offset, _, queue_offset = batch.places[at]
+                prepared = half_message.prepared_offset(half)
+                queue.moves.moved(half.queue_offset, queue_offset, prepared)
+                if fate is _Fate.ASK:
+                    self._ask(half, physical_offset, queue_offset, now_ms)
+        if lost:  # one property more makes them too large
+            self._intake.put([half_message.given_up(each).to_put() for each in lost], now_ms)
+        if lost or given_up:
+            self._tell_given_up(given_up + lost)
+        return stopped_at
+
+    def _put(self, half: MessageExt, fate: _Fate) -> PutMessage:
+        if fate is _Fate.ASK:
+            return half_message.asked_once_more(half).to_put()
+        if fate is _Fate.LEAVE:
+            return half_message.left_alone(half).to_put()
+        self._topics.create_in_send_back(TRANS_CHECK_MAX_TIME_TOPIC, 1)
+        return half_message.given_up(half).to_put()
+
+    def _ask(self, half: MessageExt, physical_offset: int, queue_offset: int, now_ms: int) -> None:
+        times = half_message.times_asked(half) + 1
+        half.properties[names.TRANSACTION_CHECK_TIMES] = str(times)
+        half.commit_log_offset, half.queue_offset = physical_offset, queue_offset
+        half.store_timestamp = now_ms
+        self._questions.ask(half)
+
+    def _tell_given_up(self, halves: list[MessageExt]) -> None:
+        for half in halves:
+            self._metrics.add(half.properties.get(names.REAL_TOPIC, ""), -1)
+        first = halves[0]
+        topic = first.properties.get(names.REAL_TOPIC, "")
+        for heard in self.on_given_up:
+            heard(len(halves), topic, first.properties.get(names.UNIQ_KEY, ""))

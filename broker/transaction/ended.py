@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which half messages of a queue are ended: what was read of the op queue, as marks.
+
+A mark is a byte for each half message from `half_offset` on, whether or not its message is in
+memory, and for each op message there is the last offset that it named: so little that hundreds of
+thousands may be under way. What goes beyond the limits is not read yet; it is when those before are
+done with.
+
+Both offsets are kept by the broker, under CID_RMQ_SYS_TRANS: before them nothing matters any more.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+MAX_MARKS: Final = 16 * 1024 * 1024
+"""Half messages, and op messages, that are looked at together."""
+_OPEN: Final = b"\0"
+
+
+class Ended:
+    """See the module; the offsets say where to begin."""
+
+    def __init__(self, half_offset: int, op_offset: int, max_marks: int = MAX_MARKS) -> None:
+        self.half_offset = half_offset
+        """The first half message that is not done with."""
+        self.op_offset = op_offset
+        """The first op message that may name such a one."""
+        self._max_marks = max_marks
+        self._marks = bytearray()
+        self._last_named = array("q")
+
+    @property
+    def read_offset(self) -> int:
+        """The next op message to be read."""
+        return self.op_offset + len(self._last_named)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more op messages can be taken before half messages are done with."""
+        return len(self._last_named) >= self._max_marks
+
+    def read(self, half_offsets: list[int], half_top: int) -> bool:
+        """Takes what the op message at `read_offset` names; False if that is too far ahead.
+
+        Nothing is kept of what lies before `half_offset`, or behind `half_top`, the queue's end:
+        there is no such half message.
+        """
+        half_offset, marks = self.half_offset, self._marks
+        named = [offset for offset in half_offsets if half_offset <= offset < half_top]
+        last = max(named, default=-1)
+        if last - half_offset >= self._max_marks:
+            return False
+        missing = last - half_offset + 1 - len(marks)
+        if missing > 0:
+            marks += bytes(missing)
+        for offset in named:
+            marks[offset - half_offset] = 1
+        self._last_named.append(last)
+        return True
+
+    def next_open(self, offset: int) -> int:
+        """The first half message from this offset on that is not ended."""
+        at = self._marks.find(_OPEN, offset - self.half_offset)
+        if at >= 0:
+            return self.half_offset + at
+        return max(offset, self.half_offset + len(self._marks))
+
+    def done_before(self, half_offset: int) -> None:
+        """All half messages before this offset are done with."""
+        del self._marks[: half_offset - self.half_offset]
+        self.half_offset = half_offset
+        count = 0
+        for last in self._last_named:
+            if last >= half_offset:
+                break
+            count += 1
+        del self._last_named[:count]
+        self.op_offset += count

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Half messages: what a producer has sent within a transaction that is not ended yet.
+
+They wait in the half topic, to which `broker/intake/transaction.py` has sent them, and their
+properties say where they are to go. Each of the functions here gives what is put in one of the
+turns that such a message takes. What the original loses when it puts one back, its flag and how
+often it was tried, is kept.
+
+Java: TransactionalMessageBridge, EndTransactionProcessor.endMessageTransaction,
+DefaultTransactionalMessageCheckListener.toMessageExtBrokerInner.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+
+_TRANSACTION_BITS: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+_MAX_DIGITS: Final = 9
+"""So many digits are surely an int."""
+
+
+def committed(half: MessageExt) -> InnerMessage | None:
+    """The message for the queue it was sent to; None when it does not say which."""
+    topic = half.properties.get(names.REAL_TOPIC)
+    queue_id = half.properties.get(names.REAL_QID, "")
+    if not topic or not (queue_id.isascii() and queue_id.isdigit()) or len(queue_id) > _MAX_DIGITS:
+        return None
+    message = _copy(half, topic, int(queue_id), Way.COMMIT)
+    for name in (names.REAL_TOPIC, names.REAL_QID):
+        del message.properties[name]
+    message.sys_flag |= MessageSysFlag.TRANSACTION_COMMIT_TYPE
+    message.prepared_transaction_offset = half.commit_log_offset
+    return message
+
+
+def asked_once_more(half: MessageExt) -> InnerMessage:
+    """The half message for the end of its queue, before its producer is asked."""
+    message = _copy(half, half.topic, half.queue_id)
+    message.properties[names.TRANSACTION_CHECK_TIMES] = str(times_asked(half) + 1)
+    return message
+
+
+def left_alone(half: MessageExt) -> InnerMessage:
+    """The half message for the end of its queue, since its producer is not to be asked yet.
+
+    It is not counted as a question, other than by the original, which so gives up messages whose
+    time for the first question is late.
+    """
+    message = _copy(half, half.topic, half.queue_id)
+    message.properties.setdefault(names.TRAN_PREPARED_QUEUE_OFFSET, str(half.queue_offset))
+    return message
+
+
+def given_up(half: MessageExt) -> InnerMessage:
+    """The half message for where those go whose producers were asked in vain."""
+    return _copy(half, TRANS_CHECK_MAX_TIME_TOPIC, 0)
+
+
+def resumed(given_up: MessageExt) -> InnerMessage:
+    """A message that was given up, for the half topic, as if nobody had been asked yet."""
+    message = _copy(given_up, TRANS_HALF_TOPIC, 0)
+    message.properties[names.TRANSACTION_CHECK_TIMES] = "0"
+    return message
+
+
+def _copy(half: MessageExt, topic: str, queue_id: int, way: Way = Way.COMMIT) -> InnerMessage:
+    message = InnerMessage.of_stored(half, topic, queue_id, packed(half.store_host), way)
+    message.sys_flag &= ~_TRANSACTION_BITS
+    return message
+
+
+def times_asked(half: MessageExt) -> int:
+    """How often its producer was asked; a text that is no number counts as -1, as in Java."""
+    text = half.properties.get(names.TRANSACTION_CHECK_TIMES)
+    return 0 if text is None else number_of(text)
+
+
+def immunity_ms(half: MessageExt) -> int | None:
+    """How old it is before its producer may be asked, as the producer wants; None: no wish.
+
+    -1 for a text that is no number.
+    """
+    text = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
+    if not text:
+        return None
+    seconds = number_of(text)
+    return -1 if seconds == -1 else seconds * 1000
+
+
+def prepared_offset(half: MessageExt) -> int:
+    """Where in its queue it was first put, as its producer knows it."""
+    text = half.properties.get(names.TRAN_PREPARED_QUEUE_OFFSET)
+    offset = -1 if text is None else number_of(text)
+    return half.queue_offset if offset < 0 else offset
+
+
+def number_of(text: str) -> int:
+    """A number as Java's Long.parseLong reads it, -1 for anything else."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        return -1
+    return int(text)

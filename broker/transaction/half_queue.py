@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A queue of half messages with its op queue: how far both are done with, and what is open.
+
+Java: the part of TransactionalMessageServiceImpl.check that reads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.transaction.ended import Ended
+from txrocketmq.broker.transaction.moves import Moves
+from txrocketmq.broker.transaction.op_message import half_offsets
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, TRANS_OP_TOPIC
+
+GROUP: Final = "CID_RMQ_SYS_TRANS"
+"""Under its name the broker keeps how far it has come (MixAll.CID_SYS_RMQ_TRANS)."""
+_MAX_OPS: Final = 256
+"""Op messages that are read at once."""
+
+
+class HalfQueue:
+    """See the module."""
+
+    def __init__(self, queue_id: int, store: MessageStore, offsets: ConsumerOffsets) -> None:
+        self.queue_id = queue_id
+        self.moves = Moves()
+        self.top = 0
+        """Where the queue ended when the round began: what comes later is for the next one."""
+        self._store = store
+        self._offsets = offsets
+        self._kept = self._in_file()
+        self.ended = Ended(*self._begin())
+        self._awaited: tuple[int, tuple[int, int]] | None = None
+        """Progress that can be kept, once the log is durable up to an offset."""
+
+    def _in_file(self) -> tuple[int, int]:
+        query, queue_id = self._offsets.query, self.queue_id
+        return query(GROUP, TRANS_HALF_TOPIC, queue_id), query(GROUP, TRANS_OP_TOPIC, queue_id)
+
+    def _begin(self) -> tuple[int, int]:
+        """Where to begin, after the progress that is kept and by what the store has."""
+        topics, queue_id = (TRANS_HALF_TOPIC, TRANS_OP_TOPIC), self.queue_id
+        found = []
+        for topic, kept in zip(topics, self._kept, strict=True):
+            least, most = (
+                self._store.min_offset(topic, queue_id),
+                self._store.max_offset(topic, queue_id),
+            )
+            found.append(least if kept == NOT_FOUND else min(max(kept, least), most))
+        return found[0], found[1]
+
+    def begin_round(self) -> None:
+        """Takes the queue as it is now; and the progress that is kept, if somebody has set it."""
+        if self._in_file() != self._kept:
+            self._kept = self._in_file()
+            self._awaited = None
+            self.ended = Ended(*self._begin())
+        self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
+
+    def read_ops(self) -> bool:
+        """Reads some op messages; whether all were read that can be."""
+        ended, half_top = self.ended, self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
+        least = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id)
+        while ended.read_offset < least and not ended.is_full:
+            ended.read([], half_top)  # the log has lost it
+        at = ended.read_offset
+        count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
+        if count <= 0 or ended.is_full:
+            return True
+        units = self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count)
+        for physical_offset, size, code in units:
+            record = self._store.message_at(physical_offset, size)
+            named = [] if record is None else half_offsets(record, code)
+            if not ended.read(named, half_top):
+                return True
+        return ended.read_offset == at  # else there may be more
+
+    def next_open(self, offset: int) -> int:
+        """The first half message from this offset on that is not ended, or the top."""
+        least = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id)
+        return min(self.ended.next_open(max(offset, least, self.ended.half_offset)), self.top)
+
+    def message(self, offset: int) -> MessageExt | None:
+        """The half message at an offset; None when it cannot be read."""
+        for at, size, _ in self._store.queue_units(TRANS_HALF_TOPIC, self.queue_id, offset, 1):
+            record = self._store.message_at(at, size)
+            try:
+                if record is not None:
+                    return decode_message(record, decompress_body=False)[0]
+            except MessageDecodeError:
+                pass
+        return None
+
+    def settle(self) -> None:
+        """Keeps the progress as far as the log is durable: it must not be ahead of messages."""
+        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
+        progress = self.ended.half_offset, self.ended.op_offset
+        if self._awaited is None or flushed >= end:
+            self._awaited = end, progress
+        if flushed < self._awaited[0]:
+            return
+        progress, self._awaited = self._awaited[1], None
+        if progress == self._kept or (NOT_FOUND in self._kept and progress == (0, 0)):
+            return
+        if self._in_file() != self._kept:
+            return  # somebody has set it: it counts from the next round on
+        for topic, offset in zip((TRANS_HALF_TOPIC, TRANS_OP_TOPIC), progress, strict=True):
+            self._offsets.commit(GROUP, topic, self.queue_id, offset)
+        self._kept = progress

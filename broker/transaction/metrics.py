@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many half messages of each topic are open: config/transactionMetrics.
+
+It is a count for people, and nothing follows from it: a message counts when it comes, when its
+transaction is ended and when it is given up. After a crash it is off by what came since the file
+was written, as the original's. Counterpart of TransactionMetrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
+from txrocketmq.remoting.histogram import Histogram
+from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.serialize.json import encode_body
+
+_AGE_BOUNDS_S: Final = (5, 60, 600, 3600, 12 * 3600, 24 * 3600)
+"""Of the original's histogram."""
+
+
+@dataclass(slots=True)
+class Ends:
+    """How transactions of a topic ended since the start."""
+
+    committed: int = 0
+    rolled_back: int = 0
+    ages_s: Histogram = field(default_factory=lambda: Histogram(_AGE_BOUNDS_S))
+    """How old the half messages of those were that were committed."""
+
+
+class TransactionMetrics:
+    """Counts by topic; `saving` writes the file, in the compact form of the original."""
+
+    def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
+        self._file = file
+        self._now_ms = now_ms
+        self.ends: dict[str, Ends] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
+        """How many, and when that changed."""
+        self.saving = Saving(file, self._snapshot)
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Takes what transactionMetrics holds; raises JsonFileError."""
+        with self._file.content() as content:
+            for topic, metric in (content.get("transactionCount") or {}).items():
+                self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def add(self, topic: str, number: int) -> None:
+        """So many more half messages of a topic are open, or fewer."""
+        if not topic:
+            return  # of a half message that does not say where it is to go
+        count, _ = self._counts.get(topic, (0, 0))
+        self._counts[topic] = count + number, self._now_ms()
+        self._file.is_stale = True
+
+    def ended(self, topic: str, *, is_committed: bool, age_ms: int) -> None:
+        """The transaction of a half message of this topic and age is ended."""
+        if not topic:
+            return
+        found = self.ends.get(topic)
+        if found is None:
+            found = self.ends[topic] = Ends()
+        if is_committed:
+            found.committed += 1
+            found.ages_s.add(max(age_ms, 0) // 1000)
+        else:
+            found.rolled_back += 1
+        self.add(topic, -1)
+
+    def counts(self) -> dict[str, int]:
+        """How many half messages are open, by topic."""
+        return {topic: count for topic, (count, _) in list(self._counts.items())}
+
+    def count(self, topic: str) -> int:
+        """How many half messages of a topic are open."""
+        return self._counts.get(topic, (0, 0))[0]
+
+    def _snapshot(self) -> Callable[[], bytes]:
+        self.data_version = self.data_version.next(self._now_ms())
+        version, counts = self.data_version.to_json(), dict(self._counts)
+
+        def encode() -> bytes:
+            table: Mapping[str, Any] = {
+                topic: {"count": count, "timeStamp": at_ms}
+                for topic, (count, at_ms) in counts.items()
+            }
+            return encode_body({"dataVersion": version, "transactionCount": table})
+
+        return encode

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Op messages: which half messages are ended, each an offset of the queue with the same id.
+
+One is written for each half message, with the offset as its text: both generations of the original
+read that. 5.x itself collects offsets for some seconds and writes them with commas, which 4.9 does
+not read, and which a crash costs; both forms are read here.
+
+Java: TransactionalMessageBridge.makeOpMessageInner,
+TransactionalMessageServiceImpl.fillOpRemoveMap.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.broker.store.commit_log import IPV4_LAYOUT
+from txrocketmq.broker.store.put_message import PutMessage
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import TRANS_OP_TOPIC
+
+ENDED: Final = "d"
+"""The tag of an op message (REMOVE_TAG)."""
+ENDED_CODE: Final = tags_code(ENDED)
+_PROPERTIES: Final = encode_properties({"TAGS": ENDED, "WAIT": "true"}).encode()
+_IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
+_MAX_DIGITS: Final = 18
+"""So many digits are surely a long."""
+
+
+def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> PutMessage:
+    """What says that a half message is ended; `host` is the broker's own, as records hold it."""
+    return PutMessage(
+        topic=TRANS_OP_TOPIC,
+        queue_id=queue_id,
+        body=b"%d" % half_offset,
+        properties=_PROPERTIES,
+        tags_code=ENDED_CODE,
+        born_timestamp_ms=now_ms,
+        born_host=host,
+        store_host=host,
+        uniq_key=None,
+        keys=None,
+        tags=ENDED,
+        sys_flag=_IPV6_HOSTS if len(host) > 8 else 0,
+    )
+
+
+def half_offsets(record: memoryview, code: int) -> list[int]:
+    """The half messages that an op message calls ended; `code` is its unit's hash of the tag.
+
+    What is no offset is passed over, and so is a record of another kind.
+    """
+    if code != ENDED_CODE:
+        return []
+    fields = IPV4_LAYOUT.unpack_from(record)
+    sys_flag, body_bytes = fields[7], fields[-1]
+    if sys_flag & _IPV6_HOSTS:
+        try:
+            body = decode_message(record, decompress_body=False)[0].body
+        except MessageDecodeError:
+            return []
+    else:
+        body = bytes(record[IPV4_LAYOUT.size : IPV4_LAYOUT.size + max(body_bytes, 0)])
+    return [int(each) for each in body.split(b",") if each.isdigit() and len(each) <= _MAX_DIGITS]

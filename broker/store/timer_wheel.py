@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timer wheel: for each unit of time, where the chain of messages ends that are due then.
+
+A file of 1,209,600 slots, two weeks of seconds; a slot belongs to the time that it says, and to no
+other. A chain is one of units in the timer log. All that is in the wheel follows from that log:
+from it the wheel is made anew whenever a store is opened, so no slot is trusted that this process
+has not written. The file is mapped: messages that wait cost page cache, not memory of the process,
+and the original finds it as it would have left its own.
+
+Java: timer.TimerWheel, Slot.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.remoting.packing import fixed
+
+_SLOT: Final = fixed(formats.TIMER_WHEEL_SLOT).struct
+SLOTS: Final = formats.TIMER_WHEEL_SLOTS
+FILE_BYTES: Final = SLOTS * _SLOT.size
+_NOTHING: Final = bytes(_SLOT.size)
+
+
+class Slot(NamedTuple):
+    """A chain: positions of its first and last unit in the timer log, and how many messages.
+
+    What takes a message back counts as one less, as in the original.
+    """
+
+    first_pos: int
+    last_pos: int
+    num: int
+
+
+class TimerWheel:
+    """See the module. The file is made with the first slot that is put."""
+
+    def __init__(self, files: Files, path: str, precision_ms: int) -> None:
+        self._files = files
+        self.path = path
+        self.precision_ms = precision_ms
+        self._file = MappedFile(files, path, FILE_BYTES, wrote_bytes=FILE_BYTES)
+        self.is_made = False
+
+    def floored(self, time_ms: int) -> int:
+        """The time of the slot that a time belongs to."""
+        return time_ms // self.precision_ms * self.precision_ms
+
+    def make(self) -> None:
+        """Makes the file, all slots empty, unless it was made; OSError without room."""
+        if not self.is_made:
+            self._files.remove(self.path)
+            self._file.reserved_bytes = -1
+            self._file.reserve_whole()
+            self.is_made = True
+
+    def remove(self) -> None:
+        """Removes the file: all slots are empty."""
+        self._file.remove()
+        self.is_made = False
+
+    def slot(self, time_ms: int) -> Slot | None:
+        """What is due at a time; None for nothing."""
+        if not self.is_made:
+            return None
+        number = time_ms // self.precision_ms
+        time, first_pos, last_pos, num, _ = _SLOT.unpack_from(
+            self._file.map(), number % SLOTS * _SLOT.size
+        )
+        return Slot(first_pos, last_pos, num) if time == number and last_pos >= 0 else None
+
+    def add(self, time_ms: int, position: int, num: int) -> None:
+        """Ends the chain of a time with the unit at a position, which counts as so many."""
+        before = self.slot(time_ms)
+        first_pos = position if before is None else before.first_pos
+        num += 0 if before is None else before.num
+        number = time_ms // self.precision_ms
+        at = number % SLOTS * _SLOT.size
+        _SLOT.pack_into(self._file.map(), at, number, first_pos, position, num, 0)
+
+    def clear(self, time_ms: int) -> None:
+        """Empties the slot of a time: all that was due then is delivered."""
+        if self.slot(time_ms) is not None:
+            at = time_ms // self.precision_ms % SLOTS * _SLOT.size
+            self._file.map()[at : at + _SLOT.size] = _NOTHING
+
+    def close(self) -> None:
+        """Forgets the mapping."""
+        self._file.unmap()

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How timer messages leave: through the intake, to the queues that they were sent to.
+
+Each gets TIMER_ENQUEUE_MS and TIMER_DEQUEUE_MS, when it was put into the wheel and when it left it;
+what came too late never was in it, which the largest long says. What is rolled is put into the
+timer topic once more, and TIMER_ROLL_TIMES counts that. What no topic can take becomes a dead
+letter of the timer topic, as delayed messages do; while the store takes nothing, all wait. The
+original tries three times and drops it.
+
+Java: TimerMessageStore.convert, doPut, TimerDequeuePutMessageService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from txrocketmq.broker.due_message import DueMessage, DueMessages, put_due
+from txrocketmq.broker.intake.inner_message import InnerMessage, packed
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
+from txrocketmq.remoting.message.topics import DLQ_PREFIX, TIMER_TOPIC
+
+MAX_BATCH: Final = 128
+"""Messages that are put at once."""
+MAX_BATCH_BYTES: Final = 512 * 1024
+"""Bytes of their records, or one message if that is larger."""
+NEVER_ENQUEUED: Final = (1 << 63) - 1
+DEAD_LETTER_TOPIC: Final = DLQ_PREFIX + TIMER_TOPIC
+"""Where a timer message goes that cannot be delivered; it has one queue."""
+
+
+class Delivery:
+    """Puts batches of messages, and counts them."""
+
+    def __init__(self, intake: Intake, metrics: TimerMetrics) -> None:
+        self._intake = intake
+        self._metrics = metrics
+        self.delivered = 0
+        """How many left the timer topic since the start."""
+        self.on_refused: list[Callable[[str, str], None]] = []
+        """Called with topic and status when the store takes nothing for now."""
+        self.on_dead_letters: list[Callable[[int, str], None]] = []
+        """Called with how many, and why the first is not delivered."""
+        self.on_unreadable: list[Callable[[int, int], None]] = []
+        """Called with how many records cannot be read, and the first one's place: the offset in
+        the queue, or the position in the timer log."""
+
+    def batch(self) -> DueMessages:
+        """An empty batch."""
+        return DueMessages(self._intake.transforms)
+
+    def put(
+        self, batch: DueMessages, done: set[int], now_ms: int, *, was_enqueued: bool
+    ) -> int | None:
+        """Puts a batch; `done` gets the offsets of what was put.
+
+        Gives the offset of the first that the store does not take for now. `was_enqueued` tells
+        whether they were in the wheel, and counted there.
+        """
+        due = list(batch.messages)
+        refused = put_due(self._intake, due, done, now_ms)
+        put = [each for each in due if each.offset in done]
+        self.delivered += len(put)
+        if was_enqueued:
+            for each in put:
+                self._metrics.add(_topic_of(each), -1)
+        if batch.unread:
+            for heard_unread in self.on_unreadable:
+                heard_unread(len(batch.unread), batch.unread[0])
+        dead = [each for each in put if each.is_dead]
+        if dead:
+            for heard_dead in self.on_dead_letters:
+                heard_dead(len(dead), dead[0].why)
+        if refused is None:
+            return None
+        for heard in self.on_refused:
+            heard(refused[0].message.topic, refused[1].name)
+        return refused[0].offset
+
+
+def _topic_of(each: DueMessage) -> str:
+    topic = each.message.topic
+    if topic == TIMER_TOPIC or each.is_dead:
+        return each.stored.properties.get(names.REAL_TOPIC, "")
+    return topic
+
+
+def stamps(enqueued_ms: int, now_ms: int) -> dict[str, str]:
+    """What a message gets on its way."""
+    return {names.TIMER_ENQUEUE_MS: str(enqueued_ms), names.TIMER_DEQUEUE_MS: str(now_ms)}
+
+
+def rolled(offset: int, record: memoryview, enqueued_ms: int, now_ms: int) -> DueMessage | None:
+    """A message for the end of the timer topic, since it is due later; None: it is damaged."""
+    try:
+        stored = decode_message(record, decompress_body=False)[0]
+    except MessageDecodeError:
+        return None
+    message = InnerMessage.of_stored(stored, TIMER_TOPIC, 0, packed(stored.store_host))
+    times = message.properties.get(names.TIMER_ROLL_TIMES, "")
+    number = int(times) if times.isascii() and times.isdigit() and len(times) < 10 else 0
+    message.properties[names.TIMER_ROLL_TIMES] = str(number + 1)
+    message.properties.update(stamps(enqueued_ms, now_ms))
+    return DueMessage(offset, record, message)

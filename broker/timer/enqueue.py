@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the queue of the timer topic into the timer log and the wheel, in the queue's order.
+
+What was due before the slot that has its turn is delivered at once and never enters the wheel; a
+message that takes such a one back comes too late and does nothing. What does not say when it is
+due, since it was sent to the topic by hand, is taken to be due; the original stops there for ever.
+
+Java: TimerMessageStore.enqueue, TimerEnqueueGetService, TimerEnqueuePutService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
+from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.reading import Reading
+from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
+from txrocketmq.broker.timer.waiting import Waiting, waiting_of
+from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.remoting.message.topics import TIMER_TOPIC
+
+_NOTHING: Final = Waiting(0, "", "", "")
+_BATCH: Final = 64
+"""Messages of the queue that are looked at in one step."""
+
+
+class Enqueue:
+    """See the module."""
+
+    def __init__(
+        self,
+        messages: MessageStore,
+        timers: TimerStore,
+        delivery: Delivery,
+        metrics: TimerMetrics,
+        reading: Reading,
+    ) -> None:
+        self._messages = messages
+        self._timers = timers
+        self._delivery = delivery
+        self._metrics = metrics
+        self._reading = reading
+        self._done: set[int] = set()
+        """Offsets beyond the progress that were delivered all the same."""
+        self.count = 0
+        """How many were put into the wheel since the start."""
+        self.on_trouble: list[Callable[[OSError | None], None]] = []
+        """Called with why a message cannot be put into the wheel, and with None when it can."""
+
+    @property
+    def queue_end(self) -> int:
+        """The offset after the queue's last message."""
+        return self._messages.max_offset(TIMER_TOPIC, QUEUE_ID)
+
+    @property
+    def behind(self) -> int:
+        """How many messages of the queue are not looked at yet."""
+        return max(self.queue_end - self._timers.queue_offset, 0)
+
+    def step(self, now_ms: int, steady_ms: int) -> bool:
+        """Takes some messages of the queue; whether there may be more to do."""
+        timers, messages = self._timers, self._messages
+        if timers.config.timer_stop_enqueue:
+            return False
+        least = messages.min_offset(TIMER_TOPIC, QUEUE_ID)
+        offset = max(timers.queue_offset, least)
+        units = list(messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH))
+        if not units:
+            return False
+        cold = messages.cold_records([(at, size) for at, size, _ in units])
+        if cold is not None:
+            self._reading.begin(cold)
+            return False
+        due, left_bytes, end = self._delivery.batch(), MAX_BATCH_BYTES, offset
+        filed: list[tuple[int, int]] = []
+        for physical_offset, size, _ in units:
+            record = messages.message_at(physical_offset, size)
+            waiting = _NOTHING if record is None else waiting_of(record)
+            if timers.is_settled(end, physical_offset, waiting.out_ms):
+                filed.append((end, physical_offset))
+            elif record is not None and waiting.out_ms >= timers.first_open_ms:
+                if not self._put(waiting, physical_offset, size):
+                    self._reading.pause(steady_ms)
+                    break
+                filed.append((end, physical_offset))
+            elif not waiting.takes_back and end not in self._done:
+                if size > left_bytes < MAX_BATCH_BYTES:
+                    break
+                left_bytes -= size
+                due.add(end, record, stamps(NEVER_ENQUEUED, now_ms))
+            end += 1
+        refused = self._delivery.put(due, self._done, now_ms, was_enqueued=False)
+        if refused is None:
+            self._done.clear()
+        else:
+            self._reading.pause(steady_ms)
+            timers.known.update(place for at, place in filed if at > refused)
+            end = refused
+        timers.queue_offset = end
+        timers.changes += 1
+        return refused is None
+
+    def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
+        """Has a message wait; False when the disk has no room for it."""
+        topic, takes_back = waiting.real_topic, bool(waiting.takes_back)
+        place = physical_offset, size, java_string_hash(topic) if topic else 0
+        try:
+            self._timers.put(waiting.out_ms, place, takes_back=takes_back)
+        except OSError as error:
+            for heard in self.on_trouble:
+                heard(error)
+            return False
+        for heard in self.on_trouble:
+            heard(None)
+        self.count += 1
+        self._metrics.add(topic, -1 if takes_back else 1)
+        return True

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many timer messages of each topic wait: config/timermetrics.
+
+It is a count for people, and nothing follows from it: a message counts when it is put into the
+wheel, one that takes another back counts the other way, and what leaves the wheel counts no more.
+After a crash it is off by what came since the file was written, as the original's.
+
+Java: timer.TimerMetrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
+from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.serialize.json import encode_body
+
+
+class TimerMetrics:
+    """Counts by topic; `saving` writes the file, in the compact form of the original."""
+
+    def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
+        self._file = file
+        self._now_ms = now_ms
+        self._counts: dict[str, tuple[int, int]] = {}
+        """How many, and when that changed."""
+        self.saving = Saving(file, self._snapshot)
+        self.data_version = DataVersion(timestamp=now_ms())
+
+    def load(self) -> None:
+        """Takes what timermetrics holds; raises JsonFileError."""
+        with self._file.content() as content:
+            for topic, metric in (content.get("timingCount") or {}).items():
+                self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
+            if content.get("dataVersion"):
+                self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    def add(self, topic: str, number: int) -> None:
+        """So many more messages of a topic wait, or fewer."""
+        if not topic:
+            return  # of a message that does not say where it is to go
+        count, _ = self._counts.get(topic, (0, 0))
+        self._counts[topic] = count + number, self._now_ms()
+        self._file.is_stale = True
+
+    def forget(self, topic: str) -> None:
+        """Counts no more for a topic that was deleted."""
+        if self._counts.pop(topic, None) is not None:
+            self._file.is_stale = True
+
+    def count(self, topic: str) -> int:
+        """How many messages of a topic wait."""
+        return self._counts.get(topic, (0, 0))[0]
+
+    def counts(self) -> dict[str, int]:
+        """How many wait, by topic."""
+        return {topic: count for topic, (count, _) in self._counts.items()}
+
+    def encode(self) -> bytes:
+        """As GET_TIMER_METRICS answers it."""
+        return _encode(self.data_version.to_json(), self._counts)
+
+    def _snapshot(self) -> Callable[[], bytes]:
+        self.data_version = self.data_version.next(self._now_ms())
+        version, counts = self.data_version.to_json(), dict(self._counts)
+        return lambda: _encode(version, counts)
+
+
+def _encode(version: Any, counts: Mapping[str, tuple[int, int]]) -> bytes:
+    table = {
+        topic: {"count": count, "timeStamp": at_ms} for topic, (count, at_ms) in counts.items()
+    }
+    return encode_body({"dataVersion": version, "timingCount": table})

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the progress of timers, as far as all that it rests on is durable.
+
+Every timerFlushIntervalMs, when something has changed, the timer log and the wheel are synced in a
+thread. What the progress was before that is written as soon as the commit log is durable up to
+where it ended then: so what was delivered, and what the units of the timer log stand for.
+
+Java: TimerFlushService, prepareTimerCheckPoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from txrocketmq.broker.cold_reads import InThread
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.timer_check import TimerProgress
+from txrocketmq.broker.timer.timer_store import TimerStore
+
+
+class ProgressKeeper:
+    """See the module; `in_thread` runs what syncs files."""
+
+    def __init__(
+        self, files: Files, messages: MessageStore, timers: TimerStore, in_thread: InThread
+    ) -> None:
+        self._files = files
+        self._messages = messages
+        self._timers = timers
+        self._in_thread = in_thread
+        self._next_ms: int | None = None
+        self._is_syncing = False
+        self._kept_changes = 0
+        self._awaited: tuple[int, TimerProgress] | None = None
+        """What is to be written, once the commit log is durable up to an offset."""
+        self._is_check_synced = True
+        self.kept = TimerProgress()
+        """What the file says."""
+        self.on_sync: list[Callable[[OSError | None], None]] = []
+        """Called with why files could not be synced, and with None when they were."""
+
+    def begin_with(self, kept: TimerProgress | None) -> None:
+        """Takes what the file says at the start."""
+        self.kept = kept or TimerProgress()
+
+    def tick(self, now_ms: int, steady_ms: int) -> None:
+        """Syncs when it is time for that, and writes what can be written."""
+        self._write(now_ms)
+        if self._is_syncing or (self._next_ms is not None and steady_ms < self._next_ms):
+            return
+        changes = self._timers.changes
+        if self._awaited is not None or (changes == self._kept_changes and self._is_check_synced):
+            return
+        self._next_ms = steady_ms + self._timers.config.timer_flush_interval_ms
+        self._is_syncing = True
+        end, progress = self._messages.max_physical_offset, self._timers.progress()
+        paths = self._paths()
+        failed: list[OSError] = []
+
+        def ended() -> None:
+            self._is_syncing = False
+            error = failed[0] if failed else None
+            for heard in self.on_sync:
+                heard(error)
+            if error is None:
+                self._is_check_synced = True
+                self._timers.log.files.flushed_offset = max(
+                    self._timers.log.files.flushed_offset,
+                    min(progress.log_end, self._timers.log.end),
+                )
+                if changes != self._kept_changes:
+                    self._kept_changes = changes
+                    self._awaited = end, progress
+
+        self._in_thread(lambda: self._sync(paths, failed), ended)
+
+    def _paths(self) -> list[str]:
+        paths = [file.path for file in self._timers.log.files.unflushed()]
+        if self._timers.wheel.is_made:
+            paths.append(self._timers.wheel.path)
+        if not self._is_check_synced:
+            paths.append(self._timers.check.path)
+        return paths
+
+    def _sync(self, paths: list[str], failed: list[OSError]) -> None:
+        try:
+            for path in paths:
+                if self._files.exists(path):  # else it was put aside, or has expired
+                    self._files.sync(path)
+        except OSError as error:
+            failed.append(error)
+
+    def _write(self, now_ms: int) -> None:
+        if self._awaited is None or self._messages.flush.flushed_offset < self._awaited[0]:
+            return
+        (_, progress), self._awaited = self._awaited, None
+        version = {"timestamp_ms": now_ms, "counter": self.kept.counter + 1}
+        progress = progress._replace(state_version=self.kept.state_version, **version)
+        try:
+            self._timers.check.write(progress)
+        except OSError as error:
+            for heard in self.on_sync:
+                heard(error)
+            self._kept_changes = -1  # once more
+            return
+        self.kept = progress
+        self._is_check_synced = False
+
+    def close(self, now_ms: int) -> None:
+        """Makes all durable, when the commit log is; OSError when that fails."""
+        for path in self._paths():
+            self._files.sync(path)
+        if self._timers.changes or self._timers.read_ms != self.kept.read_ms:
+            self._awaited = 0, self._timers.progress()
+            self._write(now_ms)
+            self._files.sync(self._timers.check.path)

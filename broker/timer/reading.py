@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What timers wait for: a read of what is not in memory, or an end of what went wrong.
+
+Java: has no counterpart; its threads wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from txrocketmq.broker.cold_reads import InThread
+from txrocketmq.broker.store.in_memory import ColdRead
+
+RETRY_MS: Final = 10_000
+"""How long timers stand still when something has failed."""
+
+
+class Reading:
+    """See the module; `in_thread` runs the reads. Each of `on_end` is called after one."""
+
+    def __init__(self, in_thread: InThread) -> None:
+        self._in_thread = in_thread
+        self._is_reading = False
+        self._paused_until_ms: int | None = None
+        self._has_failed = False
+        self.on_end: list[Callable[[], None]] = []
+
+    def is_busy(self, steady_ms: int) -> bool:
+        """Whether nothing can be done now."""
+        if self._has_failed:
+            self._has_failed = False
+            self.pause(steady_ms)
+        if self._paused_until_ms is not None and steady_ms >= self._paused_until_ms:
+            self._paused_until_ms = None
+        return self._is_reading or self._paused_until_ms is not None
+
+    def pause(self, steady_ms: int) -> None:
+        """Does nothing for a while."""
+        self._paused_until_ms = steady_ms + RETRY_MS
+
+    def begin(self, read: ColdRead) -> None:
+        """Does nothing until this is read."""
+        self._is_reading = True
+        self._in_thread(read.run, lambda: self._ended(read))
+
+    def _ended(self, read: ColdRead) -> None:
+        read.finish()
+        self._is_reading = False
+        self._has_failed = read.error is not None
+        for heard in self.on_end:
+            heard()

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timer log, its wheel and the progress: what waits, and what is done with.
+
+The commit log has all messages that wait, in the queue of the timer topic. The timer log says which
+of them are due when, and the wheel says where in the timer log those of one time are. Each follows
+from the one before it, so that each can be made anew from it:
+
+- Whenever a store is opened, and when a chain turns out to be broken, the wheel is made from the
+  timer log. So no slot counts that another process, or a crash, has left.
+- When the timer log lacks what the progress says that it has, or is none, it is put aside and made
+  from the queue: what was due before the progress is delivered, all else waits again.
+- When there is no progress to go by, all messages of the queue are delivered or wait again.
+
+A crash costs nothing: the progress is behind what has been done, and never ahead of what is
+durable. What is in the timer log already, and would be read from the queue once more, is known by
+its place.
+
+Java: the state of TimerMessageStore; recover, recoverAndRevise, reviseQueueOffset, doEnqueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.loss import Loss
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.recovered import messages
+from txrocketmq.broker.store.timer_check import TimerCheck, TimerProgress
+from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerLog, TimerUnit
+from txrocketmq.broker.store.timer_wheel import SLOTS, TimerWheel
+from txrocketmq.broker.timer.waiting import waiting_of
+from txrocketmq.remoting.message.topics import TIMER_TOPIC
+
+QUEUE_ID: Final = 0
+"""The timer topic has one queue."""
+_BLANK_SLOTS: Final = 60
+_MOST_SLOTS: Final = SLOTS // 2 - _BLANK_SLOTS
+_A_DAY_MS: Final = 24 * 3600 * 1000
+_WALK: Final = 2_000
+"""Units of the timer log that are looked at in one step."""
+
+
+class TimerStore:
+    """See the module. Nothing of it may be used before `open`."""
+
+    def __init__(self, files: Files, store: MessageStore, config: StoreConfig) -> None:
+        self._files = files
+        self._store = store
+        self._root = root = config.store_path_root_dir
+        self.config = config
+        folder, log_bytes = Path(root), config.mapped_file_size_timer_log
+        self.log = TimerLog(files, str(folder / "timerlog"), log_bytes)
+        self.wheel = TimerWheel(files, str(folder / "timerwheel"), config.timer_precision_ms)
+        self.check = TimerCheck(files, str(folder / "config" / "timercheck"))
+        slots = config.timer_roll_window_slot
+        self._roll_slots = slots if 2 <= slots <= _MOST_SLOTS else _MOST_SLOTS
+        self.read_ms = 0
+        """All that was due before this time is delivered."""
+        self.write_ms = 0
+        """The time that it is; what is due before it is delivered."""
+        self.is_slot_begun = False
+        """Whether the slot of `read_ms` is being delivered."""
+        self.queue_offset = 0
+        """Messages of the timer topic's queue before this offset are done with, or in the log."""
+        self.known: set[int] = set()
+        """Where messages are in the commit log that are in the timer log, though the queue is not
+        read up to them."""
+        self._settled = (0, 0)
+        """What lies before an offset of the queue, and was due before a time, is delivered."""
+        self.waiting = 0
+        """How many messages wait in the wheel."""
+        self.changes = 0
+        """Counts what the progress does not say yet."""
+        self.warnings: list[str] = []
+        """What is to be said about the files, in whole sentences."""
+
+    # --- opening ---
+
+    def open(self, now_ms: int) -> None:
+        """Takes what the files say, and makes the wheel; OSError when the disk fails."""
+        progress = self.check.read()
+        self.write_ms = self.read_ms = self.wheel.floored(now_ms)
+        is_whole = self.log.load()
+        least, most = self._queue_range()
+        if progress is not None and progress.read_ms > now_ms + _A_DAY_MS:
+            progress = None
+        if progress is None:
+            if most > least or self.log.end:
+                self.warnings.append(
+                    "config/timercheck is missing, or says what cannot be: all"
+                    f" {messages(most - least)} of the timer topic that the store still has wait"
+                    " again, or are delivered, once more if they were before"
+                )
+            self._reset(now_ms)
+            return
+        self.read_ms = self.wheel.floored(min(progress.read_ms, self.write_ms))
+        self.queue_offset = min(max(progress.queue_offset, least), most)
+        if not is_whole or self._lacks_its_beginning():
+            self.warnings.append(self._broken("has files of another size, or lacks some"))
+            self._reset(now_ms, progress)
+            return
+        for _ in self.rebuild(now_ms, progress):
+            pass
+
+    def _lacks_its_beginning(self) -> bool:
+        """Whether files are gone whose messages the store still has, not due yet."""
+        files = self.log.files
+        first = self.log.unit(files.min_offset) if files.min_offset > 0 else None
+        if first is None:
+            return False
+        least, most = self._queue_range()
+        for physical_offset, size, _ in self._store.queue_units(
+            TIMER_TOPIC, QUEUE_ID, least, most - least
+        ):
+            if physical_offset >= first.physical_offset:
+                return False
+            record = self._store.message_at(physical_offset, size)
+            if record is not None and waiting_of(record).out_ms >= self.read_ms:
+                return True
+        return False
+
+    def _queue_range(self) -> tuple[int, int]:
+        store = self._store
+        return store.min_offset(TIMER_TOPIC, QUEUE_ID), store.max_offset(TIMER_TOPIC, QUEUE_ID)
+
+    def _broken(self, how: str) -> str:
+        return (
+            f"the timer log in {self.log.files.directory} {how}: it was moved to lost/ in the"
+            " store, and is made anew from the messages that wait, of which some may come twice"
+        )
+
+    def _reset(self, now_ms: int, progress: TimerProgress | None = None) -> None:
+        """Puts timer log and wheel aside, and begins with the queue's first message."""
+        self._settled = (0, 0)
+        if progress is not None:
+            self._settled = progress.queue_offset, self.read_ms
+        self.log.close()
+        self.wheel.remove()
+        if self._files.entries(self.log.files.directory):
+            Loss(self._files, self._root, now_ms).move_aside(self.log.files.directory)
+        self.log.load()
+        self.known.clear()
+        self.waiting = 0
+        self.queue_offset = self._queue_range()[0]
+        self.changes += 1
+
+    def reset_when_broken(self, now_ms: int) -> None:
+        """As it was opened with a broken timer log: when making the wheel anew has not helped."""
+        self.warnings.append(self._broken("has units that are none"))
+        self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
+
+    # --- the wheel from the timer log ---
+
+    def rebuild(self, now_ms: int, progress: TimerProgress | None = None) -> Iterator[None]:
+        """Makes the wheel anew, in steps; without a progress it is the present one that counts.
+
+        Ends with a reset when the timer log is not what the progress says.
+        """
+        self.wheel.remove()
+        self.waiting = 0
+        self.changes += 1
+        log_end = self.log.end if progress is None else progress.log_end
+        least_ms = max(self.read_ms, self.write_ms - _MOST_SLOTS * self.wheel.precision_ms)
+        walk = _LogWalk(self, self._store, log_end, least_ms)
+        yield from walk.run()
+        if walk.lost:
+            self.warnings.append(
+                f"{messages(walk.lost)} of the timer topic that were not due yet have left the"
+                " store with its oldest files: they are not delivered"
+            )
+        if walk.end < log_end:
+            self.warnings.append(self._broken(f"ends at {walk.end} and not at {log_end}"))
+            self._reset(now_ms, progress or TimerProgress(self.read_ms, 0, self.queue_offset))
+            return
+        if progress is not None and self.log.files.mapped_files:
+            self.log.end_at(walk.end, log_end)
+        self.read_ms = least_ms
+        yield from self._file_again(walk.stranded)
+
+    def _file_again(self, stranded: list[TimerUnit]) -> Iterator[None]:
+        """Puts units into the log once more, unless their chains have them since."""
+        chains: dict[int, set[int]] = {}
+        for unit in stranded:
+            due_ms = max(unit.due_ms, self.read_ms)
+            if due_ms not in chains:
+                chains[due_ms] = self._chain(due_ms)
+            if unit.physical_offset not in chains[due_ms]:
+                chains[due_ms].add(unit.physical_offset)
+                self._append(due_ms, unit.magic, unit.written_ms, unit.place)
+            yield
+
+    def _chain(self, due_ms: int) -> set[int]:
+        """Where the messages of a chain are in the commit log."""
+        found: set[int] = set()
+        slot = self.wheel.slot(due_ms)
+        unit = None if slot is None else self.log.unit(slot.last_pos)
+        while unit is not None:
+            found.add(unit.physical_offset)
+            unit = self.log.unit(unit.prev_pos)
+        return found
+
+    def link(self, position: int, unit: TimerUnit) -> list[TimerUnit]:
+        """Adds a unit of the log to its chain; gives what the chain so loses."""
+        self.wheel.make()
+        lost: list[TimerUnit] = []
+        before = self.wheel.slot(unit.due_ms)
+        if before is not None and before.last_pos != unit.prev_pos:
+            at = before.last_pos
+            while at not in {NONE, unit.prev_pos}:
+                other = self.log.unit(at)
+                if other is None:
+                    break
+                lost.append(other)
+                at = other.prev_pos
+        self._count(unit.due_ms, position, unit.magic)
+        return lost
+
+    # --- messages that wait ---
+
+    def is_settled(self, offset: int, physical_offset: int, due_ms: int) -> bool:
+        """Whether a message of the queue is done with, or in the timer log."""
+        if physical_offset in self.known:
+            self.known.remove(physical_offset)
+            return True
+        settled_offset, settled_ms = self._settled
+        return offset < settled_offset and due_ms < settled_ms
+
+    @property
+    def first_open_ms(self) -> int:
+        """What is due before this time is delivered already, so nothing more can be due then."""
+        return self.read_ms + (self.wheel.precision_ms if self.is_slot_begun else 0)
+
+    def put(self, due_ms: int, place: tuple[int, int, int], *, takes_back: bool) -> None:
+        """Has a message wait: `place` is its offset in the commit log, size, and topic's hash.
+
+        What is due beyond the window is rolled: it leaves the wheel at the end of the window, or in
+        its middle if little would be left then. OSError without room on the disk.
+        """
+        magic = formats.TIMER_MAGIC_DEFAULT
+        precision_ms, slots = self.wheel.precision_ms, self._roll_slots
+        beyond_ms = due_ms - self.write_ms - slots * precision_ms
+        if beyond_ms >= 0:
+            magic |= formats.TIMER_MAGIC_ROLL
+            is_little = beyond_ms < slots // 3 * precision_ms
+            due_ms = self.write_ms + (slots // 2 if is_little else slots) * precision_ms
+        if takes_back:
+            magic |= formats.TIMER_MAGIC_DELETE
+        self._append(due_ms, magic, self.write_ms, place)
+
+    def _append(
+        self, due_ms: int, magic: int, written_ms: int, place: tuple[int, int, int]
+    ) -> None:
+        self.wheel.make()
+        before = self.wheel.slot(due_ms)
+        prev_pos = NONE if before is None else before.last_pos
+        self._count(due_ms, self.log.append(prev_pos, magic, written_ms, due_ms, place), magic)
+        self.changes += 1
+
+    def _count(self, due_ms: int, position: int, magic: int) -> None:
+        num = -1 if magic & formats.TIMER_MAGIC_DELETE else 1
+        self.wheel.add(due_ms, position, num)
+        self.waiting += num
+
+    def is_rejected(self, due_ms: int, draw: float) -> bool:
+        """Whether one more is too much at this time; `draw` is a random number below 1."""
+        slot, most = self.wheel.slot(due_ms), self.config.timer_congest_num_each_slot
+        if slot is None or slot.num <= most:
+            return False
+        return slot.num >= 2 * most or draw > (slot.num - most) / most
+
+    # --- time ---
+
+    def set_time(self, now_ms: int) -> None:
+        """Goes with the clock, also back: what waits for an absolute time waits for it again."""
+        self.write_ms = self.wheel.floored(now_ms)
+        self.read_ms = min(self.read_ms, self.write_ms)
+
+    def done_with_slot(self) -> None:
+        """All that is due at `read_ms` is delivered; the next slot has its turn."""
+        slot = self.wheel.slot(self.read_ms)
+        if slot is not None:
+            self.waiting -= slot.num
+            self.wheel.clear(self.read_ms)
+            self.changes += 1
+        self.read_ms += self.wheel.precision_ms
+        self.is_slot_begun = False
+
+    def progress(self) -> TimerProgress:
+        """How far all is done."""
+        return TimerProgress(self.read_ms, self.log.end, self.queue_offset)
+
+    def close(self) -> None:
+        """Forgets the mappings."""
+        self.log.close()
+        self.wheel.close()
+        self.check.close()
+
+
+class _LogWalk:
+    """A walk through the timer log that links its units, from which they belong into the wheel.
+
+    `log_end` is where the log is known to go at least; what was due before `least_ms` waited while
+    nobody was there for so long that its slot is another's.
+    """
+
+    def __init__(
+        self, timers: TimerStore, store: MessageStore, log_end: int, least_ms: int
+    ) -> None:
+        self._timers = timers
+        self._store = store
+        self._log_end = log_end
+        self._least_ms = least_ms
+        self.end = 0
+        """Where the walk has ended, behind the last unit that is one."""
+        self.lost = 0
+        """How many messages the commit log has lost that were not due yet."""
+        self.stranded: list[TimerUnit] = []
+        """What has no place in a chain."""
+
+    def run(self) -> Iterator[None]:
+        """Walks, in steps."""
+        log, max_offset = self._timers.log, self._store.max_physical_offset
+        for file in list(log.files.mapped_files):
+            self.end = file.from_offset
+            for position, unit in log.walk(file):
+                if unit.physical_offset + unit.size_bytes > max_offset:
+                    return  # the commit log has lost its end, in a power cut
+                self.end = position + UNIT_BYTES
+                if unit.due_ms >= self._timers.read_ms:
+                    self._take(position, unit)
+                if position // UNIT_BYTES % _WALK == 0:
+                    yield
+            if not log.is_end_of_file(file, self.end):
+                return
+            self.end = file.from_offset + file.size_bytes
+
+    def _take(self, position: int, unit: TimerUnit) -> None:
+        if position >= self._log_end:
+            self._timers.known.add(unit.physical_offset)
+        if unit.physical_offset < self._store.min_physical_offset:
+            self.lost += 1
+        elif unit.due_ms < self._least_ms:
+            self.stranded.append(unit)
+        else:
+            self.stranded += self._timers.link(position, unit)

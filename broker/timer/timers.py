@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timer messages: they wait in the timer topic, each for a time of its own, and are delivered then.
+
+`broker/intake/timer.py` sends them there; here they go from the topic's queue into the wheel
+(enqueue.py) and out of it (dequeue.py), in slices, and progress is kept (progress.py). Nothing is
+made on the disk before the first timer message has come.
+
+timerStopEnqueue leaves messages in the queue, timerStopDequeue in the wheel. A broker that starts
+with timerWheelEnable=false leaves all as it is; one that is told so while it runs takes no more,
+and delivers what it has.
+
+Java: timer.TimerMessageStore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import random
+from typing import Final
+
+from txrocketmq.broker.cold_reads import InThread
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.timer_check import TimerProgress
+from txrocketmq.broker.timer.delivery import Delivery
+from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
+from txrocketmq.broker.timer.enqueue import Enqueue
+from txrocketmq.broker.timer.metrics import TimerMetrics
+from txrocketmq.broker.timer.progress import ProgressKeeper
+from txrocketmq.broker.timer.reading import RETRY_MS, Reading
+from txrocketmq.broker.timer.timer_store import TimerStore
+
+_EXPIRE_MS: Final = 30_000
+"""How often files of the timer log are looked at that may go."""
+_RATE_MS: Final = 1_000
+
+
+class Timers:
+    """See the module. `tick` wants to be called every 100 ms."""
+
+    def __init__(
+        self, files: Files, intake: Intake, metrics: TimerMetrics, in_thread: InThread
+    ) -> None:
+        self._messages = messages = intake.store
+        self.metrics = metrics
+        self.reading = Reading(in_thread)
+        self.wheelwork = TimerStore(files, messages, messages.config)
+        self.delivery = Delivery(intake, metrics)
+        parts = self.wheelwork, self.delivery, metrics, self.reading
+        self.enqueue = Enqueue(messages, *parts)
+        self._dequeue = Dequeue(messages, *parts)
+        self.keeper = ProgressKeeper(files, messages, self.wheelwork, in_thread)
+        self.is_open = False
+        self.is_behind = False
+        """Whether there is more to do at once."""
+        self._repair: Iterator[None] | None = None
+        self._repaired_ms = -1
+        """The time of the slot whose chain was broken when the wheel was last made anew."""
+        self._turn = -1, 0
+        """The time of the slot that has its turn, and where the queue ended when it got it."""
+        self._try_again_ms = 0
+        self._expire_ms = 0
+        self._rates = (0.0, 0.0)
+        """Messages a second, into the wheel and out."""
+        self._counted: tuple[int, int, int] | None = None
+        self.on_warning: list[Callable[[str], None]] = []
+        """Called with a sentence when something is wrong with the files."""
+
+    # --- opening and closing ---
+
+    def open(self, now_ms: int) -> list[str]:
+        """Takes what the files say, once the store is open; what is to be said of them.
+
+        What cannot be opened for want of room is tried again with the ticks.
+        """
+        if not self._messages.config.timer_wheel_enable:
+            return []
+        try:
+            self.keeper.begin_with(self.wheelwork.check.read())
+            self.wheelwork.open(now_ms)
+            self.is_open = True
+        except OSError as error:
+            self.wheelwork.warnings.append(
+                f"the files of timer messages cannot be opened: {error}. Those that wait are not"
+                " delivered before they can be; it is tried again"
+            )
+        said, self.wheelwork.warnings = self.wheelwork.warnings, []
+        return said
+
+    def close(self, now_ms: int) -> None:
+        """Makes all durable; to be called when the commit log is. OSError when that fails."""
+        if self.is_open:
+            self.is_open = False
+            if self._repair is None:
+                self.keeper.close(now_ms)
+            self.wheelwork.close()
+
+    # --- every 100 ms ---
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Goes on with all that is to be done, until the time is up."""
+        self.is_behind = False
+        if self._messages.config.is_slave or not self._messages.writeable:
+            return
+        if not self.is_open and not self._open_late(now_ms, steady_ms):
+            return
+        if now_ms >= self.wheelwork.write_ms or not self.wheelwork.is_slot_begun:
+            self.wheelwork.set_time(now_ms)
+        try:
+            self._go_on(now_ms, steady_ms, is_time_up)
+        except OSError as error:  # of the files of a log that is made anew
+            self._warn(f"timer messages stand still: {error}; it is tried again")
+            self.reading.pause(steady_ms)
+        if self._repair is None:
+            self.keeper.tick(now_ms, steady_ms)
+        if steady_ms >= self._expire_ms:
+            self._expire_ms = steady_ms + _EXPIRE_MS
+            log, least = self.wheelwork.log, self._messages.min_physical_offset
+            self._messages.removals.add(log.take_expired(least))
+        self._measure(steady_ms)
+
+    def _open_late(self, now_ms: int, steady_ms: int) -> bool:
+        """Opens what was not there, or not to be used, at the start."""
+        if not self._messages.config.timer_wheel_enable or steady_ms < self._try_again_ms:
+            return False
+        self._try_again_ms = steady_ms + RETRY_MS
+        for each in self.open(now_ms):
+            self._warn(each)
+        return self.is_open
+
+    def _go_on(self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool]) -> None:
+        is_busy = True
+        while is_busy and not self.reading.is_busy(steady_ms):
+            if self._repair is not None:
+                if next(self._repair, self) is self:
+                    self._repair = None
+                    self._tell()
+            else:
+                try:
+                    is_busy = self._step(now_ms, steady_ms)
+                except BrokenChain:
+                    self._broken(now_ms)
+            if is_busy and is_time_up():
+                self.is_behind = not self.reading.is_busy(steady_ms)
+                return
+
+    def _step(self, now_ms: int, steady_ms: int) -> bool:
+        """A step of each; a slot is begun when all is in it that came before its turn."""
+        is_behind = self.enqueue.step(now_ms, steady_ms)
+        if self.reading.is_busy(steady_ms):
+            return False
+        if self.wheelwork.read_ms != self._turn[0]:
+            self._turn = self.wheelwork.read_ms, self.enqueue.queue_end
+        may_begin = not is_behind or self.wheelwork.queue_offset >= self._turn[1]
+        is_due = self._dequeue.step(now_ms, steady_ms, may_begin=may_begin)
+        return is_behind or is_due
+
+    def _broken(self, now_ms: int) -> None:
+        """Makes the wheel anew; when the same slot is broken again, the timer log too."""
+        self._dequeue.forget()
+        wheelwork = self.wheelwork
+        if wheelwork.read_ms == self._repaired_ms:
+            self._repaired_ms = -1
+            wheelwork.reset_when_broken(now_ms)
+            self._tell()
+            return
+        self._repaired_ms = wheelwork.read_ms
+        self._warn(
+            f"the timer wheel leads to what is no message of {self._repaired_ms}: it is made anew"
+            " from the timer log"
+        )
+        self._repair = wheelwork.rebuild(now_ms)
+
+    def _tell(self) -> None:
+        said, self.wheelwork.warnings = self.wheelwork.warnings, []
+        for each in said:
+            self._warn(each)
+
+    def _warn(self, what: str) -> None:
+        for heard in self.on_warning:
+            heard(what)
+
+    # --- what others ask ---
+
+    def is_rejected(self, due_ms: int) -> bool:
+        """Whether too many messages are due at a time for one more (isReject)."""
+        return self.is_open and self.wheelwork.is_rejected(due_ms, random())
+
+    def progress(self) -> TimerProgress:
+        """How far all is done, as GET_TIMER_CHECK_POINT tells it."""
+        kept = self.keeper.kept
+        if not self.is_open:
+            return kept
+        return self.wheelwork.progress()._replace(
+            state_version=kept.state_version, timestamp_ms=kept.timestamp_ms, counter=kept.counter
+        )
+
+    def runtime_info(self, now_ms: int) -> dict[str, str]:
+        """The share of timers of GET_BROKER_RUNTIME_INFO."""
+        enqueued, dequeued = self._rates
+        behind_ms = now_ms - self.wheelwork.read_ms if self.is_open else 0
+        return {
+            "timerReadBehind": str(max(behind_ms, 0) // 1000),
+            "timerOffsetBehind": str(self.enqueue.behind if self.is_open else 0),
+            "timerCongestNum": str(self.wheelwork.waiting),
+            "timerEnqueueTps": f"{enqueued:.1f}",
+            "timerDequeueTps": f"{dequeued:.1f}",
+        }
+
+    def _measure(self, steady_ms: int) -> None:
+        """Figures of the last second."""
+        now = steady_ms, self.enqueue.count, self.delivery.delivered
+        if self._counted is None:
+            self._counted = now
+        elapsed_ms = steady_ms - self._counted[0]
+        if elapsed_ms >= _RATE_MS:
+            into, out = (now[at] - self._counted[at] for at in (1, 2))
+            self._rates = into * 1000 / elapsed_ms, out * 1000 / elapsed_ms
+            self._counted = now

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The handle by which a producer takes back a timer message: base64 of its topic, broker and time.
+
+Java: common.producer.RecallMessageHandle.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final, NamedTuple
+
+_VERSION: Final = "v1"
+_BASE64: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
+_GROUP: Final = 4
+_MAX_DIGITS: Final = 18
+
+
+class RecallHandleError(ValueError):
+    """A text that is no handle."""
+
+
+class RecallHandle(NamedTuple):
+    """What a handle says. `time` is when the message is to be delivered, in ms, as text."""
+
+    topic: str
+    broker_name: str
+    time: str
+    message_id: str
+
+    @property
+    def time_ms(self) -> int:
+        """The time as a number; -1 when it is none."""
+        digits = self.time[1:] if self.time[:1] == "-" else self.time
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > _MAX_DIGITS:
+            return -1
+        return int(self.time)
+
+    def encode(self) -> str:
+        """The handle as text."""
+        return urlsafe_b64encode(" ".join((_VERSION, *self)).encode("utf-8", "replace")).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> RecallHandle:
+        """What a handle says; RecallHandleError for anything else."""
+        if not text or not _BASE64.fullmatch(text):
+            raise RecallHandleError("recall handle is invalid")
+        bare = text.rstrip("=")
+        if (text != bare and len(text) % _GROUP) or len(bare) % _GROUP == 1:
+            raise RecallHandleError("recall handle is invalid")
+        raw = urlsafe_b64decode(bare + "=" * (-len(bare) % _GROUP)).decode("utf-8", "replace")
+        version, *items = raw.rstrip(" ").split(" ")
+        if version != _VERSION or len(items) < len(cls._fields):
+            raise RecallHandleError("recall handle is invalid")
+        return cls(*items[: len(cls._fields)])

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from tests.broker.timer.scene import SECOND_MS, Scene
+from txrocketmq.broker.timer.delivery import MAX_BATCH
+
+
+def test_a_slot_is_delivered_in_slices(scene: Scene) -> None:
+    count = 3 * MAX_BATCH + 5
+    for n in range(count):
+        scene.later(5, b"%d" % n)
+    scene.tick()
+    scene.parts.now_ms += 7 * SECOND_MS
+    slices = 0
+    while True:
+        scene.timers.tick(scene.parts.now_ms, scene.steady_ms, lambda: True)
+        slices += 1
+        if not scene.timers.is_behind:
+            break
+        assert slices < 100
+    assert slices >= 4
+    assert scene.seen() == [b"%d" % n for n in range(count)]
+
+
+def test_a_slot_of_large_messages(scene: Scene) -> None:
+    scene.parts.set(max_message_size=1 << 20)
+    for n in range(20):
+        scene.later(5, b"%d" % n + b"x" * 60_000)
+    scene.tick(7 * SECOND_MS)
+    assert [body.rstrip(b"x") for body in scene.seen()] == [b"%d" % n for n in range(20)]

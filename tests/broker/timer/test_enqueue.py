@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.timer.scene import SECOND_MS, Scene
+
+
+def test_without_room_messages_stay_in_the_queue(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[object] = []
+    scene.timers.enqueue.on_trouble.append(heard.append)
+    log = scene.timers.wheelwork.log
+    append = log.append
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(log, "append", full)
+    scene.later(30, b"a")
+    scene.later(30, b"b")
+    scene.tick()
+    assert (scene.timers.enqueue.behind, len(heard)) == (2, 1)
+    monkeypatch.setattr(log, "append", append)
+    scene.tick(SECOND_MS)
+    assert scene.timers.enqueue.behind == 2
+    scene.tick(10 * SECOND_MS)
+    assert (scene.timers.enqueue.behind, heard[-1]) == (0, None)
+    scene.tick(30 * SECOND_MS)
+    assert scene.seen() == [b"a", b"b"]
+
+
+def test_many_wait_without_memory_of_each(scene: Scene) -> None:
+    for n in range(2_000):
+        scene.later(60 + n % 100, b"x")
+    scene.tick()
+    wheelwork = scene.timers.wheelwork
+    assert (wheelwork.waiting, scene.timers.enqueue.count) == (2_000, 2_000)
+    assert not wheelwork.known
+    assert not scene.timers.enqueue._done

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.timer.metrics import TimerMetrics
+
+
+def test_the_originals_file(tmp_path: Path) -> None:
+    path = tmp_path / "timermetrics"
+    metrics = TimerMetrics(JsonFile(path), lambda: 5)
+    metrics.load()
+    metrics.add("T", 2)
+    metrics.add("T", -1)
+    metrics.add("gone", 1)
+    metrics.add("", 1)
+    metrics.forget("gone")
+    metrics.forget("never")
+    metrics.saving.write_now()
+    content = json.loads(path.read_text("utf-8"))
+    assert content["timingCount"] == {"T": {"count": 1, "timeStamp": 5}}
+    assert content["dataVersion"]["counter"] == 1
+    assert b" " not in path.read_bytes()
+    again = TimerMetrics(JsonFile(path), lambda: 6)
+    again.load()
+    assert (again.count("T"), again.count("other"), again.counts()) == (1, 0, {"T": 1})
+    assert json.loads(again.encode()) == content

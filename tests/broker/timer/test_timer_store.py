@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brokers that go on with the timers of others: stopped in order, killed, and with broken files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker.timer.scene import SECOND_MS, Scene
+from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.timer_check import TimerProgress
+
+COUNT = 200
+
+
+@pytest.fixture
+def pending(tmp_path: Path) -> Scene:
+    """Some messages were delivered, others wait; the broker is not stopped yet."""
+    scene = Scene(tmp_path)
+    for n in range(COUNT):
+        scene.later(1 + n % 40, b"%d" % n)
+    scene.tick()
+    for _ in range(10):
+        scene.tick(SECOND_MS)
+    scene.keep()
+    return scene
+
+
+def all_delivered(scene: Scene, *, once: bool) -> None:
+    """Time goes by, and all is there."""
+    for _ in range(60):
+        scene.tick(SECOND_MS)
+    seen = scene.seen()
+    assert set(seen) == {b"%d" % n for n in range(COUNT)}
+    if once:
+        assert len(seen) == COUNT
+    assert not scene.unread
+    assert not scene.failures
+    assert scene.timers.wheelwork.waiting == 0
+    scene.close()
+
+
+def test_a_broker_that_was_stopped_goes_on(pending: Scene) -> None:
+    pending.close()
+    scene = pending.again(3 * SECOND_MS)
+    assert scene.said == []
+    assert scene.timers.wheelwork.waiting > 0
+    all_delivered(scene, once=True)
+
+
+def test_a_broker_that_was_killed_goes_on(pending: Scene) -> None:
+    """What came after the progress was kept is in the log, and is not read from the queue again."""
+    for n in range(3):
+        pending.later(20, b"%d" % n)
+    pending.tick()
+    pending.kill()
+    scene = pending.again()
+    assert scene.said == []
+    assert len(scene.timers.wheelwork.known) == 3
+    for _ in range(60):
+        scene.tick(SECOND_MS)
+    assert len(scene.seen()) == COUNT + 3
+    assert not scene.timers.wheelwork.known
+    scene.close()
+
+
+def test_what_was_delivered_since_comes_twice_and_nothing_is_lost(pending: Scene) -> None:
+    pending.tick(5 * SECOND_MS)
+    assert len(set(pending.seen())) == len(pending.seen())
+    pending.kill()
+    all_delivered(pending.again(), once=False)
+
+
+def test_opened_many_times(pending: Scene) -> None:
+    scene, order = pending, random.Random(3)
+    for _ in range(8):
+        if order.random() < 0.5:
+            scene.close()
+        else:
+            scene.kill()
+        scene = scene.again(order.randrange(3) * SECOND_MS)
+        scene.tick(SECOND_MS)
+        if order.random() < 0.5:
+            scene.keep()
+    all_delivered(scene, once=False)
+
+
+def test_two_weeks_without_a_broker(pending: Scene) -> None:
+    """The slots are used again then; what waited comes late."""
+    pending.close()
+    all_delivered(pending.again(16 * 24 * 3600 * SECOND_MS), once=True)
+
+
+def _wheel(store: Path) -> Path:
+    return store / "timerwheel"
+
+
+def _log(store: Path) -> Path:
+    return store / "timerlog" / f"{0:020d}"
+
+
+def _check(store: Path) -> Path:
+    return store / "config" / "timercheck"
+
+
+FOREIGN = random.Random(7).randbytes
+
+
+@pytest.mark.parametrize("file_of", [_wheel, _log, _check])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"",
+        lambda data: FOREIGN(len(data)),
+        lambda data: bytes(len(data)),
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:30] + FOREIGN(500) + data[530:],
+        lambda data: data + b"x",
+        lambda data: b"\xff" * len(data),
+        lambda data: None,
+    ],
+    ids="empty foreign zeros half some longer ones gone".split(),
+)
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_foreign_bytes(
+    pending: Scene,
+    file_of: Callable[[Path], Path],
+    change: Callable[[bytes], bytes | None],
+    *,
+    is_closed: bool,
+) -> None:
+    """The wheel is made of the log, the log of the queue; and all is delivered."""
+    if is_closed:
+        pending.close()
+    else:
+        pending.kill()
+    path = file_of(pending.folder / "store")
+    before = path.read_bytes()
+    data = change(before)
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    scene = pending.again()
+    says_nothing_wrong = data is not None and data[:24] == before[:24]
+    if path.name == "timercheck" and not says_nothing_wrong:
+        assert scene.said
+    if path.parent.name == "timerlog":
+        assert scene.said
+    all_delivered(scene, once=False)
+
+
+def test_a_chain_that_leads_astray(pending: Scene) -> None:
+    """The wheel is made anew while the broker runs."""
+    wheel = pending.timers.wheelwork.wheel
+    wheel.add(pending.timers.wheelwork.read_ms + 3 * SECOND_MS, 0, 1)
+    all_delivered(pending, once=False)
+    assert any("made anew" in each for each in pending.said)
+
+
+@pytest.mark.parametrize(
+    "prev_pos", [lambda at: at, lambda at: at + 52, lambda at: 3, lambda _: -7]
+)
+def test_a_unit_that_leads_astray(pending: Scene, prev_pos: Callable[[int], int]) -> None:
+    """Neither is it followed for ever, nor is anything lost."""
+    wheelwork = pending.timers.wheelwork
+    slot = wheelwork.wheel.slot(wheelwork.read_ms + 3 * SECOND_MS)
+    assert slot is not None
+    file = wheelwork.log.files.find(slot.last_pos)
+    assert file is not None
+    at = slot.last_pos - file.from_offset
+    file.map()[at + 4 : at + 12] = prev_pos(slot.last_pos).to_bytes(8, "big", signed=True)
+    all_delivered(pending, once=False)
+    assert any("timerlog" in each for each in pending.said)
+    assert list((pending.folder / "store" / "lost").glob("*/timerlog"))
+
+
+def test_a_unit_of_another_record(pending: Scene) -> None:
+    """It is not delivered in its place."""
+    wheelwork = pending.timers.wheelwork
+    slot = wheelwork.wheel.slot(wheelwork.read_ms + 3 * SECOND_MS)
+    assert slot is not None
+    file = wheelwork.log.files.find(slot.last_pos)
+    assert file is not None
+    at = slot.last_pos - file.from_offset
+    file.map()[at + 28 : at + 36] = (1).to_bytes(8, "big")
+    for _ in range(60):
+        pending.tick(SECOND_MS)
+    assert len(pending.seen()) == COUNT - 1
+    assert [count for count, _ in pending.unread] == [1]
+    pending.close()
+
+
+def test_a_commit_log_that_has_lost_its_end(pending: Scene) -> None:
+    """Units of what it has lost are no more."""
+    wheelwork = pending.timers.wheelwork
+    end = wheelwork.log.end
+    place = pending.parts.store.max_physical_offset, 100, 1
+    wheelwork.put(wheelwork.write_ms + 20 * SECOND_MS, place, takes_back=False)
+    pending.kill()
+    scene = pending.again()
+    assert scene.timers.wheelwork.log.end == end
+    assert scene.said == []
+    all_delivered(scene, once=True)
+
+
+def test_chains_of_the_original_that_lost_their_beginning(pending: Scene) -> None:
+    """Its wheel may lack a slot after a crash; then a chain begins in the middle."""
+    wheelwork = pending.timers.wheelwork
+    due_ms = wheelwork.read_ms + 3 * SECOND_MS
+    slot = wheelwork.wheel.slot(due_ms)
+    assert slot is not None
+    wheelwork.wheel.clear(due_ms)
+    for seconds in (2, 3, 4):
+        pending.later(seconds, b"0")
+    pending.tick()
+    pending.keep()
+    pending.close()
+    scene = pending.again()
+    end = scene.timers.wheelwork.log.end
+    scene.close()
+    scene = scene.again()
+    assert scene.timers.wheelwork.log.end == end
+    all_delivered(scene, once=False)
+
+
+def test_progress_beyond_the_clock(pending: Scene) -> None:
+    """A clock that was set back a little, and what no clock can have said."""
+    pending.close()
+    path = _check(pending.folder / "store")
+    found = formats.TIMER_CHECK.parse(path.read_bytes())
+    now_ms = pending.parts.now_ms
+    for read_ms, is_told in ((now_ms + 3600 * SECOND_MS, False), (1 << 60, True)):
+        progress = TimerProgress(read_ms, found.last_timer_log_flush_pos, COUNT)
+        path.write_bytes(progress.encode() + bytes(4040))
+        scene = pending.again()
+        assert bool(scene.said) is is_told
+        assert scene.timers.wheelwork.read_ms <= now_ms
+        if is_told:
+            all_delivered(scene, once=False)
+        else:
+            scene.kill()
+
+
+def test_a_log_of_another_file_size_is_made_anew(pending: Scene) -> None:
+    pending.close()
+    scene = pending.again(mapped_file_size_timer_log=8192)
+    assert len(scene.said) == 1
+    all_delivered(scene, once=True)
+
+
+def test_another_precision(pending: Scene) -> None:
+    pending.close()
+    all_delivered(pending.again(timer_precision_ms=100), once=True)

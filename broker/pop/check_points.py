@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is popped and not yet known to be safe: check points, and the offsets that follow from them.
+
+Each pop of a queue adds a check point. It is written to the revive topic at once; or, with
+enablePopBufferMerge, it is kept here for a while, in the hope that all its messages are
+acknowledged soon, so that nothing need be written at all. The group's offset of the queue moves
+behind the messages of a check point when its record is durable, or when all of them are
+acknowledged, and when that holds for all check points before it: so what a crash costs here comes
+back, and is not lost. Until then pops go on from `latest_offset`.
+
+Nothing here walks all check points: they are found by name, by queue and in the order of their
+time. Java: PopBufferMergeService.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.pop.records import Key, ReviveTopic, check_point
+from txrocketmq.broker.store.put_message import PutStatus
+
+MAX_BATCH: Final = 64
+"""Check points that are written at once, when their time here is over."""
+BATCHES: Final = 8
+"""So often in one turn."""
+_MARGIN_MS: Final = 1_500
+"""No check point is taken, and no ack, that is so close to its end here."""
+
+QueueKey = tuple[str, str, int]
+"""Topic, group and queue id."""
+
+
+class _Popped:
+    """A check point, and what is known of it."""
+
+    __slots__ = (
+        "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "key", "next_offset",
+        "revive_queue_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: Key,
+        invisible_ms: int,
+        distances: Sequence[int],
+        next_offset: int,
+        revive_queue_id: int,
+    ) -> None:
+        self.key = key
+        self.invisible_ms = invisible_ms
+        self.distances = distances
+        self.next_offset = next_offset
+        self.revive_queue_id = revive_queue_id
+        self.acked = 0
+        """A bit for each message."""
+        self.is_buffered = False
+        self.end_offset: int | None = None
+        """Once the log is durable up to there, the messages before `next_offset` are safe."""
+
+    @property
+    def revive_ms(self) -> int:
+        return self.key.pop_time + self.invisible_ms
+
+    @property
+    def is_acked(self) -> bool:
+        return self.acked == (1 << len(self.distances)) - 1
+
+
+class CheckPoints:
+    """See the module. `is_known` says whether there is still such a topic, and such a group."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        intake: Intake,
+        offsets: ConsumerOffsets,
+        revive_topic: ReviveTopic,
+        is_known: Callable[[str, str], bool],
+    ) -> None:
+        self._config = config
+        self._intake = intake
+        self._store = intake.store
+        self._offsets = offsets
+        self._revive_topic = revive_topic
+        self._is_known = is_known
+        self._buffer: dict[Key, _Popped] = {}
+        self._queues: dict[QueueKey, deque[_Popped]] = {}
+        """What was popped of each queue, in order, and is not committed."""
+        self._due: list[tuple[int, int, _Popped]] = []
+        """Buffered ones by the time at which they are written; those that are gone are skipped."""
+        self._sequence = count()
+        self._awaited: deque[tuple[int, QueueKey]] = deque()
+        """Queues whose offset may move once the log is durable up to an offset."""
+
+    def __len__(self) -> int:
+        """How many are kept and not written."""
+        return len(self._buffer)
+
+    def latest_offset(self, topic: str, group: str, queue_id: int) -> int:
+        """The offset after what was popped of a queue and is not committed; -1: nothing."""
+        popped = self._queues.get((topic, group, queue_id))
+        return popped[-1].next_offset if popped else -1
+
+    def add(
+        self,
+        key: Key,
+        invisible_ms: int,
+        distances: Sequence[int],
+        next_offset: int,
+        revive_queue_id: int,
+        now_ms: int,
+    ) -> bool:
+        """Takes what is popped; False when it cannot be kept safe, so it must not be handed out."""
+        popped = _Popped(key, invisible_ms, distances, next_offset, revive_queue_id)
+        if key in self._buffer:
+            return False
+        if self._may_buffer(popped, now_ms):
+            popped.is_buffered = True
+            self._buffer[key] = popped
+            self._push_due(popped)
+        elif not self._write([popped], now_ms):
+            return False
+        self._append(popped)
+        return True
+
+    def pass_over(self, key: Key, next_offset: int) -> None:
+        """What lies between two offsets of a queue is for nobody of the group (addCkMock)."""
+        popped = _Popped(key, 0, (), next_offset, 0)
+        popped.end_offset = 0
+        self._append(popped)
+        self._commit((key.topic, key.group, key.queue_id))
+
+    def ack(self, key: Key, offsets: Sequence[int], now_ms: int) -> bool:
+        """Takes acknowledgements of a check point that is kept here; False: they are not taken."""
+        popped = self._buffer.get(key)
+        if popped is None or not self._config.enable_pop_buffer_merge:
+            return False
+        config = self._config
+        if popped.revive_ms - now_ms < config.pop_ck_stay_buffer_time_out + _MARGIN_MS:
+            return False
+        if now_ms - key.pop_time > config.pop_ck_stay_buffer_time - _MARGIN_MS:
+            return False
+        start = key.start_offset
+        for offset in offsets:
+            if offset - start in popped.distances:
+                popped.acked |= 1 << popped.distances.index(offset - start)
+        if popped.is_acked:
+            del self._buffer[key]
+            popped.is_buffered = False
+            popped.end_offset = 0
+            self._commit((key.topic, key.group, key.queue_id))
+        return True
+
+    def clear(self, topic: str, group: str, queue_id: int) -> None:
+        """Forgets how far a queue was popped: its offset was set (clearOffsetQueue)."""
+        self._queues.pop((topic, group, queue_id), None)
+
+    def tick(self, now_ms: int) -> None:
+        """Writes some of those whose time here is over, and moves offsets. Call it often."""
+        for _ in range(BATCHES):
+            if not self._write_due(now_ms):
+                break
+        self.settle()
+
+    def settle(self) -> None:
+        """Moves offsets as far as the log is durable."""
+        flushed, awaited = self._store.flush.flushed_offset, self._awaited
+        while awaited and awaited[0][0] <= flushed:
+            self._commit(awaited.popleft()[1])
+
+    def write_all(self, now_ms: int) -> None:
+        """Writes all that are kept here: the broker stops."""
+        popped = list(self._buffer.values())
+        for at in range(0, len(popped), MAX_BATCH):
+            self._write(popped[at : at + MAX_BATCH], now_ms)
+
+    # ------------------------------------------------------------------ parts
+
+    def _may_buffer(self, popped: _Popped, now_ms: int) -> bool:
+        config = self._config
+        if not config.enable_pop_buffer_merge or len(self._buffer) > config.pop_ck_max_buffer_size:
+            return False
+        if popped.revive_ms - now_ms < config.pop_ck_stay_buffer_time_out + _MARGIN_MS:
+            return False
+        before = self._queues.get((popped.key.topic, popped.key.group, popped.key.queue_id), ())
+        return len(before) < config.pop_ck_offset_max_queue_size
+
+    def _push_due(self, popped: _Popped) -> None:
+        config = self._config
+        due_ms = min(
+            popped.revive_ms - config.pop_ck_stay_buffer_time_out,
+            popped.key.pop_time + config.pop_ck_stay_buffer_time,
+        )
+        heappush(self._due, (due_ms, next(self._sequence), popped))
+
+    def _append(self, popped: _Popped) -> None:
+        key = popped.key.topic, popped.key.group, popped.key.queue_id
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = deque()
+        queue.append(popped)
+
+    def _write_due(self, now_ms: int) -> bool:
+        """Writes a batch; whether there may be more that can be written."""
+        due = self._due
+        batch: list[_Popped] = []
+        while due and len(batch) < MAX_BATCH and (due[0][0] <= now_ms or not due[0][2].is_buffered):
+            popped = heappop(due)[2]
+            if popped.is_buffered:
+                batch.append(popped)
+        if not batch or self._write(batch, now_ms):
+            return len(batch) == MAX_BATCH
+        for popped in batch:
+            if popped.is_buffered:
+                self._push_due(popped)
+        return False
+
+    def _write(self, batch: Sequence[_Popped], now_ms: int) -> bool:
+        """Writes records of check points and of what is acknowledged; whether all were taken."""
+        messages: list[InnerMessage] = []
+        owners: list[_Popped] = []
+        for popped in batch:
+            made = self._records(popped, now_ms)
+            messages += made
+            owners += [popped] * len(made)
+        statuses = self._intake.take(messages, now_ms)
+        refused = {
+            id(owner)
+            for owner, status in zip(owners, statuses, strict=True)
+            if status is not PutStatus.PUT_OK
+        }
+        end_offset = self._store.max_physical_offset
+        for popped in batch:
+            if id(popped) in refused:
+                continue
+            if popped.is_buffered:
+                del self._buffer[popped.key]
+                popped.is_buffered = False
+            popped.end_offset = end_offset
+            key = popped.key.topic, popped.key.group, popped.key.queue_id
+            self._awaited.append((end_offset, key))
+        return not refused
+
+    def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:
+        key, topic = popped.key, self._revive_topic
+        queue_id, revive_ms = popped.revive_queue_id, popped.revive_ms
+        point = check_point(key, popped.invisible_ms, popped.distances)
+        made = [topic.check_point(point, queue_id, now_ms)]
+        acked = [
+            key.start_offset + distance
+            for at, distance in enumerate(popped.distances)
+            if popped.acked >> at & 1
+        ]
+        if not acked:
+            return made
+        if self._config.enable_pop_batch_ack:
+            return [*made, topic.batch_ack(key, acked, revive_ms, queue_id, now_ms)]
+        return made + [topic.ack(key, each, revive_ms, queue_id, now_ms) for each in acked]
+
+    def _commit(self, key: QueueKey) -> None:
+        """Moves the offset of a queue as far as is safe."""
+        queue = self._queues.get(key)
+        if queue is None:
+            return
+        flushed, next_offset = self._store.flush.flushed_offset, -1
+        while queue and queue[0].end_offset is not None and queue[0].end_offset <= flushed:
+            next_offset = queue.popleft().next_offset
+        if not queue:
+            del self._queues[key]
+        topic, group, queue_id = key
+        if next_offset >= 0 and self._is_known(topic, group):
+            self._offsets.commit(group, topic, queue_id, next_offset)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of POP, built together: what was popped, who waits, what comes back.
+
+Java: the fields of PopMessageProcessor, AckMessageProcessor and NotificationProcessor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.pop.check_points import CheckPoints
+from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.order_info import OrderInfos
+from txrocketmq.broker.pop.polling import PopPolling
+from txrocketmq.broker.pop.queues import PopQueues
+from txrocketmq.broker.pop.records import ReviveTopic
+from txrocketmq.broker.pop.revive import Revive
+from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.call import Peer
+
+
+@dataclass(kw_only=True)
+class Pop:
+    """See the module. `tick` is to be called every 100 ms, `revive.tick` every reviveInterval."""
+
+    config: BrokerConfig
+    order_file: JsonFile
+    intake: Intake
+    topics: Topics
+    groups: SubscriptionGroups
+    offsets: ConsumerOffsets
+    stats: BrokerStats
+    clock: Callable[[], int]
+    store_host: Callable[[], bytes]
+    call_soon: Callable[[Callable[[], None]], object]
+
+    revive_topic: ReviveTopic = field(init=False)
+    in_flight: InFlight = field(init=False)
+    orders: OrderInfos = field(init=False)
+    check_points: CheckPoints = field(init=False)
+    revive: Revive = field(init=False)
+    queues: PopQueues = field(init=False)
+    polling: PopPolling = field(init=False)
+    notifications: PopPolling = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Builds them."""
+        config, intake, offsets = self.config, self.intake, self.offsets
+        topic = self.revive_topic = ReviveTopic(
+            config.broker_cluster_name, config.broker_name, self.store_host
+        )
+        self.in_flight = InFlight()
+        self.orders = OrderInfos(config, self.order_file, self.clock, self._read_queues)
+        self.check_points = CheckPoints(config, intake, offsets, topic, self._is_known)
+        self.revive = Revive(
+            config, intake, self.topics, self.groups, offsets, topic, self.in_flight
+        )
+        self.queues = PopQueues(
+            config, self.topics, offsets, intake.store, self.stats, self.check_points,
+            self.orders, self.in_flight, random.randrange,
+        )  # fmt: skip
+        self.polling = PopPolling(config, self.call_soon)
+        self.notifications = PopPolling(config, self.call_soon)
+        self.orders.on_free.append(self.notify)
+
+    def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
+        """Messages are in a queue."""
+        self.polling.arrived(topic, queue_id, max_offset)
+        self.notifications.arrived(topic, queue_id, max_offset)
+
+    def notify(self, topic: str, group: str, queue_id: int) -> None:
+        """A group may pop a queue again."""
+        for polling in (self.polling, self.notifications):
+            polling.notify(topic, group, queue_id)
+
+    def disconnected(self, peer: Peer, steady_ms: int) -> None:
+        """A peer has gone."""
+        self.polling.disconnected(peer, steady_ms)
+        self.notifications.disconnected(peer, steady_ms)
+
+    def tick(self, now_ms: int, steady_ms: int) -> None:
+        """Time goes on."""
+        self.check_points.tick(now_ms)
+        self.orders.tick()
+        self.polling.tick(steady_ms)
+        self.notifications.tick(steady_ms)
+
+    def save(self) -> None:
+        """Begins to write consumerOrderInfo.json, without what is of no use any more."""
+        self.orders.clean()
+        self.orders.saving.begin()
+
+    def settle(self) -> None:
+        """Moves offsets as far as the log is durable: before they are written for the last time."""
+        self.check_points.settle()
+        self.revive.settle()
+
+    def _read_queues(self, topic: str, group: str) -> int | None:
+        found = self.topics.get(topic)
+        return None if found is None or self.groups.get(group) is None else found.read_queue_nums
+
+    def _is_known(self, topic: str, group: str) -> bool:
+        return self.topics.get(topic) is not None and self.groups.get(group) is not None

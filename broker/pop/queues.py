@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Popping: takes messages of the queues of a topic, and of its retry topic, for a group.
+
+Where a pop of all queues begins is left to chance, so that none is preferred, and so is whether the
+retry topic comes first; else it comes last, if there is room. Not in order, a pop is remembered by
+a check point for each queue it took from, and the group's offset follows later; in order, the queue
+is closed until the messages are acknowledged, and the offset moves then.
+
+Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getInitOffset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.message_filter import MessageFilter
+from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.pop.check_points import CheckPoints
+from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.order_info import OrderInfos
+from txrocketmq.broker.pop.records import Key
+from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record as records
+from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
+    MessageEncodeError,
+    decode_message,
+    encode_message,
+)
+from txrocketmq.remoting.message.pop import (
+    ORDER_REVIVE_QUEUE,
+    ReceiptHandle,
+    msg_offset_info,
+    retry_flag,
+    retry_topic,
+    retry_topic_v1,
+    start_offset_info,
+)
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+
+INIT_MIN: Final = 0
+"""A group without an offset begins with the first message (ConsumeInitMode.MIN), else near the
+last."""
+_NO_BYTE_LIMIT: Final = 2**31 - 1
+_PERCENT: Final = 100
+_SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
+_SIZE_AT: Final = fixed(records.RECORD_FIXED).offset_of("total_size")
+_QUEUE_OFFSET: Final = fixed(records.RECORD_FIXED).codec_of("queue_offset")
+_QUEUE_OFFSET_AT: Final = fixed(records.RECORD_FIXED).offset_of("queue_offset")
+_MOVED: Final = frozenset(
+    {
+        GetMessageStatus.OFFSET_TOO_SMALL,
+        GetMessageStatus.OFFSET_OVERFLOW_BADLY,
+        GetMessageStatus.OFFSET_FOUND_NULL,
+    }
+)
+"""The offset was wrong: the group's is set right, and the queue is looked at again."""
+_PASSED: Final = frozenset(
+    {
+        GetMessageStatus.NO_MATCHED_MESSAGE,
+        GetMessageStatus.OFFSET_FOUND_NULL,
+        GetMessageStatus.MESSAGE_WAS_REMOVING,
+    }
+)
+"""What was looked at is for nobody of the group, or is gone."""
+
+
+class Wanted(NamedTuple):
+    """What a pop asks for; `queue_id` -1 is any queue."""
+
+    topic: str
+    group: str
+    queue_id: int
+    max_count: int
+    invisible_ms: int
+    init_mode: int
+    is_order: bool
+    attempt_id: str | None
+    filter: MessageFilter
+
+
+class Popped:
+    """What a pop has taken so far."""
+
+    def __init__(self, pop_time: int, revive_queue_id: int) -> None:
+        self.pop_time = pop_time
+        self.revive_queue_id = revive_queue_id
+        self.buffers: list[Buffer] = []
+        self.count = 0
+        self.has_passed = False
+        """Whether it went past messages that are for nobody of the group."""
+        self.rest = 0
+        """How many messages are left in the queues, whoever they are for."""
+        self.start_offsets: list[str] = []
+        self.msg_offsets: list[str] = []
+        self.order_counts: list[str] = []
+
+
+class PopQueues:
+    """See the module. `chance` gives a number from 0 on, below another."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Topics,
+        offsets: ConsumerOffsets,
+        store: MessageStore,
+        stats: BrokerStats,
+        check_points: CheckPoints,
+        orders: OrderInfos,
+        in_flight: InFlight,
+        chance: Callable[[int], int],
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._offsets = offsets
+        self._store = store
+        self._stats = stats
+        self._check_points = check_points
+        self._orders = orders
+        self._in_flight = in_flight
+        self._chance = chance
+        self._turn = 0
+
+    def pop(
+        self, wanted: Wanted, topic: TopicConfig, now_ms: int, *, only_in_memory: bool = True
+    ) -> Popped:
+        """Takes messages. Raises NotInMemory when it would have to wait for the disk for any."""
+        revive_queue_id = ORDER_REVIVE_QUEUE
+        if not wanted.is_order:
+            revive_queue_id = self._turn % self._config.revive_queue_num
+            self._turn += 1
+        popped = Popped(now_ms, revive_queue_id)
+        first = self._chance(_PERCENT)
+        is_retry_first = first < self._config.pop_from_retry_probability
+        retry = None if wanted.is_order else self._retry_topic(wanted, first)
+        try:
+            if is_retry_first and retry is not None:
+                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+            if wanted.queue_id < 0:
+                self._pop_topic(wanted, topic, popped, first, only_in_memory=only_in_memory)
+            else:
+                self._pop_queue(
+                    wanted, wanted.topic, wanted.queue_id, popped, only_in_memory=only_in_memory
+                )
+            if not is_retry_first and retry is not None and popped.count < wanted.max_count:
+                self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
+        except NotInMemory:
+            if not popped.count:
+                raise
+        return popped
+
+    def offset(self, topic: str, group: str, queue_id: int) -> int:
+        """Where the group goes on with a queue, or would begin with its first message."""
+        offset = self._offsets.query(group, topic, queue_id)
+        if offset < 0:
+            offset = self._store.min_offset(topic, queue_id)
+        return max(offset, self._check_points.latest_offset(topic, group, queue_id))
+
+    # ------------------------------------------------------------------ parts
+
+    def _retry_topic(self, wanted: Wanted, chance: int) -> TopicConfig | None:
+        config = self._config
+        v2 = config.enable_retry_topic_v2
+        name = retry_topic(wanted.topic, wanted.group, v2=v2)
+        if v2 and config.retrieve_message_from_pop_retry_topic_v1 and chance % 2 == 0:
+            name = retry_topic_v1(wanted.topic, wanted.group)
+        return self._topics.get(name)
+
+    def _pop_topic(
+        self,
+        wanted: Wanted,
+        topic: TopicConfig,
+        popped: Popped,
+        first: int,
+        *,
+        only_in_memory: bool,
+    ) -> None:
+        queues = topic.read_queue_nums
+        for at in range(queues):
+            queue_id = (queues - 1 - at + first) % queues
+            name = topic.topic_name or ""
+            self._pop_queue(wanted, name, queue_id, popped, only_in_memory=only_in_memory)
+
+    def _pop_queue(
+        self, wanted: Wanted, topic: str, queue_id: int, popped: Popped, *, only_in_memory: bool
+    ) -> None:
+        group = wanted.group
+        if wanted.max_count <= 0 or self._is_too_much(topic, group, queue_id):
+            return
+        offset = self._begin(wanted, topic, queue_id)
+        if wanted.is_order:
+            if self._orders.is_blocked(
+                wanted.attempt_id, topic, group, queue_id, wanted.invisible_ms
+            ):
+                return
+            self._in_flight.clear(topic, group, queue_id)
+        if popped.count >= wanted.max_count:
+            popped.rest += max(self._store.max_offset(topic, queue_id) - offset, 0)
+            return
+        result = self._get(wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory)
+        if result.status in _MOVED:
+            offset = result.next_begin_offset
+            self._offsets.commit(group, topic, queue_id, offset)
+            self._check_points.clear(topic, group, queue_id)
+            result = self._get(
+                wanted, topic, queue_id, offset, popped, only_in_memory=only_in_memory
+            )
+        if result.count:
+            if not self._take(wanted, topic, queue_id, offset, result, popped):
+                return
+        elif result.status in _PASSED and result.next_begin_offset > offset:
+            self._pass_over(wanted, topic, queue_id, offset, result, popped)
+        popped.rest += max(result.max_offset - result.next_begin_offset, 0)
+
+    def _is_too_much(self, topic: str, group: str, queue_id: int) -> bool:
+        config = self._config
+        return (
+            config.enable_pop_message_threshold
+            and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
+        )
+
+    def _begin(self, wanted: Wanted, topic: str, queue_id: int) -> int:
+        """Where to begin with a queue; a group that is new to it has an offset from now on."""
+        group = wanted.group
+        reset = self._offsets.take_reset(group, topic, queue_id)
+        if reset is not None:
+            self._orders.clear(topic, group, queue_id)
+            self._check_points.clear(topic, group, queue_id)
+            self._in_flight.clear(topic, group, queue_id)
+            self._offsets.commit(group, topic, queue_id, reset)
+            return reset
+        offset = self._offsets.query(group, topic, queue_id)
+        if offset < 0:
+            offset = self._first(topic, queue_id, wanted.init_mode)
+            self._offsets.commit(group, topic, queue_id, offset)
+        return max(offset, self._check_points.latest_offset(topic, group, queue_id))
+
+    def _first(self, topic: str, queue_id: int, init_mode: int) -> int:
+        store = self._store
+        if init_mode == INIT_MIN or topic.startswith(RETRY_PREFIX):
+            return store.min_offset(topic, queue_id)
+        if (
+            self._config.init_pop_offset_by_check_msg_in_mem
+            and store.min_offset(topic, queue_id) <= 0
+            and store.is_recent(topic, queue_id, 0)
+        ):
+            return 0
+        return max(store.max_offset(topic, queue_id) - 1, 0)
+
+    def _get(
+        self,
+        wanted: Wanted,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        popped: Popped,
+        *,
+        only_in_memory: bool,
+    ) -> GetResult:
+        return self._store.get(
+            topic, queue_id, offset, wanted.max_count - popped.count, _NO_BYTE_LIMIT,
+            wanted.filter.tag_codes, wanted.filter.wants_record, wanted.filter.wants_ext,
+            only_in_memory=only_in_memory,
+        )  # fmt: skip
+
+    def _take(
+        self,
+        wanted: Wanted,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        result: GetResult,
+        popped: Popped,
+    ) -> bool:
+        """Hands out what was found; False when it cannot be remembered, so it is not."""
+        group = wanted.group
+        offsets = _offsets_of(result.buffers)
+        if wanted.is_order:
+            popped.order_counts += self._orders.popped(
+                wanted.attempt_id, topic, group, queue_id, popped.pop_time, wanted.invisible_ms,
+                offsets,
+            )  # fmt: skip
+            self._offsets.commit(group, topic, queue_id, offset)
+        else:
+            key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
+            distances = tuple(each - offset for each in offsets)
+            if not self._check_points.add(
+                key, wanted.invisible_ms, distances, result.next_begin_offset,
+                popped.revive_queue_id, popped.pop_time,
+            ):  # fmt: skip
+                return False
+        popped.start_offsets.append(start_offset_info(topic, queue_id, offset))
+        popped.msg_offsets.append(msg_offset_info(topic, queue_id, offsets))
+        popped.count += result.count
+        buffers: Sequence[Buffer] = result.buffers
+        if topic != wanted.topic and not self._config.pop_response_return_actual_retry_topic:
+            buffers = self._as_original(wanted, topic, offset, result, popped)
+        popped.buffers += buffers
+        self._in_flight.add(topic, group, queue_id, result.count)
+        self._stats.got(group, topic, result.count, result.size_bytes)
+        return True
+
+    def _as_original(
+        self, wanted: Wanted, topic: str, offset: int, result: GetResult, popped: Popped
+    ) -> list[Buffer]:
+        """Messages of a retry topic as if they came from the topic, with their handles in them."""
+        made: list[Buffer] = []
+        for record in _records_of(result.buffers):
+            try:
+                message = decode_message(record, decompress_body=False)[0]
+                handle = ReceiptHandle(
+                    offset, popped.pop_time, wanted.invisible_ms, popped.revive_queue_id,
+                    retry_flag(topic), self._config.broker_name, message.queue_id,
+                    message.queue_offset,
+                )  # fmt: skip
+                message.properties.setdefault(names.POP_CK, str(handle))
+                message.topic = wanted.topic
+                made.append(encode_message(message))
+            except (MessageDecodeError, MessageEncodeError):
+                made.append(record)
+        return made
+
+    def _pass_over(
+        self,
+        wanted: Wanted,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        result: GetResult,
+        popped: Popped,
+    ) -> None:
+        group = wanted.group
+        popped.has_passed = True
+        if wanted.is_order:
+            self._offsets.commit(group, topic, queue_id, result.next_begin_offset)
+            return
+        key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
+        self._check_points.pass_over(key, result.next_begin_offset)
+
+
+def _records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
+    """The records in slices of the log."""
+    found: list[memoryview] = []
+    for buffer in buffers:
+        view, at = memoryview(buffer), 0
+        while at < len(view):
+            size = _SIZE.unpack_from(view, at + _SIZE_AT)[0]
+            found.append(view[at : at + size])
+            at += size
+    return found
+
+
+def _offsets_of(buffers: Sequence[Buffer]) -> list[int]:
+    """The queue offsets of the messages in slices of the log."""
+    return [
+        _QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in _records_of(buffers)
+    ]

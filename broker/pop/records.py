@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of the revive topic: what was popped, and what of it was acknowledged.
+
+A check point stands for the messages of one queue that one pop has handed out; an ack, or a batch
+of them, names it by where it started and when. Their bodies are JSON with names of one or two
+letters, and a tag says which is which. Java: PopCheckPoint, AckMsg, BatchAckMsg,
+PopMessageProcessor.buildCkMsg and genCkUniqueId.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.remoting.errors import HeaderError
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
+from txrocketmq.remoting.message.pop import REVIVE_PREFIX
+from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+
+CHECK_POINT_TAG: Final = "ck"
+ACK_TAG: Final = "ack"
+BATCH_ACK_TAG: Final = "bAck"
+ACK_INTERVAL_MS: Final = 1_000
+"""A check point is due so much before its time in the original, which reads acks after it."""
+MAX_MESSAGES: Final = 32
+"""A check point stands for so many messages at most: one bit each of an int."""
+_MAX_SPAN: Final = 2**31 - 1
+_MAX_REPUTS: Final = 127
+
+
+class Key(NamedTuple):
+    """What names a check point: its mergeKey."""
+
+    topic: str
+    group: str
+    queue_id: int
+    start_offset: int
+    pop_time: int
+    broker_name: str
+
+
+@body("org.apache.rocketmq.store.pop.PopCheckPoint")
+class PopCheckPoint(Body):
+    """What was popped. `diffs` are distances of messages from `start_offset`. Times in ms."""
+
+    bit_map: int = member(wire="bm", default=0)
+    broker_name: str | None = member(wire="bn", default=None)
+    group: str | None = member(wire="c", default=None)
+    diffs: Sequence[int] | None = member(wire="d", default=None)
+    invisible_time: int = member(wire="it", default=0)
+    count: int = member(wire="n", default=0)
+    pop_time: int = member(wire="pt", default=0)
+    queue_id: int = member(wire="q", default=0)
+    revive_time: int = 0
+    revive_offset: int = member(wire="ro", default=0)
+    reput_times: str | None = member(wire="rp", default=None)
+    start_offset: int = member(wire="so", default=0)
+    topic: str | None = member(wire="t", default=None)
+
+    @property
+    def key(self) -> Key:
+        """Its name."""
+        return Key(
+            self.topic or "", self.group or "", self.queue_id, self.start_offset, self.pop_time,
+            self.broker_name or "",
+        )  # fmt: skip
+
+    def distances(self) -> list[int]:
+        """Of its messages from the first offset; older check points have them one by one."""
+        count = min(max(self.count, 0), MAX_MESSAGES)
+        if not self.diffs:
+            return list(range(count))
+        return [each for each in self.diffs[:count] if 0 <= each <= _MAX_SPAN]
+
+    def times_put_again(self) -> int:
+        """How often it was put at the end of the queue again, since messages failed."""
+        text = self.reput_times
+        if text is None:
+            return 0
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else _MAX_REPUTS
+
+
+def check_point(key: Key, invisible_ms: int, distances: Sequence[int]) -> PopCheckPoint:
+    """A check point for messages at these distances from the key's offset."""
+    return PopCheckPoint(
+        broker_name=key.broker_name,
+        group=key.group,
+        diffs=distances or None,
+        invisible_time=invisible_ms,
+        count=len(distances),
+        pop_time=key.pop_time,
+        queue_id=key.queue_id,
+        revive_time=key.pop_time + invisible_ms,
+        start_offset=key.start_offset,
+        topic=key.topic,
+    )
+
+
+@body("org.apache.rocketmq.store.pop.AckMsg")
+class AckMsg(Body):
+    """One message of a check point is consumed."""
+
+    ack_offset: int = member(wire="ao", default=0)
+    broker_name: str | None = member(wire="bn", default=None)
+    group: str | None = member(wire="c", default=None)
+    pop_time: int = member(wire="pt", default=0)
+    queue_id: int = member(wire="q", default=0)
+    start_offset: int = member(wire="so", default=0)
+    topic: str | None = member(wire="t", default=None)
+
+
+@body("org.apache.rocketmq.store.pop.BatchAckMsg")
+class BatchAckMsg(Body):
+    """Some messages of a check point are consumed."""
+
+    ack_offset: int = member(wire="ao", default=-1)
+    ack_offsets: Sequence[int] = member(wire="aol", default=())
+    broker_name: str | None = member(wire="bn", default=None)
+    group: str | None = member(wire="c", default=None)
+    pop_time: int = member(wire="pt", default=0)
+    queue_id: int = member(wire="q", default=0)
+    start_offset: int = member(wire="so", default=0)
+    topic: str | None = member(wire="t", default=None)
+
+
+class Acks(NamedTuple):
+    """An ack of either kind, as it is read: the check point, and offsets of its queue."""
+
+    key: Key
+    offsets: Sequence[int]
+
+
+class ReviveTopic:
+    """The revive topic of a cluster: makes records for it, and reads them.
+
+    `store_host` gives the broker's own address, as records hold it, once that is known.
+    """
+
+    def __init__(self, cluster: str, broker_name: str, store_host: Callable[[], bytes]) -> None:
+        self.name = REVIVE_PREFIX + cluster
+        self.store_host = store_host
+        self._broker_name = broker_name
+
+    def check_point(self, point: PopCheckPoint, queue_id: int, now_ms: int) -> InnerMessage:
+        """The record of a check point."""
+        unique = (
+            f"{point.topic}@{point.queue_id}@{point.start_offset}@{point.group}"
+            f"@{point.pop_time}@{point.broker_name}@{CHECK_POINT_TAG}"
+        )
+        due_ms = point.revive_time - ACK_INTERVAL_MS
+        return self._record(queue_id, CHECK_POINT_TAG, point, unique, due_ms, now_ms)
+
+    def ack(
+        self, key: Key, offset: int, revive_ms: int, queue_id: int, now_ms: int
+    ) -> InnerMessage:
+        """The record of an ack."""
+        made = AckMsg(
+            ack_offset=offset,
+            broker_name=key.broker_name,
+            group=key.group,
+            pop_time=key.pop_time,
+            queue_id=key.queue_id,
+            start_offset=key.start_offset,
+            topic=key.topic,
+        )
+        unique = (
+            f"{key.topic}@{key.queue_id}@{offset}@{key.group}@{key.pop_time}@{key.broker_name}"
+            f"@{ACK_TAG}"
+        )
+        return self._record(queue_id, ACK_TAG, made, unique, revive_ms, now_ms)
+
+    def batch_ack(
+        self, key: Key, offsets: Sequence[int], revive_ms: int, queue_id: int, now_ms: int
+    ) -> InnerMessage:
+        """The record of acks of several messages of a check point."""
+        made = BatchAckMsg(
+            ack_offsets=offsets,
+            broker_name=key.broker_name,
+            group=key.group,
+            pop_time=key.pop_time,
+            queue_id=key.queue_id,
+            start_offset=key.start_offset,
+            topic=key.topic,
+        )
+        listed = ", ".join(map(str, offsets))
+        unique = f"{key.topic}@{key.queue_id}@[{listed}]@{key.group}@{key.pop_time}@{BATCH_ACK_TAG}"
+        return self._record(queue_id, BATCH_ACK_TAG, made, unique, revive_ms, now_ms)
+
+    def _record(
+        self, queue_id: int, tag: str, content: Body, unique: str, deliver_ms: int, now_ms: int
+    ) -> InnerMessage:
+        properties = {
+            names.TAGS: tag,
+            names.TIMER_DELIVER_MS: str(deliver_ms),
+            names.UNIQ_KEY: unique,
+        }
+        host = self.store_host()
+        return InnerMessage(
+            self.name, queue_id, content.encode(), now_ms, host, host, properties, way=Way.REVIVE
+        )
+
+    def read(self, record: memoryview) -> PopCheckPoint | Acks | None:
+        """What a record of the topic says; None for what is none of it, or is cut short."""
+        try:
+            message = decode_message(record, decompress_body=False)[0]
+            if message.tags == CHECK_POINT_TAG:
+                point = PopCheckPoint.decode(message.body)
+                return point if point.topic and point.group else None
+            if message.tags == ACK_TAG:
+                ack = AckMsg.decode(message.body)
+                return Acks(self._key_of(ack), (ack.ack_offset,))
+            if message.tags == BATCH_ACK_TAG:
+                batch = BatchAckMsg.decode(message.body)
+                return Acks(self._key_of(batch), batch.ack_offsets)
+        except (MessageDecodeError, HeaderError, BodyError):
+            pass
+        return None
+
+    def _key_of(self, ack: AckMsg | BatchAckMsg) -> Key:
+        return Key(
+            ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
+            ack.broker_name or self._broker_name,
+        )  # fmt: skip

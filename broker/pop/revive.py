@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings back what was popped and not acknowledged in time.
+
+The revive topic is read as it grows. Its check points wait here until their time is over, and acks
+are noted with them; the time of one whose messages are all acknowledged never comes. What is left
+of the others goes to the retry topic of the group, tried once more. A message that cannot be put
+there gets a check point of its own, at the end of the queue, with a longer time.
+
+How far each queue is done with is kept under CID_RMQ_SYS_REVIVE_GROUP, as the offset of the last
+record, and only when the log is durable so far: a crash may bring a message back twice, and loses
+none. What waits here is limited; beyond that the queues are read on as there is room again, and
+what is acknowledged meanwhile may come back all the same.
+
+The original has each record delivered to the topic by its timer when it is due. Here it is written
+at once, and this looks at the time; so both kinds of records are read.
+
+Java: PopReviveService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.records import (
+    ACK_INTERVAL_MS,
+    Acks,
+    Key,
+    PopCheckPoint,
+    ReviveTopic,
+    check_point,
+)
+from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+
+MAX_WAITING: Final = 200_000
+"""Check points that wait at once, of all queues together."""
+MAX_READ: Final = 64
+"""Records of a queue that are read at once."""
+MAX_BATCH: Final = 32
+"""Messages that are put in one write, unless a single check point has more."""
+MAX_BATCH_BYTES: Final = 512 * 1024
+REPUT_S: Final = (
+    10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
+)  # fmt: skip
+"""By how much longer messages are hidden that failed so often (ckRewriteIntervalsInSeconds)."""
+RETRY_MS: Final = 10_000
+"""Pause when the store takes nothing."""
+RETRY_QUEUES: Final = 1
+_SECOND_MS: Final = 1_000
+
+
+class _Waiting:
+    """A check point whose time is not over; `left` are the distances that are not acknowledged."""
+
+    __slots__ = ("due_ms", "left", "offset", "point", "queue_id")
+
+    def __init__(self, point: PopCheckPoint, queue_id: int, offset: int) -> None:
+        self.point = point
+        self.queue_id = queue_id
+        self.offset = offset
+        self.left = set(point.distances())
+        self.due_ms = point.pop_time + point.invisible_time + ACK_INTERVAL_MS
+
+
+class _ByTime:
+    """What waits, by the second in which it is due: what is taken out leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, dict[_Waiting, None]] = {}
+        self._heap: list[int] = []
+
+    def add(self, waiting: _Waiting) -> None:
+        second = waiting.due_ms // _SECOND_MS
+        found = self._seconds.get(second)
+        if found is None:
+            found = self._seconds[second] = {}
+            heappush(self._heap, second)
+            if len(self._heap) > 2 * len(self._seconds) + 1_000:
+                self._heap = list(self._seconds)
+                heapify(self._heap)
+        found[waiting] = None
+
+    def remove(self, waiting: _Waiting) -> None:
+        second = waiting.due_ms // _SECOND_MS
+        found = self._seconds.get(second)
+        if found is not None and waiting in found:
+            del found[waiting]
+            if not found:
+                del self._seconds[second]
+
+    def first(self, now_ms: int) -> _Waiting | None:
+        """One that is due."""
+        while self._heap and self._heap[0] <= now_ms // _SECOND_MS:
+            second = self._heap[0]
+            found = self._seconds.get(second)
+            if found is None:
+                heappop(self._heap)
+                continue
+            if second < now_ms // _SECOND_MS:
+                return next(iter(found))
+            return next((each for each in found if each.due_ms <= now_ms), None)
+        return None
+
+
+class _Queue:
+    """A queue of the revive topic: how far it is read, and what waits of it."""
+
+    def __init__(self, queue_id: int, kept: int) -> None:
+        self.queue_id = queue_id
+        self.kept = kept
+        """The last record that is done with, as consumerOffset.json has it."""
+        self.next_offset = kept + 1
+        self.waiting: dict[Key, _Waiting] = {}
+        """In the order of their records."""
+
+    @property
+    def done_offset(self) -> int:
+        """The last record before which nothing waits."""
+        first = next(iter(self.waiting.values()), None)
+        return (self.next_offset if first is None else first.offset) - 1
+
+
+class Revive:
+    """See the module; `tick` wants to be called every reviveInterval."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        intake: Intake,
+        topics: Topics,
+        groups: SubscriptionGroups,
+        offsets: ConsumerOffsets,
+        revive_topic: ReviveTopic,
+        in_flight: InFlight,
+    ) -> None:
+        self._config = config
+        self._intake = intake
+        self._store = intake.store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._topic = revive_topic
+        self._in_flight = in_flight
+        self._queues: dict[int, _Queue] = {}
+        self._by_time = _ByTime()
+        self._count = 0
+        self._paused_until_ms = 0
+        self._awaited: tuple[int, dict[int, int]] | None = None
+        """Progress that can be kept, once the log is durable up to an offset."""
+        self.is_behind = False
+        """Whether the last `tick` had to stop before it was done."""
+        self.on_refused: list[Callable[[int, str, str], None]] = []
+        """Called with how many messages could not be put, the topic of the first, and why."""
+        self.on_unreadable: list[Callable[[int, int], None]] = []
+        """Called with queue and offset of a record that is none."""
+
+    def __len__(self) -> int:
+        """How many check points wait."""
+        return self._count
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Reads what is new and brings back what is due, until that is done or the time is up."""
+        self.settle()
+        self.is_behind = False
+        if self._store.config.is_slave:
+            return
+        self._look()
+        while True:
+            read = [self._read(queue) for queue in self._queues.values()]
+            # What is acknowledged is known before anything is brought back.
+            if not any(read) and not self._bring_back(now_ms, steady_ms):
+                return
+            if is_time_up():
+                self.is_behind = True
+                return
+
+    def settle(self) -> None:
+        """Keeps the progress as far as the log is durable."""
+        flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
+        if self._awaited is None or flushed >= end:
+            self._awaited = (
+                end,
+                {queue_id: queue.done_offset for queue_id, queue in self._queues.items()},
+            )
+        if flushed < self._awaited[0]:
+            return
+        progress, self._awaited = self._awaited[1], None
+        for queue_id, offset in progress.items():
+            queue = self._queues[queue_id]
+            if offset > queue.kept:
+                self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)
+                queue.kept = offset
+
+    # ---------------------------------------------------------------- reading
+
+    def _look(self) -> None:
+        """Takes in queues that are new."""
+        name = self._topic.name
+        for queue_id in self._store.queue_ids(name):
+            if queue_id in self._queues:
+                continue
+            kept = self._offsets.query(REVIVE_GROUP, name, queue_id)
+            top = self._store.max_offset(name, queue_id) - 1
+            self._queues[queue_id] = _Queue(queue_id, min(max(kept, NOT_FOUND), top))
+
+    def _read(self, queue: _Queue) -> bool:
+        """Reads some records of a queue; whether there were any, and room for them."""
+        store, name, queue_id = self._store, self._topic.name, queue.queue_id
+        queue.next_offset = max(queue.next_offset, store.min_offset(name, queue_id))
+        offset = queue.next_offset
+        count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
+        if count <= 0 or self._count >= MAX_WAITING:
+            return False
+        for physical_offset, size, _ in store.queue_units(name, queue_id, offset, count):
+            record = store.message_at(physical_offset, size)
+            found = None if record is None else self._topic.read(record)
+            if isinstance(found, PopCheckPoint):
+                self._wait(queue, found, offset)
+            elif isinstance(found, Acks):
+                self._acked(queue, found)
+            else:
+                for heard in self.on_unreadable:
+                    heard(queue_id, offset)
+            offset += 1
+        read = offset - queue.next_offset
+        queue.next_offset = offset if read else offset + 1  # a unit that cannot be read
+        return True
+
+    def _wait(self, queue: _Queue, point: PopCheckPoint, offset: int) -> None:
+        before = queue.waiting.get(point.key)
+        if before is not None:
+            self._done(queue, before)
+        waiting = _Waiting(point, queue.queue_id, offset)
+        if waiting.left:
+            queue.waiting[point.key] = waiting
+            self._by_time.add(waiting)
+            self._count += 1
+
+    def _acked(self, queue: _Queue, acks: Acks) -> None:
+        waiting = queue.waiting.get(acks.key)
+        if waiting is None:
+            return
+        waiting.left.difference_update(each - acks.key.start_offset for each in acks.offsets)
+        if not waiting.left:
+            self._done(queue, waiting)
+
+    def _done(self, queue: _Queue, waiting: _Waiting) -> None:
+        del queue.waiting[waiting.point.key]
+        self._by_time.remove(waiting)
+        self._count -= 1
+
+    # ----------------------------------------------------------- bringing back
+
+    def _bring_back(self, now_ms: int, steady_ms: int) -> bool:
+        """Brings back a batch of what is due; whether there was any."""
+        if steady_ms < self._paused_until_ms:
+            return False
+        batch: list[tuple[_Waiting, list[tuple[int, InnerMessage]]]] = []
+        count = size_bytes = 0
+        while count < MAX_BATCH and size_bytes < MAX_BATCH_BYTES:
+            waiting = self._by_time.first(now_ms)
+            if waiting is None:
+                break
+            self._by_time.remove(waiting)
+            messages = self._messages(waiting)
+            batch.append((waiting, messages))
+            count += len(messages)
+            size_bytes += sum(len(message.body) for _, message in messages)
+        if not batch:
+            return False
+        flat = [message for _, messages in batch for _, message in messages]
+        statuses = iter(self._intake.take(flat, now_ms) if flat else ())
+        is_all = True
+        for waiting, messages in batch:
+            failed = [
+                (distance, status)
+                for distance, _ in messages
+                if (status := next(statuses)) is not PutStatus.PUT_OK
+            ]
+            is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
+        if not is_all:
+            self._paused_until_ms = steady_ms + RETRY_MS
+        return True
+
+    def _settle_one(
+        self,
+        waiting: _Waiting,
+        count: int,
+        failed: Sequence[tuple[int, PutStatus]],
+        now_ms: int,
+    ) -> bool:
+        """What became of a check point; False when it has to wait on, since nothing is taken."""
+        point, queue = waiting.point, self._queues[waiting.queue_id]
+        topic, group = point.topic or "", point.group or ""
+        self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
+        if failed:
+            for heard in self.on_refused:
+                heard(len(failed), topic, failed[0][1].name)
+            left = {
+                distance for distance, _ in failed if not self._reput(waiting, distance, now_ms)
+            }
+            if left:
+                waiting.left = left
+                self._by_time.add(waiting)
+                return False
+        del queue.waiting[point.key]
+        self._count -= 1
+        return True
+
+    def _reput(self, waiting: _Waiting, distance: int, now_ms: int) -> bool:
+        """Puts a check point for one message at the end of the queue; whether it was taken."""
+        point = waiting.point
+        times = point.times_put_again()
+        if times >= len(REPUT_S) and self._config.skip_when_ck_re_put_reach_max_times:
+            return True
+        key = point.key._replace(start_offset=point.start_offset + distance)
+        longer_ms = REPUT_S[min(times, len(REPUT_S) - 1)] * _SECOND_MS
+        again = check_point(key, point.invisible_time + longer_ms, (0,))
+        again = replace(again, reput_times=str(times + 1))
+        record = self._topic.check_point(again, waiting.queue_id, now_ms)
+        return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
+
+    def _messages(self, waiting: _Waiting) -> list[tuple[int, InnerMessage]]:
+        """What is put for a check point: distances and messages, of those that there still are."""
+        point = waiting.point
+        topic, group = point.topic or "", point.group or ""
+        normal = normal_topic(topic, group)
+        if self._topics.get(normal) is None or self._groups.find(group) is None:
+            return []
+        found = []
+        for distance in sorted(waiting.left):
+            stored = self._stored(topic, point.queue_id, point.start_offset + distance)
+            if stored is not None:
+                found.append((distance, self._revived(stored, point, topic, group)))
+        if found:
+            self._make_topic(found[0][1].topic, group)
+        return found
+
+    def _stored(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
+        for physical_offset, size, _ in self._store.queue_units(topic, queue_id, offset, 1):
+            record = self._store.message_at(physical_offset, size)
+            try:
+                if record is not None:
+                    return decode_message(record, decompress_body=False)[0]
+            except MessageDecodeError:
+                pass
+        return None
+
+    def _revived(
+        self, stored: MessageExt, point: PopCheckPoint, topic: str, group: str
+    ) -> InnerMessage:
+        if not topic.startswith(RETRY_PREFIX):
+            topic = retry_topic(topic, group, v2=self._config.enable_retry_topic_v2)
+        host = self._topic.store_host()
+        message = InnerMessage.of_stored(stored, topic, 0, host, Way.REVIVE)
+        message.born_host = host
+        message.reconsume_times += 1
+        if not stored.reconsume_times or names.FIRST_POP_TIME not in message.properties:
+            message.properties[names.FIRST_POP_TIME] = str(point.pop_time)
+        message.properties[names.ORIGIN_GROUP] = group
+        return message
+
+    def _make_topic(self, name: str, group: str) -> None:
+        if self._topics.get(name) is None:
+            self._topics.create_in_send_back(name, RETRY_QUEUES)
+            if self._offsets.query(group, name, 0) == NOT_FOUND:
+                self._offsets.commit(group, name, 0, 0)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all requests of POP are checked for, in the original's order and with its words.
+
+Java: the beginnings of PopMessageProcessor, AckMessageProcessor, PeekMessageProcessor and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from txrocketmq.broker.cold_reads import ColdReads
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.processors.pull_subscription import FAQ
+from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.subscription import SubscriptionGroups
+from txrocketmq.broker.topic import Topics
+from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message.flags import is_readable
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+
+MAX_INVISIBLE_MS = 2**40
+"""Longest invisible time, some 34 years: what is beyond it is no time."""
+_MOST_COLD_READS = 16
+
+
+class PopChecks:
+    """Raises a ResponseError for what is not allowed."""
+
+    def __init__(self, config: BrokerConfig, topics: Topics, groups: SubscriptionGroups) -> None:
+        self._config = config
+        self._topics = topics
+        self._groups = groups
+
+    def broker(self, doing: str) -> None:
+        """The broker may be read from."""
+        if not is_readable(self._config.broker_permission):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._config.broker_ip1}] {doing} message is forbidden",
+            )
+
+    def topic(self, name: str) -> TopicConfig:
+        """There is such a topic."""
+        topic = self._topics.get(name)
+        if topic is None:
+            raise ResponseError(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please! {FAQ}"
+            )
+        return topic
+
+    def readable(self, name: str, queue_id: int, peer: Peer) -> TopicConfig:
+        """There is such a topic, it may be read from, and it has such a queue; -1 is any."""
+        topic = self.topic(name)
+        if not is_readable(topic.perm):
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, f"the topic[{name}] peeking message is forbidden"
+            )
+        if queue_id >= topic.read_queue_nums:
+            raise _no_queue(ResponseCode.INVALID_PARAMETER, topic, queue_id, peer)
+        return topic
+
+    def queue(self, name: str, queue_id: int, peer: Peer) -> None:
+        """There is such a topic, and it has such a queue."""
+        topic = self.topic(name)
+        if not 0 <= queue_id < topic.read_queue_nums:
+            raise _no_queue(ResponseCode.MESSAGE_ILLEGAL, topic, queue_id, peer)
+
+    def group(self, name: str) -> None:
+        """There is such a group, or may be, and it may consume."""
+        group = self._groups.find(name)
+        if group is None:
+            raise ResponseError(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{name}] does not exist, {FAQ}",
+            )
+        if not group.consume_enable:
+            raise ResponseError(
+                ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}"
+            )
+
+    @staticmethod
+    def invisible_time(invisible_ms: int) -> None:
+        """It is a time that can be reckoned with."""
+        if invisible_ms > MAX_INVISIBLE_MS:
+            raise ResponseError(
+                ResponseCode.INVALID_PARAMETER,
+                f"invisibleTime is at most {MAX_INVISIBLE_MS} ms, not {invisible_ms}",
+            )
+
+
+def _no_queue(code: ResponseCode, topic: TopicConfig, queue_id: int, peer: Peer) -> ResponseError:
+    return ResponseError(
+        code,
+        f"queueId[{queue_id}] is illegal, topic:[{topic.topic_name}]"
+        f" topicConfig.readQueueNums:[{topic.read_queue_nums}]"
+        f" consumer:[{peer.remote_address}]",
+    )
+
+
+def attempt_until_read(
+    cold_reads: ColdReads,
+    peer: Peer,
+    attempt: Callable[[bool], Reply[Any] | None],
+    pending: PendingReply,
+    reads: int = 0,
+) -> None:
+    """Resolves an answer with what an attempt gives, if it gives any.
+
+    An attempt that would have to wait for the disk raises NotInMemory, and is made again after a
+    thread has read that; the last of many is told not to do so.
+    """
+
+    def after(cold: NotInMemory) -> None:
+        if cold.read.error is None:
+            attempt_until_read(cold_reads, peer, attempt, pending, reads + 1)
+        else:
+            remark = f"messages could not be read from the disk: {cold.read.error}"
+            pending.resolve(ResponseError(ResponseCode.SYSTEM_ERROR, remark))
+
+    try:
+        found = attempt(reads < _MOST_COLD_READS)
+    except NotInMemory as cold:
+        if not cold_reads.add(peer, cold.read, lambda cold=cold: after(cold)):  # type: ignore[misc]
+            remark = "too many pulls wait for messages that are not in memory: the disk is too slow"
+            pending.resolve(ResponseError(ResponseCode.SYSTEM_BUSY, remark))
+    except Exception as error:  # noqa: BLE001 - the answer of one request, not of all
+        pending.resolve(error)
+    else:
+        if found is not None:
+            pending.resolve(found)

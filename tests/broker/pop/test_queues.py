@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
+
+RETRY = f"%RETRY%{GROUP}_T"
+
+
+def test_all_queues_have_their_turn(scene: Scene) -> None:
+    scene.parts.topic("T", 4)
+    for queue_id in range(4):
+        for _ in range(100):
+            scene.parts.put("T", queue_id)
+    first: Counter[int] = Counter()
+    for _ in range(100):
+        (message,) = scene.pop(max_msg_nums=1)
+        first[message.stored.queue_id] += 1
+    assert set(first) == {0, 1, 2, 3}
+    assert max(first.values()) < 60
+
+
+def test_a_pop_takes_from_many_queues(scene: Scene) -> None:
+    scene.parts.topic("T", 3)
+    for queue_id in (0, 1, 1, 2):
+        scene.parts.put("T", queue_id, body=str(queue_id).encode())
+    reply = scene.reply(max_msg_nums=3)
+    assert reply.header is not None
+    assert len((reply.header.start_offset_info or "").split(";")) in (2, 3)
+    assert reply.header.rest_num == 1
+    assert reply.header.order_count_info is None
+    assert 0 <= reply.header.revive_qid < 8
+    assert len(scene.pop()) == 1
+
+
+def test_one_queue_alone(scene: Scene) -> None:
+    scene.parts.topic("T", 3)
+    for queue_id in range(3):
+        scene.parts.put("T", queue_id, body=str(queue_id).encode())
+    assert scene.bodies(queue_id=1) == ["1"]
+    assert scene.bodies(queue_id=1) == []
+
+
+def test_records_go_to_all_revive_queues(scene: Scene) -> None:
+    found = set()
+    for _ in range(16):
+        scene.parts.put("T")
+        (message,) = scene.pop()
+        found.add(message.handle.revive_queue_id)
+    assert found == set(range(8))
+
+
+@pytest.mark.parametrize(
+    ("init_mode", "is_young", "expected"),
+    [(0, True, "ab"), (0, False, "ab"), (1, True, "ab"), (1, False, "b")],
+)
+def test_where_a_group_begins(scene: Scene, init_mode: int, is_young: bool, expected: str) -> None:
+    scene.parts.set(init_pop_offset_by_check_msg_in_mem=is_young)
+    for body in "ab":
+        scene.parts.put("T", body=body.encode())
+    assert scene.bodies(init_mode=init_mode) == list(expected)
+
+
+def test_a_new_group_of_an_empty_queue(scene: Scene) -> None:
+    assert scene.pop(init_mode=1) == []
+    assert scene.offset() == 0
+    scene.parts.put("T", body=b"a")
+    assert scene.bodies(init_mode=1) == ["a"]
+
+
+def test_filters_by_tags_and_expressions(scene: Scene) -> None:
+    """What others want is passed over, and not looked at again."""
+    for number in range(6):
+        scene.parts.put("T", body=b"%d" % number, TAGS="ab"[number % 2], n=str(number))
+    assert scene.bodies(exp="b", exp_type="TAG", max_msg_nums=2) == ["1", "3"]
+    assert scene.bodies(exp="n > 4", exp_type="SQL92") == ["5"]
+    for number in range(6, 10):
+        scene.parts.put("T", body=b"%d" % number, TAGS="a")
+    assert scene.bodies(exp="c") == []
+    scene.advance()
+    assert scene.offset() == 10
+
+
+def test_a_message_that_comes_back_passes_the_filter(scene: Scene) -> None:
+    scene.parts.put("T", body=b"a", TAGS="t", n="5")
+    scene.pop(exp="t")
+    scene.advance(INVISIBLE_MS + 5_000)
+    assert scene.bodies(exp="u") == []
+    scene.parts.put("T", body=b"b", TAGS="t", n="5")
+    scene.pop(exp="t")
+    scene.advance(INVISIBLE_MS + 5_000)
+    assert scene.bodies(exp="n = 5", exp_type="SQL92") == ["b"]
+
+
+@pytest.mark.parametrize(("odds", "expected"), [(0, "fresh"), (100, "again")])
+def test_the_odds_of_the_retry_topic(tmp_path: Path, odds: int, expected: str) -> None:
+    scene = Scene(tmp_path, pop_from_retry_probability=odds)
+    scene.parts.put("T", body=b"again")
+    scene.pop()
+    scene.advance(INVISIBLE_MS + 5_000)
+    scene.parts.put("T", body=b"fresh")
+    assert scene.bodies(max_msg_nums=1) == [expected]
+    scene.close()
+
+
+def test_messages_of_the_retry_topic_as_they_are(scene: Scene) -> None:
+    scene.parts.set(pop_response_return_actual_retry_topic=True)
+    scene.parts.put("T", body=b"a")
+    scene.pop()
+    scene.advance(INVISIBLE_MS + 5_000)
+    reply = scene.reply()
+    assert reply.header is not None
+    assert reply.header.start_offset_info == "1 0 0"
+    assert reply.header.msg_offset_info == "1 0 0"
+    assert RETRY.encode() in reply.body_bytes
+
+
+def test_a_reset_of_offsets(scene: Scene) -> None:
+    for number in range(4):
+        scene.parts.put("T", body=b"%d" % number)
+    scene.pop(max_msg_nums=3)
+    scene.parts.offsets.reset(GROUP, "T", 0, 1)
+    assert scene.bodies() == ["1", "2", "3"]
+    scene.pop(order=True)
+    scene.parts.offsets.reset(GROUP, "T", 0, 2)
+    assert scene.bodies(order=True) == ["2", "3"]
+    scene.parts.offsets.reset(GROUP, "T", 0, 0)
+    assert scene.bodies(order=True) == ["0", "1", "2", "3"]
+
+
+def test_offsets_that_the_queue_has_not(scene: Scene) -> None:
+    for number in range(2):
+        scene.parts.put("T", body=b"%d" % number)
+    scene.parts.offsets.commit(GROUP, "T", 0, 1_000)
+    assert scene.pop() == []
+    assert scene.offset() == 2
+    scene.parts.put("T", body=b"2")
+    assert scene.bodies() == ["2"]
+
+
+def test_a_group_that_acknowledges_nothing_is_stopped(scene: Scene) -> None:
+    scene.parts.set(enable_pop_message_threshold=True, pop_inflight_message_threshold=2)
+    for number in range(6):
+        scene.parts.put("T", body=b"%d" % number)
+    popped = scene.pop(max_msg_nums=3)
+    assert scene.pop() == []
+    scene.ack(popped[0])
+    assert scene.bodies() == ["3", "4", "5"]
+
+
+def test_in_order(scene: Scene) -> None:
+    for number in range(3):
+        scene.parts.put("T", body=b"%d" % number)
+    popped = scene.pop(order=True, max_msg_nums=2)
+    assert [each.body for each in popped] == ["0", "1"]
+    assert {each.handle.revive_queue_id for each in popped} == {999}
+    assert scene.pop(order=True) == []
+    assert scene.records() == []
+    scene.ack(popped[1])
+    assert (scene.offset(), scene.pop(order=True)) == (0, [])
+    scene.ack(popped[0])
+    assert scene.offset() == 2
+    assert scene.bodies(order=True) == ["2"]
+
+
+def test_in_order_over_a_restart(scene: Scene) -> None:
+    for number in range(2):
+        scene.parts.put("T", body=b"%d" % number)
+    popped = scene.pop(order=True)
+    scene.ack(popped[0])
+    scene.restart()
+    assert scene.offset() == 1
+    assert scene.pop(order=True) == []
+    scene.advance(INVISIBLE_MS)
+    reply = scene.reply(order=True)
+    assert reply.header is not None
+    assert reply.header.order_count_info == "0 qo0%1 1;0 0 1"
+
+
+def test_in_order_what_others_want_is_passed_over(scene: Scene) -> None:
+    for tag in "aab":
+        scene.parts.put("T", TAGS=tag)
+    assert scene.pop(order=True, exp="c") == []
+    assert scene.offset() == 3
+
+
+def test_nothing_is_wanted(scene: Scene) -> None:
+    scene.parts.put("T")
+    for count in (0, -5):
+        reply = scene.reply(max_msg_nums=count)
+        assert reply.code == 210
+        assert reply.header is not None
+        assert reply.header.rest_num == 0

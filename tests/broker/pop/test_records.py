@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.conftest import STORE_HOST
+from txrocketmq.broker.pop.records import (
+    Acks,
+    Key,
+    PopCheckPoint,
+    ReviveTopic,
+    check_point,
+)
+from txrocketmq.remoting.message.message import MessageExt, encode_message
+
+KEY = Key("T", "g", 3, 5, 1_700_000_000_000, "b")
+# What the original's classes are as JSON, written by its fastjson.
+CHECK_POINT = (
+    '{"bm":0,"bn":"b","c":"g","d":[0,4],"it":60000,"n":2,"pt":1700000000000,"q":3,'
+    '"reviveTime":1700000060000,"ro":0,"so":5,"t":"T"}'
+)
+PUT_AGAIN = (
+    '{"bm":0,"bn":"b","c":"g","d":[0,4],"it":60000,"n":2,"pt":1700000000000,"q":3,'
+    '"reviveTime":1700000060000,"ro":7,"rp":"1","so":5,"t":"T"}'
+)
+ACK = '{"ao":9,"bn":"b","c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
+BATCH_ACK = '{"ao":-1,"aol":[5,9],"bn":"b","c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
+NAMELESS = '{"ao":-1,"aol":[5,9],"c":"g","pt":1700000000000,"q":3,"so":5,"t":"T"}'
+
+
+@pytest.fixture
+def topic() -> ReviveTopic:
+    return ReviveTopic("C", "b", lambda: STORE_HOST)
+
+
+def stored(tag: str, body: str) -> memoryview:
+    message = MessageExt(topic="rmq_sys_REVIVE_LOG_C", body=body.encode(), properties={"TAGS": tag})
+    return memoryview(encode_message(message))
+
+
+def test_records_are_the_original_s(topic: ReviveTopic) -> None:
+    point = topic.check_point(check_point(KEY, 60_000, (0, 4)), 6, 1)
+    assert point.body.decode() == CHECK_POINT
+    assert (point.topic, point.queue_id) == ("rmq_sys_REVIVE_LOG_C", 6)
+    assert point.properties == {
+        "TAGS": "ck",
+        "TIMER_DELIVER_MS": "1700000059000",
+        "UNIQ_KEY": "T@3@5@g@1700000000000@b@ck",
+    }
+    ack = topic.ack(KEY, 9, 1_700_000_060_000, 6, 1)
+    assert ack.body.decode() == ACK
+    assert ack.properties == {
+        "TAGS": "ack",
+        "TIMER_DELIVER_MS": "1700000060000",
+        "UNIQ_KEY": "T@3@9@g@1700000000000@b@ack",
+    }
+    batch = topic.batch_ack(KEY, [5, 9], 1_700_000_060_000, 6, 1)
+    assert batch.body.decode() == BATCH_ACK
+    assert batch.properties["TAGS"] == "bAck"
+    assert batch.properties["UNIQ_KEY"] == "T@3@[5, 9]@g@1700000000000@bAck"
+
+
+def test_records_are_read(topic: ReviveTopic) -> None:
+    point = topic.read(stored("ck", CHECK_POINT))
+    assert isinstance(point, PopCheckPoint)
+    assert (point.key, point.distances(), point.times_put_again()) == (KEY, [0, 4], 0)
+    again = topic.read(stored("ck", PUT_AGAIN))
+    assert isinstance(again, PopCheckPoint)
+    assert again.times_put_again() == 1
+    assert topic.read(stored("ack", ACK)) == Acks(KEY, (9,))
+    for body in (BATCH_ACK, NAMELESS):  # older ones do not name the broker
+        found = topic.read(stored("bAck", body))
+        assert isinstance(found, Acks)
+        assert (found.key, list(found.offsets)) == (KEY, [5, 9])
+
+
+def test_older_check_points_have_no_distances() -> None:
+    point = PopCheckPoint(topic="T", group="g", count=3)
+    assert point.distances() == [0, 1, 2]
+
+
+def test_odd_check_points() -> None:
+    point = PopCheckPoint(topic="T", group="g", count=5_000, diffs=[-1, 0, 2**40, 7])
+    assert point.distances() == [0, 7]
+    assert PopCheckPoint(topic="T", group="g", count=-1).distances() == []
+    for text in ("many", "-1", "99999999"):
+        assert PopCheckPoint(reput_times=text).times_put_again() > 100
+
+
+@pytest.mark.parametrize("tag", ["ck", "ack", "bAck"])
+def test_what_is_no_record(topic: ReviveTopic, tag: str) -> None:
+    body = {"ck": CHECK_POINT, "ack": ACK, "bAck": BATCH_ACK}[tag]
+    for end in range(len(body)):
+        assert topic.read(stored(tag, body[:end])) is None
+    assert topic.read(stored("else", body)) is None
+    record = stored(tag, body)
+    for size in range(len(record)):
+        assert topic.read(record[:size]) is None
+    for damaged in ("[]", "null", "17", '{"so":"x"}', '{"aol":{}}', '{"d":"x"}'):
+        read = topic.read(stored(tag, damaged))
+        assert not isinstance(read, PopCheckPoint)
+
+
+def test_hosts_of_ipv6(topic: ReviveTopic) -> None:
+    wide = ReviveTopic("C", "b", lambda: bytes(16) + (10911).to_bytes(4, "big"))
+    put = wide.ack(KEY, 9, 1, 0, 1).to_put()
+    assert put.sys_flag == 48

@@ -20,6 +20,9 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_file,
 )
+from txrocketmq.remoting.java_options import refuse_unserved
+from txrocketmq.remoting.out_of_memory import ends_without_memory
+from txrocketmq.remoting.service_options import add_service_options, service_options
 
 IMPORTANT = frozenset(
     """
@@ -40,16 +43,21 @@ MASTER_ID = 0
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags of mqbroker."""
     parser = argparse.ArgumentParser(
-        prog="mqbroker", description="RocketMQ broker: takes, keeps and hands out messages."
+        prog="mqbroker",
+        description="Runs a RocketMQ broker, which stores messages and delivers them.",
     )
     parser.add_argument(
-        "-c", "--configFile", metavar="FILE", help="broker configuration, a .properties file"
+        "-c",
+        "--configFile",
+        metavar="FILE",
+        help="the configuration file of the broker, a .properties file",
     )
     parser.add_argument(
         "-n",
         "--namesrvAddr",
         metavar="ADDR",
-        help="name servers, host:port by semicolons; else of the file, else $NAMESRV_ADDR",
+        help="addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        " namesrvAddr of the file, or $NAMESRV_ADDR)",
     )
     parser.add_argument(
         "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
@@ -60,6 +68,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="print the important settings and exit",
     )
+    add_service_options(parser)
     return parser.parse_args(arguments)
 
 
@@ -68,6 +77,7 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
 
     What has no effect is said on standard error.
     """
+    refuse_unserved(os.environ, BrokerConfig.UNSERVED)
     given = read_file(path) if path is not None else {}
     try:
         (config, store_config), unknown = load_all((BrokerConfig, StoreConfig), given)
@@ -81,10 +91,6 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
             f"mqbroker: {path}: accepted, without effect here: {', '.join(ignored)}",
             file=sys.stderr,
         )
-    if store_config.is_slave:
-        raise ConfigError(
-            f"{path}: brokerRole is SLAVE, but replication is not served: be a master"
-        )
     if store_config.ha_listen_port <= 0:
         store_config = dataclasses.replace(store_config, ha_listen_port=config.listen_port + 1)
     changes: dict[str, Any] = {"broker_config_path": path or "", "broker_id": MASTER_ID}
@@ -95,8 +101,14 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code."""
+    """Runs until it is stopped by a signal; the exit code."""
     options = parse_arguments(arguments)
+    with ends_without_memory("mqbroker"):
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """As `main`, with the flags that were given."""
     try:
         config, store_config, given = configure(options.configFile, options.namesrvAddr)
     except ConfigError as error:
@@ -117,7 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from txrocketmq.remoting.transport.run import run_service
 
     configuration = Configuration((config, store_config), given)
-    return run_service("mqbroker", Broker(config, store_config, configuration=configuration))
+    broker = Broker(config, store_config, configuration=configuration)
+    return run_service(
+        "mqbroker", broker, service_options(options), addresses=lambda: broker.address
+    )
 
 
 if __name__ == "__main__":

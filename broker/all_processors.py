@@ -1,140 +1,204 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every processor of a broker, each with the parts it uses."""
+"""Every processor of a broker, each with the parts it uses; none gets the broker itself."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.processors.ack_message import AckMessageProcessor
 from txrocketmq.broker.processors.admin_config import AdminConfigProcessor
 from txrocketmq.broker.processors.admin_group import AdminGroupProcessor
 from txrocketmq.broker.processors.admin_offset import AdminOffsetProcessor
 from txrocketmq.broker.processors.admin_progress import AdminProgressProcessor
 from txrocketmq.broker.processors.admin_stats import AdminStatsProcessor
+from txrocketmq.broker.processors.admin_timer import AdminTimerProcessor
 from txrocketmq.broker.processors.admin_topic import AdminTopicProcessor
 from txrocketmq.broker.processors.assignment import AssignmentProcessor
 from txrocketmq.broker.processors.call_client import CallClientProcessor
+from txrocketmq.broker.processors.end_transaction import EndTransactionProcessor
 from txrocketmq.broker.processors.heartbeat import HeartbeatProcessor
 from txrocketmq.broker.processors.offset import OffsetProcessor
+from txrocketmq.broker.processors.peek_message import PeekMessageProcessor
+from txrocketmq.broker.processors.pop_checks import PopChecks
+from txrocketmq.broker.processors.pop_message import PopMessageProcessor
+from txrocketmq.broker.processors.pop_notification import PopNotificationProcessor
 from txrocketmq.broker.processors.pull_message import PullMessageProcessor
+from txrocketmq.broker.processors.pull_subscription import PullSubscriptions
 from txrocketmq.broker.processors.query_message import QueryMessageProcessor
 from txrocketmq.broker.processors.queue_lock import QueueLockProcessor
+from txrocketmq.broker.processors.recall_message import RecallMessageProcessor
+from txrocketmq.broker.processors.reply_message import ReplyMessageProcessor
 from txrocketmq.broker.processors.send_back import SendBackProcessor
-from txrocketmq.broker.processors.send_many import SendManyProcessor
+from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.processors.send_message import SendMessageProcessor
-from txrocketmq.broker.processors.send_plain import SendPlainProcessor
 from txrocketmq.remoting.codes import SerializeType
 
-if TYPE_CHECKING:
-    from txrocketmq.broker.service import Broker
 
-
-def all_processors(broker: Broker) -> list[object]:
-    """What answers requests to a broker, joined with its parts."""
-    send = SendMessageProcessor(
-        broker.config,
-        broker.topics,
-        broker.groups,
-        broker.locks,
-        broker.delay_levels,
-        broker.store,
-        broker.stats,
-        broker.store_host,
-        broker.unique_keys,
-    )
-    # The short way writes its answers as JSON.
-    short_way: list[object] = []
-    if broker.serialize_type == SerializeType.JSON:
-        many = SendManyProcessor(send)
-        short_way = [many, SendPlainProcessor(send, many)]
+def all_processors(
+    parts: Parts, serialize_type: SerializeType = SerializeType.JSON
+) -> list[object]:
+    """What answers requests to a broker that has these parts, in a form of headers."""
     return [
-        send,
-        *short_way,
+        *_send_processors(parts, serialize_type),
         PullMessageProcessor(
-            broker.config,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
-            broker.offsets,
-            broker.store,
-            broker.stats,
-            broker.polling,
+            parts.config,
+            parts.topics,
+            PullSubscriptions(parts.config, parts.groups, parts.consumers, parts.filters),
+            parts.offsets,
+            parts.store,
+            parts.stats,
+            parts.polling,
+            parts.cold_reads,
+            parts.broadcast_offsets,
         ),
         OffsetProcessor(
-            broker.offsets, broker.groups, broker.topics, broker.store, broker.schedule
+            parts.offsets,
+            parts.groups,
+            parts.topics,
+            parts.store,
+            parts.schedule,
+            parts.walks,
+            parts.cold_reads,
         ),
-        HeartbeatProcessor(broker.topics, broker.groups, broker.consumers, broker.producers),
-        QueueLockProcessor(broker.locks),
-        QueryMessageProcessor(broker.store, broker.consumers),
-        SendBackProcessor(
-            broker.config,
-            broker.topics,
-            broker.groups,
-            broker.delay_levels,
-            broker.store,
-            broker.stats,
-            broker.store_host,
+        HeartbeatProcessor(
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.producers,
+            parts.filters,
+            parts.walks,
         ),
+        QueueLockProcessor(parts.locks),
+        QueryMessageProcessor(parts.store, parts.consumers, parts.walks),
         AssignmentProcessor(
-            broker.config,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
-            broker.routes,
-            broker.modes,
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.routes,
+            parts.modes,
+            parts.walks,
         ),
-        CallClientProcessor(
-            broker.config, broker.topics, broker.groups, broker.consumers, broker.store
-        ),
-        *_admin_processors(broker),
+        CallClientProcessor(parts.config, parts.topics, parts.groups, parts.consumers, parts.store),
+        *_pop_processors(parts),
+        *_admin_processors(parts),
+        AdminTimerProcessor(parts.configuration, parts.timers),
     ]
 
 
-def _admin_processors(broker: Broker) -> list[object]:
+def _pop_processors(parts: Parts) -> list[object]:
+    config, topics, pop = parts.config, parts.topics, parts.pop
+    checks = PopChecks(config, topics, parts.groups)
+    clocks = parts.clock, parts.steady_clock or parts.clock
+    return [
+        PopMessageProcessor(
+            checks, parts.filters, pop.queues, pop.polling, parts.cold_reads, *clocks
+        ),
+        AckMessageProcessor(config, checks, parts.intake, parts.offsets, pop, parts.walks),
+        PopNotificationProcessor(config, checks, topics, parts.store, pop, *clocks),
+        PeekMessageProcessor(
+            config, checks, topics, parts.store, parts.stats, pop.queues, parts.cold_reads
+        ),
+    ]
+
+
+def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object]:
+    send_checks = SendChecks(parts.config, parts.topics, parts.store)
+    ends = EndTransactionProcessor(
+        parts.config,
+        parts.intake,
+        send_checks,
+        parts.transaction_check,
+        parts.transaction_metrics,
+        parts.known_as.store_host,
+    )
+    return [
+        SendMessageProcessor(
+            parts.configuration,
+            send_checks,
+            parts.intake,
+            ends,
+            parts.known_as.store_host,
+            parts.known_as.unique_keys(),
+            serialize_type,
+        ),
+        ends,
+        RecallMessageProcessor(parts.config, parts.topics, parts.intake, parts.known_as.store_host),
+        ReplyMessageProcessor(
+            parts.config,
+            send_checks,
+            parts.intake,
+            parts.producers,
+            parts.known_as.address,
+            parts.known_as.store_host,
+        ),
+        SendBackProcessor(
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.intake,
+            parts.stats,
+            parts.known_as.store_host,
+        ),
+    ]
+
+
+def _admin_processors(parts: Parts) -> list[object]:
     return [
         AdminTopicProcessor(
-            broker.config,
-            broker.topics,
-            broker.offsets,
-            broker.store,
-            broker.stats,
-            broker.polling,
+            parts.config,
+            parts.topics,
+            parts.offsets,
+            parts.store,
+            parts.stats,
+            parts.polling,
+            parts.walks,
         ),
         AdminGroupProcessor(
-            broker.config, broker.groups, broker.consumers, broker.offsets, broker.address
+            parts.config,
+            parts.groups,
+            parts.consumers,
+            parts.offsets,
+            parts.known_as.address,
+            parts.walks,
         ),
         AdminOffsetProcessor(
-            broker.config,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
-            broker.offsets,
-            broker.store,
-            broker.polling,
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.offsets,
+            parts.store,
+            parts.polling,
+            parts.walks,
         ),
         AdminProgressProcessor(
-            broker.config,
-            broker.topics,
-            broker.groups,
-            broker.consumers,
-            broker.offsets,
-            broker.store,
-            broker.stats,
-            broker.address,
+            parts.config,
+            parts.topics,
+            parts.groups,
+            parts.consumers,
+            parts.offsets,
+            parts.store,
+            parts.stats,
+            parts.known_as.address,
+            parts.walks,
         ),
         AdminStatsProcessor(
-            broker.config,
-            broker.consumers,
-            broker.producers,
-            broker.store,
-            broker.schedule,
-            broker.stats,
+            parts.config,
+            parts.consumers,
+            parts.producers,
+            parts.store,
+            parts.schedule,
+            parts.timers,
+            parts.stats,
+            parts.walks,
+            parts.clock,
         ),
         AdminConfigProcessor(
-            broker.config,
-            broker.configuration,
-            broker.topics,
-            broker.store,
-            lambda: broker.register(force=True),
-            broker.clock.now_ms(),
+            parts.config,
+            parts.configuration,
+            parts.topics,
+            parts.store,
+            parts.walks,
+            parts.clock(),
         ),
     ]

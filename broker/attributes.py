@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 MESSAGE_TYPE = "message.type"
+QUEUE_TYPE = "queue.type"
+CLEANUP_POLICY = "cleanup.policy"
+RESERVE_TIME = "reserve.time"
+PRIORITY_FACTOR = "priority.factor"
+BATCH_QUEUES = "BatchCQ"
+COMPACTION = "COMPACTION"
 MIXED = "MIXED"
+PRIORITY = "PRIORITY"
 _MESSAGE_TYPES = frozenset(
-    {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", MIXED}
+    {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", PRIORITY, MIXED}
 )
+_MAX_NAMED: Final = 5
 _LONG = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -23,11 +31,29 @@ class AttributeChangeError(ValueError):
     """A change that cannot be made; the text is the answer's remark."""
 
 
+class Unserved(NamedTuple):
+    """What values promise that are valid and not served; `instead` is one that is."""
+
+    promise: str
+    instead: str
+    takes_nothing: bool = False
+    """Whether a topic that has such a value, from an original broker, takes no messages."""
+
+
 class Attribute(NamedTuple):
-    """One that is known: whether it may change once it is there, and which values it takes."""
+    """One that is known: whether it may change once it is there, and which values it takes.
+
+    A value that `is_served` refuses is valid for an original broker and refused here.
+    """
 
     changeable: bool
     is_valid: Callable[[str], bool]
+    unserved: Unserved | None = None
+    is_served: Callable[[str], bool] = lambda _: True
+
+    def promise_of(self, value: str) -> Unserved | None:
+        """What the value promises that is not served."""
+        return None if self.unserved is None or self.is_served(value) else self.unserved
 
 
 def _number(low: int, high: int) -> Callable[[str], bool]:
@@ -38,14 +64,81 @@ def _number(low: int, high: int) -> Callable[[str], bool]:
 
 
 TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
-    "queue.type": Attribute(changeable=False, is_valid={"BatchCQ", "SimpleCQ"}.__contains__),
-    "cleanup.policy": Attribute(changeable=False, is_valid={"DELETE", "COMPACTION"}.__contains__),
-    MESSAGE_TYPE: Attribute(changeable=True, is_valid=_MESSAGE_TYPES.__contains__),
-    "reserve.time": Attribute(changeable=True, is_valid=_number(-1, 2**63 - 1)),
+    QUEUE_TYPE: Attribute(
+        changeable=False,
+        is_valid={BATCH_QUEUES, "SimpleCQ"}.__contains__,
+        unserved=Unserved("queues of batches are not served", "SimpleCQ", takes_nothing=True),
+        is_served="SimpleCQ".__eq__,
+    ),
+    CLEANUP_POLICY: Attribute(
+        changeable=False,
+        is_valid={"DELETE", COMPACTION}.__contains__,
+        unserved=Unserved("compaction is not served", "DELETE", takes_nothing=True),
+        is_served="DELETE".__eq__,
+    ),
+    MESSAGE_TYPE: Attribute(
+        changeable=True,
+        is_valid=_MESSAGE_TYPES.__contains__,
+        unserved=Unserved("priorities of messages are not served", "NORMAL"),
+        is_served=PRIORITY.__ne__,
+    ),
+    RESERVE_TIME: Attribute(
+        changeable=True,
+        is_valid=_number(-1, 2**63 - 1),
+        unserved=Unserved("topics have no retention of their own", "-1"),
+        is_served="-1".__eq__,
+    ),
 }
+"""The original goes by reserve.time where it has a tiered store, and by no other."""
 GROUP_ATTRIBUTES: Mapping[str, Attribute] = {
-    "priority.factor": Attribute(changeable=True, is_valid=_number(0, 100)),
+    PRIORITY_FACTOR: Attribute(
+        changeable=True,
+        is_valid=_number(0, 100),
+        unserved=Unserved("priorities of messages are not served", "100"),
+        is_served="100".__eq__,
+    ),
 }
+
+
+def promises(
+    known: Mapping[str, Attribute], attributes: Mapping[str, str] | None
+) -> dict[str, Unserved]:
+    """What attributes promise that is not served, by "name=value".
+
+    A topic or group can have them from an original broker that had the store before.
+    """
+    found: dict[str, Unserved] = {}
+    for name, value in (attributes or {}).items():
+        attribute = known.get(name)
+        promise = None if attribute is None else attribute.promise_of(value)
+        if promise is not None:
+            found[f"{name}={value}"] = promise
+    return found
+
+
+def why_nothing_is_taken(attributes: Mapping[str, str] | None) -> str:
+    """Why a topic with these attributes takes no messages; empty when it does."""
+    for setting, unserved in promises(TOPIC_ATTRIBUTES, attributes).items():
+        if unserved.takes_nothing:
+            return f"{setting}: {unserved.promise}"
+    return ""
+
+
+def unserved_in(kind: str, known: Mapping[str, Attribute], table: Mapping[str, Any]) -> list[str]:
+    """What is to be said of topics or groups whose `attributes` promise what is not served."""
+    owners: dict[tuple[str, Unserved], list[str]] = {}
+    for name, each in table.items():
+        for promised in promises(known, each.attributes).items():
+            owners.setdefault(promised, []).append(name)
+    said: list[str] = []
+    for (setting, unserved), names in owners.items():
+        who = f"the {kind} {names[0]} has"
+        if len(names) > 1:
+            more = ", ..." if len(names) > _MAX_NAMED else ""
+            who = f"{len(names)} {kind}s ({', '.join(sorted(names)[:_MAX_NAMED])}{more}) have"
+        refused = "; messages to it are refused" if unserved.takes_nothing else ""
+        said.append(f"{who} {setting}, but {unserved.promise} here{refused}")
+    return said
 
 
 def parse_changes(text: str | None) -> dict[str, str]:
@@ -90,10 +183,16 @@ def changed(
             raise AttributeChangeError(f"attempt to update an unchangeable attribute. key: {name}")
         if sign == "-":
             del result[name]
-        elif attribute.is_valid(value):
-            result[name] = value
-        else:
+            continue
+        if not attribute.is_valid(value):
             raise AttributeChangeError(f"value is not valid: {name}={value}")
+        unserved = attribute.promise_of(value)
+        if unserved is not None:
+            raise AttributeChangeError(
+                f"{name}={value}: {unserved.promise}; write {name}={unserved.instead} or leave the"
+                " attribute out"
+            )
+        result[name] = value
     return result
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is there: consumers and producers by group, as their heartbeats and connections tell.
 
-Pure: peers are only compared, `now_ms` is given. Counterpart of ConsumerManager, ConsumerGroupInfo,
-ProducerManager and ClientChannelInfo.
+Pure: peers are only compared, `steady_ms` is given. Groups are kept by peer, too: when a thousand
+connections end at once, none of them looks through all groups. Counterpart of ConsumerManager,
+ConsumerGroupInfo, ProducerManager and ClientChannelInfo.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import Peer
 from txrocketmq.remoting.message.tags import SubscriptionData
 
@@ -19,6 +21,7 @@ CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
 CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
 CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
+_CLIENTS_A_STEP = 16
 
 
 @dataclass(slots=True)
@@ -30,6 +33,9 @@ class Client:
     language: str
     version: int
     last_seen_ms: int
+    """Steady time of the last heartbeat: its age is measured by it."""
+    last_update_timestamp_ms: int = 0
+    """The wall clock's time of the same, to be shown."""
 
 
 @dataclass(slots=True)
@@ -68,25 +74,45 @@ class ConsumerGroup:
         return changed
 
 
+class GroupsOfPeers:
+    """In which groups a connection is a member."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Peer, dict[str, None]] = {}
+
+    def add(self, peer: Peer, group: str) -> None:
+        """It is a member of this one."""
+        self._groups.setdefault(peer, {})[group] = None
+
+    def remove(self, peer: Peer, group: str) -> None:
+        """It is none any more."""
+        groups = self._groups.get(peer)
+        if groups is not None:
+            groups.pop(group, None)
+            if not groups:
+                del self._groups[peer]
+
+    def of(self, peer: Peer) -> list[str]:
+        """All of them, in the order in which it came to them."""
+        return list(self._groups.get(peer, ()))
+
+
 GroupChanged = Callable[[ConsumerGroup], None]
 
 
 class Consumers:
-    """Consumer groups with members. `on_change` hears of changed members and topics."""
+    """Consumer groups with members. Each of `on_change` hears of changed members and topics."""
 
-    def __init__(self, on_change: GroupChanged | None = None, expired_ms: int = EXPIRED_MS) -> None:
+    def __init__(self, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
+        self._of_peers = GroupsOfPeers()
         self._expired_ms = expired_ms
-        self.on_change = on_change
+        self.on_change: list[GroupChanged] = []
         self.group = self._groups.get
 
     def groups(self) -> list[ConsumerGroup]:
         """All groups that have members."""
         return list(self._groups.values())
-
-    def groups_subscribing(self, topic: str) -> list[str]:
-        """Names of the groups that subscribe to a topic."""
-        return [g.name for g in self._groups.values() if topic in g.subscriptions]
 
     def register(
         self,
@@ -106,6 +132,7 @@ class Consumers:
         group.consume_from_where = consume_from_where
         known = group.members.get(client.peer)
         group.members[client.peer] = client
+        self._of_peers.add(client.peer, group_name)
         changed = known is None or known.client_id != client.client_id
         if subscriptions is not None and group.subscribe(subscriptions):
             changed = True
@@ -116,79 +143,124 @@ class Consumers:
     def unregister(self, group_name: str, client_id: str, peer: Peer) -> None:
         """A member says that it leaves."""
         group = self._groups.get(group_name)
-        if group is not None and group.members.pop(peer, None) is not None:
+        if group is not None and self._remove(group, peer):
             self._left(group)
 
-    def disconnected(self, peer: Peer, now_ms: int) -> None:
+    def disconnected(self, peer: Peer, steady_ms: int) -> None:
         """A connection ended: all its members leave."""
-        for group in list(self._groups.values()):
-            if group.members.pop(peer, None) is not None:
-                self._left(group)
+        for name in self._of_peers.of(peer):
+            self.unregister(name, "", peer)
 
-    def expire(self, now_ms: int) -> list[Peer]:
+    def expire(self, steady_ms: int) -> Steps[list[Peer]]:
         """Forgets members without heartbeat; gives their connections, to be closed."""
         gone: list[Peer] = []
-        for group in list(self._groups.values()):
-            late = [
-                peer
-                for peer, client in group.members.items()
-                if now_ms - client.last_seen_ms > self._expired_ms
-            ]
-            for peer in late:
-                del group.members[peer]
-            if late:
-                gone += late
+        for group in self.groups():
+            is_one_late = False
+            for count, client in enumerate(list(group.members.values()), 1):
+                is_late = steady_ms - client.last_seen_ms > self._expired_ms
+                if is_late and group.members.get(client.peer) is client:
+                    is_one_late |= self._remove(group, client.peer)
+                    gone.append(client.peer)
+                if count % _CLIENTS_A_STEP == 0:
+                    yield
+            if is_one_late:
                 self._left(group)
+            yield
         return gone
 
+    def _remove(self, group: ConsumerGroup, peer: Peer) -> bool:
+        """Whether it was a member."""
+        self._of_peers.remove(peer, group.name)
+        return group.members.pop(peer, None) is not None
+
     def _left(self, group: ConsumerGroup) -> None:
-        if not group.members:
-            self._groups.pop(group.name, None)
+        if not group.members and self._groups.get(group.name) is group:
+            del self._groups[group.name]
         self._tell(group)
 
     def _tell(self, group: ConsumerGroup) -> None:
-        if self.on_change is not None:
-            self.on_change(group)
+        for heard in self.on_change:
+            heard(group)
 
 
 class Producers:
-    """Producer groups with members."""
+    """Producer groups with members. Each of `on_change` hears of a group's name and members."""
 
     def __init__(self, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, dict[Peer, Client]] = {}
+        self._by_id: dict[str, dict[Peer, int]] = {}
+        """By client id its connections, the last one last, and in how many groups it is there."""
+        self._of_peers = GroupsOfPeers()
         self._expired_ms = expired_ms
+        self.on_change: list[Callable[[str, int], None]] = []
 
     def register(self, group: str, client: Client) -> None:
         """A heartbeat."""
-        self._groups.setdefault(group, {})[client.peer] = client
+        members = self._groups.setdefault(group, {})
+        known = members.get(client.peer)
+        members[client.peer] = client
+        self._of_peers.add(client.peer, group)
+        if known is None or known.client_id != client.client_id:
+            if known is not None:
+                self._left(known)
+            peers = self._by_id.setdefault(client.client_id, {})
+            peers[client.peer] = peers.get(client.peer, 0) + 1
+        if known is None:
+            self._tell(group, len(members))
 
     def unregister(self, group: str, peer: Peer) -> None:
         """A member says that it leaves."""
         members = self._groups.get(group)
-        if members is not None:
-            members.pop(peer, None)
-            if not members:
-                del self._groups[group]
+        if members is None:
+            return
+        client = members.pop(peer, None)
+        self._of_peers.remove(peer, group)
+        if not members:
+            del self._groups[group]
+        if client is not None:
+            self._left(client)
+            self._tell(group, len(members))
 
-    def disconnected(self, peer: Peer, now_ms: int) -> None:
+    def _left(self, client: Client) -> None:
+        peers = self._by_id[client.client_id]
+        peers[client.peer] -= 1
+        if not peers[client.peer]:
+            del peers[client.peer]
+        if not peers:
+            del self._by_id[client.client_id]
+
+    def find(self, client_id: str) -> Peer | None:
+        """The latest connection of the producer with an id (findChannel)."""
+        return next(reversed(self._by_id.get(client_id, {})), None)
+
+    def disconnected(self, peer: Peer, steady_ms: int) -> None:
         """A connection ended."""
-        for group in list(self._groups):
+        for group in self._of_peers.of(peer):
             self.unregister(group, peer)
 
-    def expire(self, now_ms: int) -> list[Peer]:
+    def expire(self, steady_ms: int) -> Steps[list[Peer]]:
         """Forgets members without heartbeat; gives their connections, to be closed."""
         gone: list[Peer] = []
         for group, members in list(self._groups.items()):
-            for peer, client in list(members.items()):
-                if now_ms - client.last_seen_ms > self._expired_ms:
-                    gone.append(peer)
-                    self.unregister(group, peer)
+            for count, client in enumerate(list(members.values()), 1):
+                is_late = steady_ms - client.last_seen_ms > self._expired_ms
+                if is_late and members.get(client.peer) is client:
+                    gone.append(client.peer)
+                    self.unregister(group, client.peer)
+                    yield
+                if count % _CLIENTS_A_STEP == 0:
+                    yield
+            yield
         return gone
 
     def members(self, group: str) -> list[Client]:
         """The members of a group, none when it is unknown."""
         return list(self._groups.get(group, {}).values())
 
-    def groups(self) -> dict[str, list[Client]]:
-        """All groups with their members."""
-        return {group: list(members.values()) for group, members in self._groups.items()}
+    def groups(self) -> list[str]:
+        """The names of all groups."""
+        return list(self._groups)
+
+    def _tell(self, group: str, count: int) -> None:
+        for heard in self.on_change:
+            heard(group, count)

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells the consumers of a group that others came or went, or subscribed to something else.
 
-They then rebalance at once, not within 20 s. Counterpart of DefaultConsumerIdsChangeListener.
+They then rebalance at once, not within 20 s. What changes in one turn of the reactor is told once,
+in the next: when a thousand members of a group go at the same moment, those that stay are not told
+a thousand times. And those that stay may be many, so they are told in slices. Counterpart of
+DefaultConsumerIdsChangeListener.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from txrocketmq.broker.clients import BROADCASTING, ConsumerGroup, Consumers
 from txrocketmq.broker.config import BrokerConfig
@@ -14,35 +20,76 @@ from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedReque
 
 DELAYED_MS = 15_000
 """How often groups are told without realTimeNotifyConsumerChange."""
+TOLD_A_TURN: Final = 32
+"""So many members are told before others have their turn."""
+_OVER: Final = object()
 
 
 class GroupChanges:
-    """`changed` is told of each change of a group; `tick` wants to be called every DELAYED_MS."""
+    """`changed` is told of each change of a group; `tick` wants to be called every DELAYED_MS.
+
+    `call_soon` has `tell` called in a later turn of the reactor.
+    """
 
     def __init__(
-        self, config: BrokerConfig, groups: SubscriptionGroups, consumers: Consumers
+        self,
+        config: BrokerConfig,
+        groups: SubscriptionGroups,
+        consumers: Consumers,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._config = config
         self._groups = groups
         self._consumers = consumers
-        self._waiting: set[str] = set()
+        self._call_soon = call_soon
+        self._changed: dict[str, None] = {}
+        """Groups that changed and are to be told so soon."""
+        self._waiting: dict[str, None] = {}
+        """Groups that changed and are told so with the next tick."""
+        self._steps: Iterator[None] = iter(())
+        self._is_telling = False
 
     def changed(self, group: ConsumerGroup) -> None:
         """Tells the members of the group, unless they all consume for themselves anyway."""
         if not self._wanted(group):
             return
         if self._config.real_time_notify_consumer_change:
-            _tell(group)
+            self._changed[group.name] = None
+            self._begin()
         else:
-            self._waiting.add(group.name)
+            self._waiting[group.name] = None
 
     def tick(self) -> None:
         """Tells the members of all groups that have changed since."""
-        waiting, self._waiting = self._waiting, set()
-        for name in waiting:
+        waiting, self._waiting = self._waiting, {}
+        self._changed.update(waiting)
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._is_telling:
+            self._is_telling = True
+            self._call_soon(self.tell)
+
+    def tell(self) -> None:
+        """Tells some of the members of groups that have changed, the others in later turns."""
+        self._is_telling = False
+        for _ in range(TOLD_A_TURN):
+            if next(self._steps, _OVER) is _OVER:
+                if not self._changed:
+                    return
+                changed, self._changed = self._changed, {}
+                self._steps = self._tell_all(changed)
+        self._begin()
+
+    def _tell_all(self, names: Iterable[str]) -> Iterator[None]:
+        for name in names:
             group = self._consumers.group(name)
             if group is not None and self._wanted(group):
-                _tell(group)
+                header = NotifyConsumerIdsChangedRequestHeader(consumer_group=name)
+                for peer in list(group.members):
+                    peer.invoke_oneway(heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header)
+                    yield
+            yield
 
     def _wanted(self, group: ConsumerGroup) -> bool:
         if not self._config.notify_consumer_ids_changed_enable:
@@ -51,9 +98,3 @@ class GroupChanges:
         if configured is not None and not configured.notify_consumer_ids_changed_enable:
             return False
         return group.message_model != BROADCASTING
-
-
-def _tell(group: ConsumerGroup) -> None:
-    header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name)
-    for peer in list(group.members):
-        peer.invoke_oneway(heartbeat.NOTIFY_CONSUMER_IDS_CHANGED, header)

@@ -16,11 +16,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from txrocketmq.remoting.config_file import write_replacing
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_pretty
+from txrocketmq.remoting.kept_json import read_kept
+from txrocketmq.remoting.replaced_file import write_replacing
+from txrocketmq.remoting.serialize.json import encode_pretty
 
-_ADVICE = "Repair or remove the file: what it held will be made anew."
+_WITHOUT = {
+    "topics.json": "the topics that have queues are made anew, with default permissions",
+    "subscriptionGroup.json": "groups are made anew as their consumers come, with default settings",
+    "consumerOffset.json": "all groups begin as new ones do: what they have consumed is not known",
+    "delayOffset.json": "all delayed messages that the store still has are delivered once more",
+    "consumerFilter.json": "bitmaps of messages that are there are not used",
+    "transactionMetrics": "the numbers of open half messages begin anew",
+    "consumerOrderInfo.json": "queues that were popped in order are open, and counts begin anew",
+    "messageRequestMode.json": "the modes that were set for groups are gone",
+}
+"""What a broker does without the file, so that nobody removes it without knowing."""
 
 
 class JsonFileError(ValueError):
@@ -34,7 +45,10 @@ class JsonFile:
         self.path = path
         self.is_stale = False
         """Set by the owner when there is something newer, cleared by what saves it."""
-        self._backup = path.with_name(path.name + ".bak")
+        self.warning = ""
+        """What was wrong with the file when it was read; empty when nothing was."""
+        self.is_missing = False
+        """Whether there was neither the file nor its .bak when it was read."""
         self._written: bytes | None = None
         self._versions = itertools.count(1)
         self._written_version = 0
@@ -44,50 +58,40 @@ class JsonFile:
     def content(self) -> Iterator[Mapping[str, Any]]:
         """The content, to be taken apart within: an object, empty without file and .bak.
 
-        That of the .bak where the file is missing, empty or broken. Raises JsonFileError when there
-        is something, and none of it can be read; and for what fails within, since then it is not
-        what the file should hold.
+        That of the .bak where the file is missing, empty or broken: then `warning` says so. Raises
+        JsonFileError when there is something, and none of it can be read; and for what fails
+        within, since then it is not what the file should hold.
         """
-        path, content = self._load()
+        try:
+            path, content, self.warning = read_kept(self.path)
+        except ValueError as error:
+            raise JsonFileError(f"{error}. {self._advice}") from None
+        self.is_missing = content is None and not self.warning
+        if content is None:
+            content = {}
         if not isinstance(content, Mapping):
-            raise JsonFileError(f"{path} does not hold an object. {_ADVICE}")
+            raise JsonFileError(f"{path} does not hold an object. {self._advice}")
         try:
             yield content
         except (RemotingError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise JsonFileError(
-                f"{path} does not hold what it should: {error}. {_ADVICE}"
+                f"{path} does not hold what it should: {error}. {self._advice}"
             ) from error
 
-    def _load(self) -> tuple[Path, Any]:
-        wrong: list[str] = []
-        for path in (self.path, self._backup):
-            try:
-                data = path.read_bytes()
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                wrong.append(f"{path}: {error.strerror}")
-                continue
-            if not data.strip():
-                continue
-            try:
-                return path, decode_body(data)
-            except JsonError as error:
-                wrong.append(f"{path}: {error}")
-        if wrong:
-            raise JsonFileError("; ".join(wrong) + f". {_ADVICE}")
-        return self.path, {}
+    @property
+    def _advice(self) -> str:
+        without = _WITHOUT.get(self.path.name, "it begins empty")
+        return f"Repair the file, or put back a copy; without it and its .bak, {without}."
 
     def save(self, content: Any) -> None:
         """Replaces the content, on disk when this returns; nothing is done when nothing changed.
 
         Raises OSError; the file is then as it was.
         """
-        self._save(content, next(self._versions))
+        self._save(encode_pretty(content), next(self._versions))
         self.is_stale = False
 
-    def _save(self, content: Any, version: int) -> None:
-        data = encode_pretty(content)
+    def _save(self, data: bytes, version: int) -> None:
         with self._lock:
             if version < self._written_version:
                 return
@@ -95,15 +99,19 @@ class JsonFile:
                 write_replacing(self.path, data)
             self._written, self._written_version = data, version
 
-    def saving(self, content: Any) -> Callable[[], None]:
-        """What saves the content, in any thread; the file is stale again if it raises OSError."""
+    def saving(self, encode: Callable[[], bytes]) -> Callable[[], None]:
+        """What saves the content, in any thread: `encode` gives it as text, in the same thread.
+
+        `encode` must not use what changes meanwhile. The file is stale again if it, or the writing,
+        raises anything.
+        """
         version = next(self._versions)
         self.is_stale = False
 
         def save() -> None:
             try:
-                self._save(content, version)
-            except OSError:
+                self._save(encode(), version)
+            except Exception:
                 self.is_stale = True
                 raise
 

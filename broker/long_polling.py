@@ -1,127 +1,240 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long polling: pulls that found nothing wait here for a message, or for their time to be over.
+"""Long polling: requests that found nothing wait here for a message, or for their time to be over.
 
-An arrival only marks its queue; `run_woken` then looks at the pulls of all marked queues, so that a
-burst of messages wakes each pull once, after the producers have their answers. A pull with a tag
-filter is woken only by a message that its filter lets through. Counterpart of
-PullRequestHoldService, ManyPullRequest and NotifyMessageArrivingListener.
+A request waits at a place of a queue, with a deadline and a filter. An arrival only marks its
+queue; `run_woken` then looks at those that wait there, so that a burst of messages wakes each of
+them once, after the producers have their answers. A request with a filter is woken only by a
+message that its filter lets through.
+
+Nothing here walks all that wait: requests are found by queue, by the second of their deadline and
+by their peer. What many wait for is done in slices, one in each turn of the reactor.
+
+Counterpart of PullRequestHoldService, ManyPullRequest and NotifyMessageArrivingListener.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from txrocketmq.broker.message_filter import ALL, MessageFilter
+from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.remoting.call import Peer
 
-MAX_PARKED = 100_000
-"""Pulls that may wait at once; one more is answered at once, as if its time were over."""
+MAX_HELD: Final = 100_000
+"""Requests that may wait at once; one more is answered at once, as if its time were over."""
+SLICE: Final = 500
+"""So many requests are looked at in one turn."""
+_RECORDS: Final = 2_000
+"""A turn ends once filters have looked at so many messages, too."""
+_CHECKED_QUEUES: Final = 1_000
+"""So many queues are looked at in one tick for arrivals that nobody told of."""
+_MOST_UNITS: Final = 2_000
+"""A request that so much has arrived for is run again without a look at its filter."""
+_SECOND_MS: Final = 1_000
 
-TagCodes = frozenset[int] | None
-"""Hashes of the tags that are wanted; None: all."""
+Key = tuple[str, int]
+"""Topic and queue id."""
 
-Matches = Callable[[str, int, int, int, frozenset[int]], bool]
-"""Whether units of (topic, queue_id, from, to) carry one of these tag codes."""
+
+class Queues(Protocol):
+    """What is asked of the store."""
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The offset after the queue's last message."""
+
+    def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> Iterable[Unit]:
+        """Units of the queue."""
+
+    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
+        """The record there; None when none is."""
 
 
 @dataclass(slots=True, eq=False)
-class ParkedPull:
-    """A pull that waits at `offset`; `resume` runs it again, for the last time."""
+class HeldRequest:
+    """A request that waits at `offset`; `resume` runs it again, for the last time."""
 
     peer: Peer
     topic: str
     queue_id: int
     offset: int
     deadline_ms: int
-    tag_codes: TagCodes
     resume: Callable[[], None]
+    filter: MessageFilter = ALL
+
+
+@dataclass(slots=True)
+class _HeldOfQueue:
+    """Those that wait for one queue, which was looked at up to `top`."""
+
+    top: int
+    requests: dict[HeldRequest, None] = field(default_factory=dict)
 
 
 class LongPolling:
-    """Parked pulls by queue. `wake_soon` is called when `run_woken` has something to do."""
+    """Held requests. `wake_soon` has `run_woken` called in a later turn of the reactor."""
 
-    def __init__(
-        self,
-        max_offset: Callable[[str, int], int],
-        matches: Matches,
-        wake_soon: Callable[[], None],
-    ) -> None:
-        self._max_offset = max_offset
-        self._matches = matches
+    def __init__(self, queues: Queues, wake_soon: Callable[[], None]) -> None:
+        self._queues = queues
         self._wake_soon = wake_soon
-        self._parked: dict[tuple[str, int], list[ParkedPull]] = {}
-        self._woken: dict[tuple[str, int], int] = {}
+        self._is_waking = False
+        self._held: dict[Key, _HeldOfQueue] = {}
+        self._by_peer: dict[Peer, dict[HeldRequest, None]] = {}
+        self._by_second: dict[int, dict[HeldRequest, None]] = {}
+        """By the second in which the deadline is."""
+        self._next_second = 0
+        """What is due before it was resumed."""
         self._count = 0
+        self._woken: dict[Key, int] = {}
+        """Queues with arrivals, and the offset after the newest of them."""
+        self._looked_at: deque[HeldRequest] = deque()
+        """Who is to be looked at, since something arrived."""
+        self._ready: deque[HeldRequest] = deque()
+        self._unchecked: list[Key] = []
+        self._records = 0
+        """How many messages filters have looked at in this turn."""
 
     def __len__(self) -> int:
         return self._count
 
-    def park(self, pull: ParkedPull) -> bool:
-        """Takes a pull in; False when there are too many already."""
-        if self._count >= MAX_PARKED:
+    def hold(self, request: HeldRequest) -> bool:
+        """Takes a request in; False when there are too many already."""
+        if self._count >= MAX_HELD:
             return False
-        self._parked.setdefault((pull.topic, pull.queue_id), []).append(pull)
+        key = request.topic, request.queue_id
+        of_queue = self._held.get(key)
+        if of_queue is None:
+            of_queue = self._held[key] = _HeldOfQueue(request.offset)
+        of_queue.top = min(of_queue.top, request.offset)
+        of_queue.requests[request] = None
+        self._by_peer.setdefault(request.peer, {})[request] = None
+        self._by_second.setdefault(request.deadline_ms // _SECOND_MS, {})[request] = None
+        self._next_second = min(self._next_second, request.deadline_ms // _SECOND_MS)
         self._count += 1
         return True
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Messages are in a queue, up to `max_offset`; cheap when nobody waits for it."""
         key = (topic, queue_id)
-        if key in self._parked:
-            if not self._woken:
-                self._wake_soon()
+        if key in self._held:
             self._woken[key] = max_offset
+            self._wake()
 
     def run_woken(self) -> None:
-        """Resumes the pulls that what arrived is for."""
-        woken, self._woken = self._woken, {}
-        for key, max_offset in woken.items():
-            self._resume(key, lambda pull, top=max_offset: self._has_news(pull, top))  # type: ignore[misc]
+        """Resumes those that are due, and those that what arrived is for; a slice of them."""
+        self._is_waking = False
+        self._records = 0
+        for _ in range(SLICE):
+            if self._records >= _RECORDS:
+                break
+            if self._ready:
+                self._resume(self._ready.popleft())
+            elif self._looked_at:
+                request = self._looked_at.popleft()
+                if self._has_news(request):
+                    self._resume(request)
+            elif self._woken:
+                key = next(iter(self._woken))
+                self._look(key, self._woken.pop(key))
+            else:
+                return
+        if self._ready or self._looked_at or self._woken:
+            self._wake()
 
-    def tick(self, now_ms: int) -> None:
-        """Resumes those whose time is over, and those that an arrival was missed for."""
-        for key in list(self._parked):
-            top = self._max_offset(*key)
-            self._resume(
-                key,
-                lambda pull, top=top: pull.deadline_ms <= now_ms or self._has_news(pull, top),  # type: ignore[misc]
-            )
+    def tick(self, steady_ms: int) -> None:
+        """Resumes those whose time is over, and in turn those that an arrival was missed for."""
+        self._take_due(steady_ms)
+        if not self._unchecked:
+            self._unchecked = list(self._held)
+        for _ in range(min(_CHECKED_QUEUES, len(self._unchecked))):
+            key = self._unchecked.pop()
+            of_queue = self._held.get(key)
+            if of_queue is not None and (top := self._queues.max_offset(*key)) > of_queue.top:
+                self._woken[key] = top
+        self.run_woken()
 
-    def disconnected(self, peer: Peer, now_ms: int) -> None:
-        """Forgets the pulls of a peer that has gone."""
-        for key, pulls in list(self._parked.items()):
-            self._keep(key, [pull for pull in pulls if pull.peer is not peer])
+    def disconnected(self, peer: Peer, steady_ms: int) -> None:
+        """Forgets the requests of a peer that has gone."""
+        for request in list(self._by_peer.get(peer, ())):
+            self._forget(request)
 
     def resume_all(self, topic: str, queue_id: int) -> None:
-        """Resumes every pull of a queue (its topic is deleted, an offset is reset)."""
-        self._resume((topic, queue_id), lambda _: True)
+        """Resumes every request for a queue (its topic is deleted, an offset is reset)."""
+        of_queue = self._held.get((topic, queue_id))
+        if of_queue is not None:
+            self._ready.extend(of_queue.requests)
+            self.run_woken()
 
-    def _resume(self, key: tuple[str, int], wanted: Callable[[ParkedPull], bool]) -> None:
-        pulls = self._parked.get(key)
-        if not pulls:
-            return
-        waiting: list[ParkedPull] = []
-        ready: list[ParkedPull] = []
-        for pull in pulls:
-            (ready if wanted(pull) else waiting).append(pull)
-        if ready:
-            self._keep(key, waiting)
-            for pull in ready:
-                pull.resume()
+    def _wake(self) -> None:
+        if not self._is_waking:
+            self._is_waking = True
+            self._wake_soon()
 
-    def _keep(self, key: tuple[str, int], waiting: list[ParkedPull]) -> None:
-        self._count -= len(self._parked[key]) - len(waiting)
-        if waiting:
-            self._parked[key] = waiting
-        else:
-            del self._parked[key]
+    def _take_due(self, steady_ms: int) -> None:
+        """Has those resumed whose deadline has come."""
+        this_second = steady_ms // _SECOND_MS
+        seconds: Iterable[int] = range(self._next_second, this_second)
+        if this_second - self._next_second > len(self._by_second):
+            seconds = sorted(second for second in self._by_second if second < this_second)
+        for second in seconds:
+            self._ready.extend(self._by_second.get(second, ()))
+        self._next_second = this_second
+        self._ready.extend(
+            request
+            for request in self._by_second.get(this_second, ())
+            if request.deadline_ms <= steady_ms
+        )
 
-    def _has_news(self, pull: ParkedPull, top: int) -> bool:
-        if top <= pull.offset:
+    def _look(self, key: Key, top: int) -> None:
+        of_queue = self._held.get(key)
+        if of_queue is not None:
+            of_queue.top = top
+            self._looked_at.extend(of_queue.requests)
+
+    def _is_held(self, request: HeldRequest) -> bool:
+        of_queue = self._held.get((request.topic, request.queue_id))
+        return of_queue is not None and request in of_queue.requests
+
+    def _resume(self, request: HeldRequest) -> None:
+        if self._is_held(request):
+            self._forget(request)
+            request.resume()
+
+    def _forget(self, request: HeldRequest) -> None:
+        """Takes a request out of all tables."""
+        key, second = (request.topic, request.queue_id), request.deadline_ms // _SECOND_MS
+        del self._held[key].requests[request]
+        if not self._held[key].requests:
+            del self._held[key]
+        del self._by_peer[request.peer][request]
+        if not self._by_peer[request.peer]:
+            del self._by_peer[request.peer]
+        del self._by_second[second][request]
+        if not self._by_second[second]:
+            del self._by_second[second]
+        self._count -= 1
+
+    def _has_news(self, request: HeldRequest) -> bool:
+        """Whether what arrived is for this one; else it waits behind it."""
+        topic, queue_id, offset = request.topic, request.queue_id, request.offset
+        of_queue = self._held.get((topic, queue_id))
+        if of_queue is None or request not in of_queue.requests or of_queue.top <= offset:
             return False
-        if pull.tag_codes is None:
+        count = of_queue.top - offset
+        if request.filter == ALL or count > _MOST_UNITS:
             return True
-        if self._matches(pull.topic, pull.queue_id, pull.offset, top, pull.tag_codes):
-            return True
-        pull.offset = top  # seen, and not for this one
+        for unit in self._queues.queue_units(topic, queue_id, offset, count):
+            if request.filter.wants(unit) and self._wants_record(request, unit):
+                return True
+        request.offset = of_queue.top  # seen, and not for this one
         return False
+
+    def _wants_record(self, request: HeldRequest, unit: Unit) -> bool:
+        wants_record = request.filter.wants_record
+        if wants_record is None:
+            return True
+        self._records += 1
+        record = self._queues.message_at(unit.physical_offset, unit.size_bytes)
+        return record is None or wants_record(record)

@@ -6,11 +6,15 @@ Counterpart of MessageRequestModeManager.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+
 from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
 from txrocketmq.remoting.protocol.body.pop import (
     MessageRequestModeSerializeWrapper,
     SetMessageRequestModeRequestBody,
 )
+from txrocketmq.remoting.serialize.json import encode_pretty
 
 
 class MessageRequestModes:
@@ -18,6 +22,7 @@ class MessageRequestModes:
 
     def __init__(self, file: JsonFile) -> None:
         self._file = file
+        self.saving = Saving(file, self._snapshot)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     def load(self) -> None:
@@ -32,10 +37,18 @@ class MessageRequestModes:
         return self._modes.get(topic, {}).get(group)
 
     def set(self, mode: SetMessageRequestModeRequestBody) -> None:
-        """Sets a mode, which is on disk when this returns; raises OSError."""
+        """Sets a mode; `saving.answer` makes it last."""
         self._modes.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
-        self._file.save(self.table())
+        self._file.is_stale = True
+        self.saving.begin()
 
-    def table(self) -> MessageRequestModeSerializeWrapper:
-        """All of them, as GET_ALL_MESSAGE_REQUEST_MODE sends them."""
-        return MessageRequestModeSerializeWrapper(message_request_mode_map=self._modes)
+    def _snapshot(self) -> Callable[[], bytes]:
+        modes = {topic: dict(groups) for topic, groups in self._modes.items()}
+        return lambda: encode_pretty(
+            MessageRequestModeSerializeWrapper(message_request_mode_map=modes)
+        )
+
+    def entries(self) -> Iterator[tuple[str, Mapping[str, SetMessageRequestModeRequestBody]]]:
+        """Topics, and modes by group. The table may change meanwhile."""
+        for topic in list(self._modes):
+            yield topic, self._modes[topic]

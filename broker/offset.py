@@ -7,47 +7,101 @@ while a reset waits to be told to the group's next pull.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
 
 from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
 from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
 
 NOT_FOUND = -1
+BROADCAST = "@broadcast"
+"""Behind the name of a group: where the slowest of its members is, if it broadcasts."""
+_MOST_PULLED = 100_000
 _SEPARATOR = "@"
+_NO_OFFSETS = "\n\t\t\t"
 
 
 class ConsumerOffsets:
-    """Offsets by topic, group and queue; each is the next message to consume."""
+    """Offsets by topic, group and queue; each is the next message to consume.
+
+    `saving` writes consumerOffset.json. There may be hundreds of thousands of offsets, so only
+    those that were committed since the last time are encoded, in the thread that writes.
+    """
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
         self._file = file
         self._now_ms = now_ms
         self._offsets: dict[str, dict[int, int]] = {}
+        self._topics: dict[str, set[str]] = {}
+        """The topics that a group has offsets of."""
+        self._groups: dict[str, set[str]] = {}
+        """The groups that have offsets of a topic."""
+        self._broadcasting: dict[str, set[str]] = {}
+        """The same of those with BROADCAST behind their names."""
         self._resets: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._changed: set[str] = set()
+        """Keys whose offsets are not as they were when the file was last made."""
+        self._texts: dict[str, str] | None = None
+        """What stands in the file, by key and in its order; None: all must be encoded."""
+        self.saving = Saving(file, self._snapshot)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
         """Takes what consumerOffset.json holds, of either version; raises JsonFileError."""
         with self._file.content() as content:
             for key, queues in (content.get("offsetTable") or {}).items():
-                self._offsets[key] = {int(queue): int(offset) for queue, offset in queues.items()}
+                offsets = {int(queue): int(offset) for queue, offset in queues.items()}
+                self._queues_of(key).update(offsets)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def changes(self) -> Callable[[], None] | None:
-        """What writes consumerOffset.json, in any thread; None when nothing changed since."""
-        if not self._file.is_stale:
-            return None
-        self.data_version = self.data_version.next(self._now_ms())
-        return self._file.saving(self.table())
+    @property
+    def is_empty(self) -> bool:
+        """Whether no group has an offset."""
+        return not self._offsets
 
-    def table(self) -> dict[str, Any]:
-        """The table as it is saved, and as GET_ALL_CONSUMER_OFFSET sends it."""
-        return {
-            "dataVersion": self.data_version.to_json(),
-            "offsetTable": {key: dict(self._offsets[key]) for key in sorted(self._offsets)},
-        }
+    def _snapshot(self) -> Callable[[], bytes]:
+        """What makes the file, in a thread.
+
+        That thread copies the offsets of a topic and group in one step. It may take commits that
+        come after this; they are in the next file all the same.
+        """
+        self.data_version = self.data_version.next(self._now_ms())
+        content = {"dataVersion": self.data_version.to_json(), "offsetTable": HOLE}
+        changed, self._changed = self._changed, set()
+
+        def encode() -> bytes:
+            texts, self._texts = self._texts, None
+            texts = self._encoded(
+                {} if texts is None else texts, None if texts is None else changed
+            )
+            before, after = encode_around(content, encode_pretty)
+            self._texts = texts
+            table = ",".join(texts.values()).encode()
+            return before + b"{" + (table + b"\n\t}" if table else b"\n\t\t\n\t}") + after
+
+        return encode
+
+    def _encoded(self, texts: dict[str, str], changed: set[str] | None) -> dict[str, str]:
+        """The texts with those of changed keys, None for all, encoded anew."""
+        is_sorted = True
+        for key in list(self._offsets) if changed is None else changed:
+            queues = self._offsets.get(key)
+            if queues is None:
+                texts.pop(key, None)
+            else:
+                is_sorted = is_sorted and key in texts
+                texts[key] = _encode_queues(key, dict(queues))
+        return texts if is_sorted else dict(sorted(texts.items()))
+
+    def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
+        """Keys "topic@group", and the offsets of their queues. The table may change meanwhile."""
+        for key in list(self._offsets):
+            queues = self._offsets.get(key)
+            if queues is not None:
+                yield key, queues
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The committed offset, or a pending reset's; NOT_FOUND without one."""
@@ -63,11 +117,38 @@ class ConsumerOffsets:
         if queue_id in self._resets.get(key, ()):
             return
         self._file.is_stale = True
+        self._changed.add(key)
         queues = self._offsets.get(key)
         if queues is None:
-            self._offsets[key] = {queue_id: offset}
-        else:
-            queues[queue_id] = offset
+            queues = self._queues_of(key)
+        queues[queue_id] = offset
+
+    def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """A group was given what is before this offset; it is not written to the file."""
+        key = topic + _SEPARATOR + group
+        queues = self._pulled.get(key)
+        if queues is None:
+            if len(self._pulled) >= _MOST_PULLED:
+                self._pulled.clear()  # of groups that are gone, mostly; it is for statistics only
+            queues = self._pulled[key] = {}
+        queues[queue_id] = offset
+
+    def pulled_of(self, group: str, topic: str) -> dict[int, int]:
+        """Up to where a group was given messages of a topic, by queue."""
+        return dict(self._pulled.get(topic + _SEPARATOR + group, {}))
+
+    def _queues_of(self, key: str) -> dict[int, int]:
+        """The offsets of a topic and group, made when they are missing."""
+        queues = self._offsets.get(key)
+        if queues is None:
+            queues = self._offsets[key] = {}
+            topic, _, group = key.partition(_SEPARATOR)
+            self._topics.setdefault(group, set()).add(topic)
+            self._table_of(group).setdefault(topic, set()).add(group)
+        return queues
+
+    def _table_of(self, group: str) -> dict[str, set[str]]:
+        return self._broadcasting if group.endswith(BROADCAST) else self._groups
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Sets an offset that the group's next pull of the queue is told."""
@@ -95,33 +176,53 @@ class ConsumerOffsets:
 
     def topics_of(self, group: str) -> set[str]:
         """Topics a group has offsets of."""
-        return {t for t, _, g in map(_split, self._offsets) if g == group}
+        return set(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> set[str]:
         """Groups that have offsets of a topic."""
-        return {g for t, _, g in map(_split, self._offsets) if t == topic}
+        return set(self._groups.get(topic, ()))
+
+    def forget_topic(self, topic: str) -> Iterator[None]:
+        """Forgets all offsets of a topic, step by step."""
+        for table in (self._groups, self._broadcasting):
+            for group in list(table.get(topic, ())):
+                self.remove(group, topic)
+                yield
+
+    def forget_group(self, group: str) -> Iterator[None]:
+        """Forgets all offsets of a group, step by step."""
+        for name in (group, group + BROADCAST):
+            for topic in list(self._topics.get(name, ())):
+                self.remove(name, topic)
+                yield
 
     def clone(self, source: str, target: str, topic: str) -> None:
         """Gives a group the offsets another has of a topic (cloneOffset)."""
-        self._offsets[topic + _SEPARATOR + target] = self.of(source, topic)
+        key = topic + _SEPARATOR + target
+        self._queues_of(key)
+        self._offsets[key] = self.of(source, topic)
+        self._changed.add(key)
         self._file.is_stale = True
 
-    def remove_group(self, group: str) -> None:
-        """Forgets all offsets of a group."""
-        self._remove(lambda _, its: its == group)
+    def remove(self, group: str, topic: str) -> None:
+        """Forgets the offsets of a group in a topic, if it has any."""
+        key = topic + _SEPARATOR + group
+        self._pulled.pop(key, None)
+        if self._offsets.pop(key, None) is None:
+            return
+        self._resets.pop(key, None)
+        groups = self._table_of(group)
+        for table, name, member in ((self._topics, group, topic), (groups, topic, group)):
+            table[name].discard(member)
+            if not table[name]:
+                del table[name]
+        self._changed.add(key)
+        self._file.is_stale = True
 
-    def remove_topic(self, topic: str) -> None:
-        """Forgets all offsets of a topic."""
-        self._remove(lambda its, _: its == topic)
 
-    def _remove(self, doomed: Callable[[str, str], bool]) -> None:
-        for table in (self._offsets, self._resets):
-            for key in list(table):
-                topic, _, group = _split(key)
-                if doomed(topic, group):
-                    del table[key]
-                    self._file.is_stale = True
-
-
-def _split(key: str) -> tuple[str, str, str]:
-    return key.partition(_SEPARATOR)
+def _encode_queues(key: str, queues: Mapping[int, int]) -> str:
+    """A member of the table as `encode_pretty` writes it, for which it would take three times as
+    long.
+    """
+    offsets = ",".join([f"\n\t\t\t{queue_id}:{offset}" for queue_id, offset in queues.items()])
+    return f"\n\t\t{encode_body(key).decode()}:{{{offsets or _NO_OFFSETS}\n\t\t}}"

@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a broker asks of its name servers: to be registered, and forgotten at the end.
 
-Each name server is told on its own; one that does not answer holds up nobody. Counterpart of
-BrokerOuterAPI and of registerBrokerAll in BrokerController.
+Each name server is told on its own; one that does not answer holds up nobody. A registration
+carries all topics, so its text is made in a thread, of the texts of topics that were made before.
+A topic that is new or has changed is told alone to name servers of 5.x that know the others
+(REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not know that request, and are told everything.
+Counterpart of BrokerOuterAPI, and of registerBrokerAll and registerSingleTopicAll in
+BrokerController.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from twisted.logger import Logger
 
+from txrocketmq.broker.encoded_table import EncodedTable
+from txrocketmq.broker.saving import InThread, at_once
 from txrocketmq.remoting.call import PendingReply, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, HeaderError
+from txrocketmq.remoting.message.flags import PermName
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol import topic as topic_calls
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     KVTable,
+    QueueData,
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigAndMappingSerializeWrapper,
+    TopicRouteData,
 )
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
@@ -31,10 +41,17 @@ from txrocketmq.remoting.protocol.route import (
     RegisterBrokerRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
+from txrocketmq.remoting.protocol.topic import RegisterTopicRequestHeader
+from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_member
 from txrocketmq.remoting.transport.client import Connections
 
 UNREGISTER_TIMEOUT_MS = 3_000
 QUERY_TIMEOUT_MS = 3_000
+FIRST_PAUSE_MS = 1_000
+MAX_PAUSE_MS = 60_000
+"""The longest pause is no shorter than the longest period of registrations."""
+NEVER_MS = 1 << 62
+_READ_WRITE = PermName.READ | PermName.WRITE
 
 log = Logger()
 
@@ -50,36 +67,91 @@ class Identity:
     ha_address: str
 
 
+class TopicTable(NamedTuple):
+    """What name servers are told: topics, of which version, and what the broker permits at most."""
+
+    topics: Mapping[str, TopicConfig]
+    data_version: DataVersion
+    permission: int
+
+
 class NameServers:
-    """All name servers of a broker. `on_order_topics` hears which topics are order topics."""
+    """All name servers of a broker.
+
+    `topic_table` gives the topics as they are when it is called. `on_order_topics` hears which
+    topics are order topics.
+    """
 
     def __init__(
         self,
         connections: Connections,
         identity: Identity,
-        timeout_ms: int,
+        timeout_ms: Callable[[], int],
+        topic_table: Callable[[], TopicTable],
         on_order_topics: Callable[[set[str]], None],
+        in_thread: InThread = at_once,
+        steady_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self._connections = connections
         self._identity = identity
         self._timeout_ms = timeout_ms
+        self._topic_table = topic_table
         self._on_order_topics = on_order_topics
+        self._in_thread = in_thread
         self.addresses: tuple[str, ...] = ()
         self._registered: dict[str, bool] = {}
+        self._take_single: set[str] = set()
+        """Name servers that can be told one topic alone."""
+        self._due: dict[str, None] = {}
+        """Name servers that are to be told everything, in order."""
+        self._again: dict[str, tuple[int, int]] = {}
+        """Name servers that did not register us: when they are asked again, after which pause."""
+        self._steady_ms = steady_ms
+        self._is_encoding = False
+        self._registration = _RegistrationText()
 
     def set_addresses(self, text: str) -> None:
         """Addresses "host:port" separated by semicolons."""
         self.addresses = tuple(part.strip() for part in text.split(";") if part.strip())
 
-    def register(
-        self, topics: Mapping[str, TopicConfig], data_version: DataVersion, *, force: bool
-    ) -> None:
-        """Tells every name server the topics; without `force` only those that miss some."""
+    def register(self, *, force: bool) -> None:
+        """Tells every name server all topics; without `force` only those that miss some."""
         for address in self.addresses:
             if force or not self._registered.get(address):
-                self._register(address, topics, data_version)
+                self._due[address] = None
             else:
-                self._register_if_changed(address, topics, data_version)
+                self._register_if_changed(address)
+        self._register_due()
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether some name server has registered the broker, or there is none to do so."""
+        return not self.addresses or any(map(self._registered.get, self.addresses))
+
+    def tick(self) -> None:
+        """Asks those again that did not register us; called every second.
+
+        After 1, 2, 4 ... seconds, and in the end as often as everybody is told everything anyway.
+        """
+        steady_ms = self._steady_ms()
+        for address, (due_ms, _) in list(self._again.items()):
+            if steady_ms >= due_ms:
+                self._again[address] = NEVER_MS, self._again[address][1]
+                self._due[address] = None
+        self._register_due()
+
+    def register_topics(self, topics: Iterable[TopicConfig]) -> None:
+        """Tells every name server of topics that are new or have changed."""
+        permission = self._topic_table().permission
+        told = [_permitted(topic, permission) for topic in topics]
+        for address in self.addresses:
+            # A registration that is being made may lack these topics, and must not come after them.
+            if address in self._take_single and not self._is_encoding:
+                for topic in told:
+                    self._register_topic(address, topic)
+            else:
+                self._due[address] = None
+        self._register_due()
 
     def unregister(self, then: Callable[[], None]) -> None:
         """Takes leave of every name server; `then` is called when all have answered, or not."""
@@ -121,9 +193,7 @@ class NameServers:
         ask_next(ConnectError("no name server is configured"))
         return promise
 
-    def _register_if_changed(
-        self, address: str, topics: Mapping[str, TopicConfig], data_version: DataVersion
-    ) -> None:
+    def _register_if_changed(self, address: str) -> None:
         it = self._identity
         header = QueryDataVersionRequestHeader(
             broker_name=it.name,
@@ -140,25 +210,63 @@ class NameServers:
                 and not outcome.header.changed
             ):
                 return
-            self._register(address, topics, data_version)
+            self._due[address] = None
+            self._register_due()
 
         self._connections.invoke(
             address,
             route.QUERY_DATA_VERSION,
             header,
-            data_version.encode(),
+            self._topic_table().data_version.encode(),
             timeout_ms=QUERY_TIMEOUT_MS,
         ).then(answered)
 
-    def _register(
-        self, address: str, topics: Mapping[str, TopicConfig], data_version: DataVersion
-    ) -> None:
+    def _register_topic(self, address: str, topic: TopicConfig) -> None:
+        queues = QueueData(
+            broker_name=self._identity.name,
+            read_queue_nums=topic.read_queue_nums,
+            write_queue_nums=topic.write_queue_nums,
+            perm=topic.perm,
+            topic_sys_flag=topic.topic_sys_flag,
+        )
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            if not isinstance(outcome, Reply) or outcome.code != ResponseCode.SUCCESS:
+                self._take_single.discard(address)
+                self._due[address] = None
+                self._register_due()
+
+        self._connections.invoke(
+            address,
+            topic_calls.REGISTER_TOPIC_IN_NAMESRV,
+            RegisterTopicRequestHeader(topic=topic.topic_name or ""),
+            TopicRouteData(queue_datas=[queues]).encode(),
+            timeout_ms=self._timeout_ms(),
+        ).then(answered)
+
+    def _register_due(self) -> None:
+        """Makes one registration for all that wait for one; again when more have come meanwhile."""
+        if self._is_encoding or not self._due:
+            return
+        self._is_encoding = True
+        addresses, self._due = list(self._due), {}
+        table = self._topic_table()
+        bodies: list[bytes] = []
+
+        def encoded(error: Exception | None) -> None:
+            self._is_encoding = False
+            if error is not None:
+                log.error("the registration could not be made: {error}", error=error)
+                return
+            for address in addresses:
+                if address in self.addresses:
+                    self._register(address, bodies[0])
+            self._register_due()
+
+        self._in_thread(lambda: bodies.append(self._registration.encode(table)), encoded)
+
+    def _register(self, address: str, body: bytes) -> None:
         it = self._identity
-        body = RegisterBrokerBody(
-            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
-                topic_config_table=topics, data_version=data_version
-            )
-        ).encode()
         header = RegisterBrokerRequestHeader(
             broker_name=it.name,
             broker_addr=it.address,
@@ -169,18 +277,24 @@ class NameServers:
             body_crc32=body_crc(body),
         )
         self._connections.invoke(
-            address, route.REGISTER_BROKER, header, body, timeout_ms=self._timeout_ms
+            address, route.REGISTER_BROKER, header, body, timeout_ms=self._timeout_ms()
         ).then(lambda outcome: self._answered(address, outcome))
 
     def _answered(self, address: str, outcome: Reply[Any] | Exception) -> None:
         before = self._registered.get(address)
         if isinstance(outcome, Reply) and outcome.code == ResponseCode.SUCCESS:
             self._registered[address] = True
+            self._again.pop(address, None)
+            if outcome.version >= MQVersion.V5_0_0:
+                self._take_single.add(address)
             if not before:
                 log.info("registered with name server {address}", address=address)
             self._take_order_topics(address, outcome.body_bytes)
             return
         self._registered[address] = False
+        self._take_single.discard(address)
+        pause_ms = min(2 * self._again.get(address, (0, FIRST_PAUSE_MS // 2))[1], MAX_PAUSE_MS)
+        self._again[address] = self._steady_ms() + pause_ms, pause_ms
         if before is not False:
             why = outcome.remark if isinstance(outcome, Reply) else outcome
             log.warn("name server {address} did not register us: {why}", address=address, why=why)
@@ -198,3 +312,35 @@ class NameServers:
             )
             return
         self._on_order_topics(set(table))
+
+
+class _RegistrationText:
+    """Makes the text of registrations, in any thread; texts of topics are kept for the next one."""
+
+    def __init__(self) -> None:
+        self._permission = -1
+        self._topics: EncodedTable[TopicConfig] = EncodedTable(self._encode_topic)
+
+    def encode(self, table: TopicTable) -> bytes:
+        """The body of REGISTER_BROKER, as RegisterBrokerBody encodes it."""
+        if table.permission != self._permission:
+            self._permission = table.permission
+            self._topics = EncodedTable(self._encode_topic)
+        content = RegisterBrokerBody(
+            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+                data_version=table.data_version
+            )
+        ).to_json()
+        content["topicConfigSerializeWrapper"]["topicConfigTable"] = HOLE
+        before, after = encode_around(content)
+        return before + b"{" + self._topics.members(table.topics) + b"}" + after
+
+    def _encode_topic(self, name: str, topic: TopicConfig) -> bytes:
+        return encode_member(name, _permitted(topic, self._permission).to_json())
+
+
+def _permitted(topic: TopicConfig, permission: int) -> TopicConfig:
+    """A topic with no more than the broker's permission."""
+    if permission & _READ_WRITE == _READ_WRITE:
+        return topic
+    return replace(topic, perm=topic.perm & permission)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.message.message import MessageQueue
 
+_LOCKS_A_STEP = 32
 LOCK_LIVE_MS = 60_000
 """rocketmq.broker.rebalance.lockMaxLiveTime."""
 
@@ -22,15 +24,15 @@ class QueueLocks:
         self._locks: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
 
     def lock(
-        self, group: str, client_id: str, queues: Iterable[MessageQueue], now_ms: int
+        self, group: str, client_id: str, queues: Iterable[MessageQueue], steady_ms: int
     ) -> list[MessageQueue]:
         """Takes what is free, expired or the client's own; gives what it has now."""
         held = self._locks.setdefault(group, {})
         granted: list[MessageQueue] = []
         for queue in queues:
-            owner, since_ms = held.get(queue, (client_id, now_ms))
-            if owner == client_id or now_ms - since_ms > LOCK_LIVE_MS:
-                held[queue] = (client_id, now_ms)
+            owner, since_ms = held.get(queue, (client_id, steady_ms))
+            if owner == client_id or steady_ms - since_ms > LOCK_LIVE_MS:
+                held[queue] = (client_id, steady_ms)
                 granted.append(queue)
         return granted
 
@@ -41,18 +43,22 @@ class QueueLocks:
             if held.get(queue, ("", 0))[0] == client_id:
                 del held[queue]
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, steady_ms: int) -> Steps[None]:
         """Forgets locks that are over, which anybody may take, so that they do not add up."""
         for group, held in list(self._locks.items()):
-            live = {q: lock for q, lock in held.items() if now_ms - lock[1] <= LOCK_LIVE_MS}
-            if live:
-                self._locks[group] = live
-            else:
+            for count, queue in enumerate(list(held), 1):
+                lock = held.get(queue)
+                if lock is not None and steady_ms - lock[1] > LOCK_LIVE_MS:
+                    del held[queue]
+                if count % _LOCKS_A_STEP == 0:
+                    yield
+            if not held and self._locks.get(group) is held:
                 del self._locks[group]
+            yield
 
-    def all_expired(self, group: str, now_ms: int) -> bool:
+    def all_expired(self, group: str, steady_ms: int) -> bool:
         """Whether the group holds no live lock, so is no orderly one."""
         held = self._locks.get(group)
         if not held:
             return True
-        return all(now_ms - since_ms > LOCK_LIVE_MS for _, since_ms in held.values())
+        return all(steady_ms - since_ms > LOCK_LIVE_MS for _, since_ms in held.values())

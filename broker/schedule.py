@@ -2,80 +2,61 @@
 """Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, a queue for each level, until they are due.
 
 A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read
-from the log before its time. `tick` delivers what is due, at most MAX_BATCH a level and turn.
+from the log before its time. `tick` delivers a batch of each level that has messages due, and says
+by `is_behind` whether more are, so that whoever calls it can look after others in between.
+
 Progress is the offset of each level, in delayOffset.json; after a crash what was delivered since it
-was written is delivered again, as by the original. A message that the store refuses holds up its
-level, as in the original, until the store takes it. Counterpart of ScheduleMessageService.
+was written is delivered again, as by the original. While the store takes no messages (its disk is
+full), a level pauses. A message that the store would never take is put as a dead letter, into
+DEAD_LETTER_TOPIC, and its level goes on: the original tries such a message for ever, or with
+enableScheduleAsyncDeliver a few times and drops it. Counterpart of ScheduleMessageService.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from txrocketmq.broker.inner_message import InnerMessage, packed
+from txrocketmq.broker.clock_steps import ClockSteps
+from txrocketmq.broker.due_message import DueMessages, put_due
+from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.store.message_store import MessageStore, PutStatus
-from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
+from txrocketmq.remoting.serialize.json import encode_pretty
 
-DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-MAX_BATCH = 512
-"""Messages of a level delivered in one turn, so that one level does not hold up the broker."""
+MAX_BATCH = 128
+"""Messages of a level delivered at once, so that none holds up the broker for long."""
+MAX_BATCH_BYTES = 512 * 1024
+"""Bytes of records delivered at once, or one message if that is larger."""
 RETRY_MS = 10_000
 """Pause of a level after a delivery that failed (DELAY_FOR_A_PERIOD)."""
-_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-class DelayLevels:
-    """The delays of the levels, 1 to `max_level` (messageDelayLevel)."""
-
-    def __init__(self, text: str = DEFAULT_LEVELS) -> None:
-        self._delays_ms: list[int] = []
-        for word in text.split():
-            match = re.fullmatch(r"(\d{1,12})([smhd])", word)
-            if match is None:
-                raise ValueError(
-                    f'messageDelayLevel: "{word}" is no delay; write numbers with s, m, h or d'
-                )
-            self._delays_ms.append(int(match.group(1)) * _UNIT_MS[match.group(2)])
-        if not self._delays_ms:
-            raise ValueError("messageDelayLevel names no level")
-
-    @property
-    def max_level(self) -> int:
-        return len(self._delays_ms)
-
-    def clamp(self, level: int) -> int:
-        """The level that is meant: too high means the highest."""
-        return min(level, self.max_level)
-
-    def delay_ms(self, level: int) -> int:
-        """How long a message of a level waits."""
-        return self._delays_ms[level - 1]
-
-    def deliver_ms(self, level: int, stored_ms: int) -> int:
-        """When a message that is stored now is due."""
-        return stored_ms + self._delays_ms[level - 1]
 
 
 class Schedule:
     """Delivers due messages; `tick` wants to be called every 100 ms."""
 
-    def __init__(
-        self, levels: DelayLevels, store: MessageStore, file: JsonFile, now_ms: int
-    ) -> None:
+    def __init__(self, levels: DelayLevels, intake: Intake, file: JsonFile, now_ms: int) -> None:
         self.levels = levels
-        self._store = store
+        self._intake = intake
+        self._store = intake.store
         self._file = file
         self._offsets: dict[int, int] = {}
         self._paused_until_ms: dict[int, int] = {}
-        """Of the levels that the store refused a message of, and has taken none since."""
-        self.on_refused: Callable[[int, str, str], None] = lambda *_: None
+        """Until when levels pause (steady time): the store took no messages when they were due."""
+        self._done: dict[int, set[int]] = {}
+        """Offsets beyond the progress of a level that are done with all the same."""
+        self._next_level = 1
+        self.is_behind = False
+        """Whether more messages may be due than the last `tick` delivered."""
+        self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
+        self.on_refused: list[Callable[[int, str, str], None]] = []
         """Called with level, topic and status when a level stands still for a while."""
+        self.on_dead_letters: list[Callable[[int, int, int, str], None]] = []
+        """Called with level, how many, the offset of the first, and why it is not delivered."""
+        self.on_unreadable: list[Callable[[int, int, int], None]] = []
+        """Called with level, how many, and the offset of the first, when records are damaged."""
         self._durable: dict[int, int] = {}
         """Progress of which all that was delivered is durable: that alone is saved."""
         self._awaited: tuple[int, dict[int, int]] | None = None
@@ -90,6 +71,11 @@ class Schedule:
             self._durable = dict(self._offsets)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there was neither delayOffset.json nor its .bak."""
+        return self._file.is_missing
 
     def correct(self) -> None:
         """Takes back progress beyond the end of a level; to be called before messages come.
@@ -106,7 +92,8 @@ class Schedule:
         if not self._file.is_stale:
             return None
         self.data_version = self.data_version.next(now_ms)
-        return self._file.saving(self._table(self._durable))
+        table = self._table(self._durable)
+        return self._file.saving(lambda: encode_pretty(table))
 
     def _look_what_is_durable(self) -> None:
         flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
@@ -133,73 +120,96 @@ class Schedule:
             for level, offset in sorted(self._offsets.items())
         }
 
-    def tick(self, now_ms: int) -> int:
-        """Delivers what is due at `now_ms`; returns how many messages that were."""
-        delivered = 0
-        for level in range(1, self.levels.max_level + 1):
-            if self._paused_until_ms.get(level, 0) <= now_ms:
-                delivered += self._deliver_level(level, now_ms)
+    def tick(
+        self,
+        now_ms: int,
+        steady_ms: int | None = None,
+        is_time_up: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Delivers of each level a batch of what is due; returns how many messages that were.
+
+        `steady_ms` is the time that pauses are measured by, `now_ms` itself unless told. When the
+        time is up, the levels that are left come first in the next call.
+        """
+        if steady_ms is None:
+            steady_ms = now_ms
+        delivered, self.is_behind = 0, False
+        max_level = self.levels.max_level
+        for _ in range(max_level):
+            level, self._next_level = self._next_level, self._next_level % max_level + 1
+            top = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+            self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
+            if self._offsets.get(level, 0) == top:
+                continue
+            if self._paused_until_ms.get(level, steady_ms) > steady_ms:
+                continue
+            delivered += self._deliver_level(level, top, now_ms, steady_ms)
+            if delivered and is_time_up():
+                self.is_behind = True
+                break
         self._look_what_is_durable()
         return delivered
 
-    def _deliver_level(self, level: int, now_ms: int) -> int:
-        queue_id = level - 1
-        top = self._store.max_offset(SCHEDULE_TOPIC, queue_id)
-        offset = self._offsets.get(level, 0)
-        if offset == top:
-            return 0
-        offset = min(max(offset, self._store.min_offset(SCHEDULE_TOPIC, queue_id)), top)
-        latest_ms = now_ms + self.levels.delay_ms(level)
-        due: list[InnerMessage] = []
-        offsets: list[int] = []
-        # After a refusal one by one, so that nothing is delivered twice behind what is refused.
-        count = 1 if level in self._paused_until_ms else MAX_BATCH
-        for physical_offset, size, deliver_ms in self._store.queue_units(
-            SCHEDULE_TOPIC, queue_id, offset, count
-        ):
-            if deliver_ms > now_ms and deliver_ms <= latest_ms:
-                break  # a time beyond the level's delay is a clock that was set back: due now
-            message = self._message(physical_offset, size)
-            if message is not None:
-                due.append(message)
-                offsets.append(offset)
-            offset += 1
-        delivered = self._put(level, due, now_ms) if due else 0
-        if delivered < len(due):
-            offset = offsets[delivered]
-        self._offsets[level] = offset
+    def _look_at_clock(self, level: int, top: int, now_ms: int, ahead_ms: int) -> None:
+        steps = self._steps[level]
+        if steps.is_step(ahead_ms):
+            first = min(steps.seen_offset, top)
+            latest_ms = now_ms + self.levels.delay_ms(level)
+            # Of what came since the last look, the first that was stored by the clock as it is now.
+            units = self._store.queue_units(SCHEDULE_TOPIC, level - 1, first, top - first)
+            for _, _, deliver_ms in units:
+                if deliver_ms <= latest_ms:
+                    break
+                first += 1
+            steps.note(ahead_ms, first)
+        steps.seen_offset = top
+
+    def _deliver_level(self, level: int, top: int, now_ms: int, steady_ms: int) -> int:
+        """Delivers a batch of what is due of a level; how many messages that were.
+
+        Progress is kept before anybody is told, so that what fails then repeats nothing.
+        """
+        start = max(self._offsets.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, level - 1))
+        self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong
+        done = self._done.setdefault(level, set())
+        batch, end = self._due(level, min(start, top), now_ms, now_ms - steady_ms)
+        due, unread = batch.messages, batch.unread
+        refused = put_due(self._intake, due, done, now_ms)
+        self._offsets[level] = end if refused is None else refused[0].offset
+        delivered = sum(each.offset in done and not each.is_dead for each in due)
+        dead = [each for each in due if each.offset in done and each.is_dead]
+        if refused is None:
+            done.clear()
+            del self._paused_until_ms[level]
+        if unread:
+            for heard_unread in self.on_unreadable:
+                heard_unread(level, len(unread), unread[0])
+        if dead:
+            for heard_dead in self.on_dead_letters:
+                heard_dead(level, len(dead), dead[0].offset, dead[0].why)
+        if refused is not None:
+            for heard in self.on_refused:
+                heard(level, refused[0].message.topic, refused[1].name)
         return delivered
 
-    def _put(self, level: int, due: list[InnerMessage], now_ms: int) -> int:
-        """Delivers; how many from the first on. What is refused is tried again after a pause."""
-        appended = self._store.put([message.to_put() for message in due], now_ms)
-        for delivered, (message, one) in enumerate(zip(due, appended, strict=True)):
-            if one.status is not PutStatus.PUT_OK:
-                self._paused_until_ms[level] = now_ms + RETRY_MS
-                self.on_refused(level, message.topic, one.status.name)
-                return delivered
-        self._paused_until_ms.pop(level, None)
-        return len(due)
-
-    def _message(self, physical_offset: int, size: int) -> InnerMessage | None:
-        """The message as it is to be delivered; None when it cannot be (it is skipped)."""
-        record = self._store.message_at(physical_offset, size)
-        if record is None:
-            return None
-        try:
-            stored, _ = decode_message(record, decompress_body=False)
-        except MessageDecodeError:
-            return None
-        return restored(stored)
-
-
-def restored(stored: MessageExt) -> InnerMessage | None:
-    """A waiting message for the queue it was sent to; None when it does not say which.
-
-    It keeps all its properties, DELAY and those of its destination too, as the original's do.
-    """
-    topic = stored.properties.get(names.REAL_TOPIC)
-    queue_id = stored.properties.get(names.REAL_QID, "")
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()):
-        return None
-    return InnerMessage.of_stored(stored, topic, int(queue_id), packed(stored.store_host))
+    def _due(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> tuple[DueMessages, int]:
+        """What is due of a level from an offset on, and where the next batch begins."""
+        steps, delay_ms = self._steps[level], self.levels.delay_ms(level)
+        done = self._done[level]
+        left_bytes, last = MAX_BATCH_BYTES, offset + MAX_BATCH
+        due = DueMessages(self._intake.transforms)
+        for physical_offset, size, deliver_ms in self._store.queue_units(
+            SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH
+        ):
+            wait_ms = deliver_ms - now_ms - steps.set_back_ms(offset, ahead_ms)
+            if 0 < wait_ms <= delay_ms:
+                break  # longer than the level's delay: a clock that was set back, so it is due
+            if size > left_bytes < MAX_BATCH_BYTES:
+                last = offset
+                break
+            left_bytes -= size
+            if offset not in done:
+                due.add(offset, self._store.message_at(physical_offset, size))
+            offset += 1
+        self.is_behind |= offset == last
+        return due, offset

@@ -7,56 +7,61 @@ Counterpart of BrokerController, without its logic: each part gets the two or th
 from __future__ import annotations
 
 import datetime
-import os
-from collections.abc import Callable
-from pathlib import Path
+import errno
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.clients import Consumers, Producers
+from txrocketmq.broker.broadcast_offsets import BROADCAST_MS
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.group_changes import DELAYED_MS, GroupChanges
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.long_polling import LongPolling
-from txrocketmq.broker.message_request_mode import MessageRequestModes
-from txrocketmq.broker.offset import ConsumerOffsets
-from txrocketmq.broker.outer_api import Identity, NameServers
-from txrocketmq.broker.queue_locks import QueueLocks
-from txrocketmq.broker.schedule import DelayLevels, Schedule
-from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.due_message import DEAD_LETTER_TOPIC
+from txrocketmq.broker.filter.consumer_filters import FILTERS_MS
+from txrocketmq.broker.group_changes import DELAYED_MS
+from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.notices import store_opened
+from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
+from txrocketmq.broker.parts import KnownAs, Parts, unanswered
+from txrocketmq.broker.slices import Slices
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.flush import FlushJob
-from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics
-from txrocketmq.broker.topic_routes import TopicRoutes
+from txrocketmq.broker.store.removals import RemovalJob
+from txrocketmq.broker.upkeep import Upkeep
+from txrocketmq.broker.walks import Walks
 from txrocketmq.remoting.call import PendingReply
+from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.config_file import Configuration
-from txrocketmq.remoting.dispatch import Dispatcher, Registry
-from txrocketmq.remoting.errors import ConnectError
-from txrocketmq.remoting.message.ids import UniqueKeys
+from txrocketmq.remoting.dispatch import Dispatcher, Guard, Registry
+from txrocketmq.remoting.rpc_times import RpcTimes
 from txrocketmq.remoting.transport.address import address_facing, address_of
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.metrics_port import MetricsPort
 from txrocketmq.remoting.transport.peer import TcpPeer, host_bytes
-from txrocketmq.remoting.transport.server import (
-    RemotingServer,
-    configured_serialize_type,
-    log_failure,
-)
+from txrocketmq.remoting.transport.refusals import Refusals
+from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
+from txrocketmq.remoting.transport.threads import Threads
 
 SCHEDULE_MS = 100
+DELIVERY_MS = 5
+"""How long delayed messages are delivered before others have their turn."""
 SECOND_MS = 1_000
 EXPIRE_MS = 10_000
-PAUSE_MS = 100
-"""Between two registrations of topics: each carries them all."""
+FIRST_PAUSE_MS, PAUSE_MS = 10, 100
+"""Between two registrations of topics that came or changed; it doubles while more come."""
+MAX_SINGLE_TOPICS = 100
+"""So many topics are registered one by one; if there are more, all are."""
 ROUTES_MS = 30_000
 """How often routes of other brokers are asked for (loadBalancePollNameServerInterval)."""
+LAST_JOBS_MS = 10_000
+"""How long `stop` waits for what is being done in threads."""
 _VIP_OFFSET = 2
 _HA_OFFSET = 1
 _MIN_REGISTER_MS = 10_000
@@ -76,81 +81,81 @@ class Broker:
         configuration: Configuration | None = None,
     ) -> None:
         self.clock = clock or Clock()
-        self.config = config
-        self.configuration = configuration or Configuration((config, store_config), {})
         self.port = config.listen_port
-        self.store = MessageStore(store_config)
-        folder = Path(store_config.store_path_root_dir) / "config"
-        now_ms = self.clock.now_ms
-        self.topics = Topics(config, JsonFile(folder / "topics.json"), now_ms)
-        self.groups = SubscriptionGroups(
-            config, JsonFile(folder / "subscriptionGroup.json"), now_ms
+        self.metrics = MetricsPort()
+        self.guards: list[Guard] = []
+        """Who sees each request before it is served, on both ports, in this order."""
+        self.parts = Parts(
+            configuration=configuration or Configuration((config, store_config), {}),
+            clock=self.clock.now_ms,
+            steady_clock=self.clock.steady_ms,
+            ask_route=self._ask_route,
+            wake_soon=self._wake_soon,
+            call_soon=lambda call: self.clock.later(0, call),
+            in_thread=self._read_ahead,
+            walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
-        self.offsets = ConsumerOffsets(JsonFile(folder / "consumerOffset.json"), now_ms)
-        self.delay_levels = DelayLevels(store_config.message_delay_level)
-        self.schedule = Schedule(
-            self.delay_levels, self.store, JsonFile(folder / "delayOffset.json"), now_ms()
-        )
-        self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
-        self.group_changes = GroupChanges(config, self.groups, self.consumers)
-        self.consumers.on_change = self.group_changes.changed
-        self.producers = Producers(config.channel_expired_timeout)
-        self.locks = QueueLocks()
-        self.modes = MessageRequestModes(JsonFile(folder / "messageRequestMode.json"))
-        self.routes = TopicRoutes(self._ask_route)
-        self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, now_ms())
-        self.polling = LongPolling(self.store.max_offset, self._has_tag, self._wake_soon)
         self._server = RemotingServer(
-            self.clock.steady,
+            self.clock.unhurried,
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         )
-        self._connections = Connections(self.clock.steady)
+        self._connections = Connections(self.clock.unhurried)
         self.name_servers: NameServers | None = None
-        self.serialize_type = configured_serialize_type()
-        self.address = ""
-        self.store_host = b""
-        self.unique_keys = UniqueKeys(bytes(4), os.getpid(), id(self))
-        self._is_pausing = self._is_due = False
-        self._saving: dict[str, Deferred[Any]] = {}
+        self._refusals = Refusals(self.clock.unhurried)
+        self._failures = Failures(self.clock.unhurried)
+        self._journal = Journal(self.parts)
+        self._upkeep = Upkeep(
+            self.parts, self._journal, self.clock.steady_ms, self._failures.by_itself
+        )
+        self._is_pausing = self._is_delivering = False
+        self._pause_ms = FIRST_PAUSE_MS
+        self._to_register: dict[str, None] = {}
+        """Topics that came, changed or went since the last registration."""
+        self._is_saving_progress = False
+        self._threads = Threads(self.clock)
+
+    @property
+    def address(self) -> str:
+        """Where clients are told to find the broker, once it has started."""
+        return self.parts.known_as.address
 
     # ------------------------------------------------------- start and stop
 
     def start(self) -> None:
         """Raises OSError, ValueError, CannotListenError: the text says what to do."""
-        config = self.config
+        parts = self.parts
+        config = parts.config
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
         own_host = address_of(ip, "brokerIP1")
-        for part in (self.topics, self.groups, self.offsets, self.schedule, self.modes):
-            part.load()
+        warnings = parts.load()
         try:
-            recovered = self.store.load(self.clock.now_ms())
+            now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
+            recovered = parts.store.load(
+                now_ms, steady_ms, parts.topics.known(), parts.topics.without_queues()
+            )
         except StoreError as error:
             raise OSError(str(error)) from error
-        self.schedule.correct()
-        log.info("store {path} {what}", path=self.store.config.store_path_root_dir, what=recovered)
-        for warning in recovered.warnings:
-            log.warn("store: {warning}", warning=warning)
-        form = self.serialize_type
-        dispatcher = Dispatcher(Registry(), self.clock.now_ms, log_failure, form)
-        vip = Dispatcher(Registry(), self.clock.now_ms, log_failure, form)
-        try:
-            self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
-            vip_port = self.port - _VIP_OFFSET
-            self._server.listen(vip_port, vip, config.bind_address)
-        except CannotListenError:
-            self.store.stop(self.clock.now_ms())
-            raise
-        if not config.broker_ip1:  # from here on as if it had been set: it stands in remarks
-            config.broker_ip1 = ip
-            self.configuration.update({"brokerIP1": ip})
-        self.address = f"{ip}:{self.port}"
-        self.store_host = host_bytes(own_host, self.port)
-        self.unique_keys = UniqueKeys(self.store_host[:-4], os.getpid(), id(self))
-        registry = Registry(*all_processors(self))
+        parts.schedule.correct()
+        warnings += parts.timers.open(now_ms)
+        warnings += parts.restore(after_crash=not recovered.was_closed)
+        store_opened(parts.store.config.store_path_root_dir, recovered, warnings)
+        form = configured_serialize_type()
+        # No request finds the registries empty: nothing is read before this method has returned.
+        dispatcher, vip = self._dispatchers(form)
+        vip_port = self._listen(dispatcher, vip)
+        # From here on as if they had been set: they stand in remarks and in answers to tools.
+        own = {} if config.broker_ip1 else {"brokerIP1": ip}
+        own |= {} if config.broker_ip2 else {"brokerIP2": ip}
+        if own:
+            parts.configuration.update(own, at_start=True)
+        told = config.advertised_port or self.port
+        parts.known_as = KnownAs(f"{ip}:{told}", host_bytes(own_host, told))
+        registry = Registry(*all_processors(parts, form))
         dispatcher.use(registry)
         vip.use(registry.vip())
         self._join()
+        self._journal.listen()
         log.info(
             "broker {name} of {cluster} listens on {port} (VIP {vip}), is known as {address}",
             name=config.broker_name,
@@ -162,53 +167,111 @@ class Broker:
         self.name_servers = NameServers(
             self._connections,
             self._identity(ip),
-            config.register_broker_timeout_mills,
-            self.topics.set_order_topics,
+            lambda: config.register_broker_timeout_mills,
+            self._topic_table,
+            parts.topics.set_order_topics,
+            self._threads.run_or_do,
+            self.clock.steady_ms,
         )
         self.register(force=True)
+        self.clock.every(SECOND_MS, self.name_servers.tick)
+
+    def _dispatchers(self, form: SerializeType) -> tuple[Dispatcher, Dispatcher]:
+        """Those of the two ports, which have nothing to serve yet."""
+        times = self.clock.now_ms, self.clock.steady_ms
+        dispatcher = Dispatcher(Registry(), *times, self._failures, form)
+        vip = Dispatcher(Registry(), *times, self._failures, form)
+        for each in (dispatcher, vip):
+            each.guards = self.guards
+            each.on_refusal.append(self._refusals)
+            self._journal.dispatchers.append(each)
+        return dispatcher, vip
+
+    def _listen(self, dispatcher: Dispatcher, vip: Dispatcher) -> int:
+        """Accepts on all ports; the VIP port. A port that is taken closes the store again."""
+        config = self.parts.config
+        try:
+            self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
+            vip_port = self.port - _VIP_OFFSET
+            self._server.listen(vip_port, vip, config.bind_address)
+            self.metrics.open(self.clock.unhurried, config, self._metrics, self.why_not_ready)
+        except (CannotListenError, OSError):
+            self.parts.store.stop(self.clock.now_ms())
+            raise
+        return vip_port
+
+    def _metrics(self, labels: Mapping[str, str]) -> Any:
+        from txrocketmq.broker.metrics import BrokerMetrics  # noqa: PLC0415 - it need not be there
+
+        times = RpcTimes()
+        for dispatcher in self._journal.dispatchers:
+            dispatcher.times = times
+        return BrokerMetrics(self.parts, labels, self.clock.now_ms, times).collect
+
+    def why_not_ready(self) -> str:
+        """Why clients had better not come now, in a sentence; empty while they may."""
+        if self.name_servers is None or not self.name_servers.is_registered:
+            return "no name server has registered this broker yet"
+        return self.parts.store.why_not_writeable()
 
     def _identity(self, ip: str) -> Identity:
-        config, ha_port = self.config, self.store.config.ha_listen_port
-        if ha_port <= 0:
+        config, store_config = self.parts.config, self.parts.store.config
+        if store_config.ha_listen_port <= 0:
             ha_port = self.port + _HA_OFFSET
-            self.configuration.update({"haListenPort": str(ha_port)})
+            self.parts.configuration.update({"haListenPort": str(ha_port)}, at_start=True)
         return Identity(
             config.broker_cluster_name,
             config.broker_name,
             config.broker_id,
             self.address,
-            f"{config.broker_ip2 or ip}:{ha_port}",
+            f"{config.broker_ip2 or ip}:{store_config.ha_listen_port}",
         )
 
     def _join(self) -> None:
         """Events and clocks of the parts."""
-        store, every, config = self.store, self.clock.every, self.config
-        store.on_arrival = self.polling.arrived
-        store.flush.on_demand = self._flush
-        self.schedule.on_refused = _level_stands_still
-        self.topics.on_change = lambda _: self._register_soon()
-        every(SCHEDULE_MS, lambda: self.schedule.tick(self.clock.now_ms()), first_ms=SECOND_MS)
-        every(SECOND_MS, lambda: store.tick(self.clock.now_ms()))
-        every(SECOND_MS, lambda: self.polling.tick(self.clock.now_ms()))
-        every(SECOND_MS, self._count)
-        every(SECOND_MS, lambda: self._save("topics.json", self.topics.changes))
-        every(SECOND_MS, lambda: self._save("subscriptionGroup.json", self.groups.changes))
+        parts, every = self.parts, self.clock.every
+        store, config = parts.store, parts.config
+        now_ms, steady_ms = self.clock.now_ms, self.clock.steady_ms
+        # One thread is there from the start: when memory is short later, it is too late for one.
+        maybeDeferred(self.clock.in_thread, int).addErrback(
+            lambda why: self._journal.went("starting a thread", why.getErrorMessage())
+        )
+        store.on_arrival += [parts.polling.arrived, parts.pop.arrived]
+        store.commit.on_demand.append(self._flush)
+        parts.schedule.on_dead_letters.append(self._dead_letters)
+        check_slices = Slices(parts.transaction_check, now_ms, steady_ms, parts.call_soon)
+        revive_slices = Slices(parts.pop.revive, now_ms, steady_ms, parts.call_soon)
+        timer_slices = Slices(parts.timers, now_ms, steady_ms, parts.call_soon)
+        parts.timers.reading.on_end.append(timer_slices.begin)
+        parts.consumers.on_change += [parts.group_changes.changed, parts.filters.changed]
+        parts.topics.on_change.append(self._register_soon)
+        parts.configuration.on_change.append(self._reconfigured)
+        every(SCHEDULE_MS, self._deliver, first_ms=SECOND_MS)
+        every(SCHEDULE_MS, timer_slices.begin)
+        every(SECOND_MS, lambda: store.tick(now_ms(), steady_ms()))
+        for tick in (self._journal.tick, self._unlink, check_slices.begin, self._count):
+            every(SECOND_MS, tick)
+        every(SCHEDULE_MS, lambda: parts.pop.tick(now_ms(), steady_ms()))
+        every(config.revive_interval, revive_slices.begin)
+        every(SECOND_MS, lambda: parts.polling.tick(steady_ms()))
+        saved = (parts.topics, parts.groups, parts.modes, parts.offsets, parts.filters)
+        for part in (*saved, parts.transaction_metrics, parts.pop.orders, parts.timers.metrics):
+            part.saving.in_thread = self._threads.run
+            part.saving.on_end = partial(self._journal.went, f"writing {part.saving.name}")
+        for part in (parts.topics, parts.groups, parts.modes, parts.timers.metrics):
+            every(SECOND_MS, part.saving.begin)
         every(lambda: store.config.flush_interval_commit_log, self._flush)
-        every(EXPIRE_MS, self._expire)
-        every(
-            config.flush_consumer_offset_interval,
-            lambda: self._save("consumerOffset.json", self.offsets.changes),
-        )
-        every(
-            store.config.flush_delay_offset_interval,
-            lambda: self._save(
-                "delayOffset.json", lambda: self.schedule.changes(self.clock.now_ms())
-            ),
-        )
+        every(EXPIRE_MS, self._upkeep.expire)
+        every(EXPIRE_MS, parts.pop.save)
+        every(config.flush_consumer_offset_interval, parts.offsets.saving.begin)
+        every(store.config.flush_delay_offset_interval, self._save_progress)
+        every(config.transaction_metric_flush_interval, parts.transaction_metrics.saving.begin)
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         every(period_ms, lambda: self.register(force=config.force_register))
-        every(ROUTES_MS, self.routes.refresh)
-        every(DELAYED_MS, self.group_changes.tick)
+        every(ROUTES_MS, parts.routes.refresh)
+        every(DELAYED_MS, parts.group_changes.tick)
+        every(BROADCAST_MS, lambda: parts.broadcast_offsets.scan(parts.walks))
+        every(FILTERS_MS, parts.filters.clean)
 
     def stop(self) -> Deferred[None]:
         """Unregisters, lets no one in, writes everything, closes the store; in this order."""
@@ -220,29 +283,51 @@ class Broker:
         return done
 
     def _close(self, done: Deferred[None]) -> None:
-        self._is_due = False
+        self._to_register.clear()
         self.clock.stop()
+        self.metrics.close()
         self._connections.close()
 
         def closed(_: Any) -> None:
+            if late.active():
+                late.cancel()
             if self.name_servers is not None:  # else it never started, and the store is not ours
                 self._write_all()
-            log.info("broker {name} has stopped", name=self.config.broker_name)
+            log.info("broker {name} has stopped", name=self.parts.config.broker_name)
             done.callback(None)
 
-        waiting = [self._server.stop(), *self._saving.values()]
-        DeferredList(waiting, consumeErrors=True).addBoth(closed)
+        read: Deferred[None] = Deferred()
+        self.parts.cold_reads.stop(lambda: read.callback(None))
+        waiting = DeferredList(
+            [self._server.stop(), read, *self._threads.running], consumeErrors=True
+        )
+
+        def too_late() -> None:
+            self._threads.do_here()
+            waiting.cancel()
+
+        late = self.clock.later(LAST_JOBS_MS, too_late)
+        waiting.addBoth(closed)
 
     def _write_all(self) -> None:
         """What is only in memory, then the store's last marks; what fails holds up nothing else."""
-        now_ms = self.clock.now_ms()
+        parts, now_ms = self.parts, self.clock.now_ms()
         for what, write in (
-            ("flushing the store", self.store.flush.flush_all),
-            ("writing consumerOffset.json", lambda: _run(self.offsets.changes())),
-            ("writing delayOffset.json", lambda: _run(self.schedule.changes(now_ms))),
-            ("writing topics.json", self.topics.save),
-            ("writing subscriptionGroup.json", self.groups.save),
-            ("closing the store", lambda: self.store.stop(now_ms)),
+            ("writing down what is popped", partial(parts.pop.check_points.write_all, now_ms)),
+            ("flushing the store", parts.store.flush.flush_all),
+            ("keeping the progress of timers", lambda: parts.timers.close(now_ms)),
+            ("writing timermetrics", parts.timers.metrics.saving.write_now),
+            ("keeping the progress of transactions", parts.transaction_check.settle),
+            ("keeping the progress of pops", parts.pop.settle),
+            ("writing consumerOffset.json", parts.offsets.saving.write_now),
+            ("writing consumerOrderInfo.json", parts.pop.orders.saving.write_now),
+            ("writing transactionMetrics", parts.transaction_metrics.saving.write_now),
+            ("writing delayOffset.json", lambda: _run(parts.schedule.changes(now_ms))),
+            ("writing messageRequestMode.json", parts.modes.saving.write_now),
+            ("writing consumerFilter.json", parts.filters.saving.write_now),
+            ("writing topics.json", parts.topics.saving.write_now),
+            ("writing subscriptionGroup.json", parts.groups.saving.write_now),
+            ("closing the store", lambda: parts.store.stop(now_ms)),
         ):
             try:
                 write()
@@ -254,99 +339,162 @@ class Broker:
     # ---------------------------------------------------------------- events
 
     def register(self, *, force: bool) -> None:
-        """Tells the name servers the topics, with the broker's permission applied."""
+        """Tells the name servers all topics, with the broker's permission applied."""
         if self.name_servers is not None:
-            self.name_servers.set_addresses(self.config.namesrv_addr)
-            self.name_servers.register(
-                self.topics.for_registration(), self.topics.data_version, force=force
-            )
+            self.name_servers.set_addresses(self.parts.config.namesrv_addr)
+            self.name_servers.register(force=force)
 
-    def _register_soon(self) -> None:
-        """At once; but when topics come one after the other, once for all that came in a pause."""
-        if self._is_pausing:
-            self._is_due = True
+    def _topic_table(self) -> TopicTable:
+        topics = self.parts.topics
+        return TopicTable(topics.all(), topics.data_version, self.parts.config.broker_permission)
+
+    def _reconfigured(self, keys: Collection[str]) -> None:
+        """Settings that name servers are told, or that say who they are, have changed."""
+        if "brokerPermission" in keys:
+            topics = self.parts.topics
+            topics.data_version = topics.data_version.next(self.clock.now_ms())
+        if not {"brokerPermission", "namesrvAddr"}.isdisjoint(keys):
+            self.register(force=True)
+
+    def _register_soon(self, topic: str) -> None:
+        """At once; but when topics come one after the other, all that came in a pause together.
+
+        The original registers each by itself, before it answers whoever has made the topic.
+        """
+        self._to_register[topic] = None
+        if not self._is_pausing:
+            self._pause_ms = FIRST_PAUSE_MS
+            self._register_topics()
+
+    def _register_topics(self) -> None:
+        """Tells of the topics that changed; of all when one is gone, or there are many."""
+        names, self._to_register = list(self._to_register), {}
+        self._is_pausing = bool(names)
+        if not names:
             return
-        self._is_pausing = True
-        self.register(force=True)
-        self.clock.later(PAUSE_MS, self._after_pause)
-
-    def _after_pause(self) -> None:
-        self._is_pausing = False
-        if self._is_due:
-            self._is_due = False
-            self._register_soon()
+        self.clock.later(self._pause_ms, self._register_topics)
+        self._pause_ms = min(2 * self._pause_ms, PAUSE_MS)
+        found = [self.parts.topics.get(name) for name in names]
+        changed = [topic for topic in found if topic is not None]
+        if len(changed) < len(names) or len(changed) > MAX_SINGLE_TOPICS:
+            self.register(force=True)
+        elif self.name_servers is not None:
+            self.name_servers.set_addresses(self.parts.config.namesrv_addr)
+            self.name_servers.register_topics(changed)
 
     def _ask_route(self, topic: str) -> PendingReply:
         if self.name_servers is not None:
             return self.name_servers.ask_route(topic)
-        pending = PendingReply()
-        pending.resolve(ConnectError("this broker has not started"))
-        return pending
+        return unanswered(topic)
 
-    def _disconnected(self, peer: TcpPeer, now_ms: int) -> None:
-        self.polling.disconnected(peer, now_ms)
-        self.consumers.disconnected(peer, now_ms)
-        self.producers.disconnected(peer, now_ms)
+    def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
+        parts = self.parts
+        with self._journal.because(f"the end of the connection of {peer.remote_address}"):
+            parts.pop.disconnected(peer, steady_ms)
+            for part in (parts.polling, parts.cold_reads, parts.consumers, parts.producers):
+                part.disconnected(peer, steady_ms)
 
     def _wake_soon(self) -> None:
-        self.clock.later(0, self.polling.run_woken)
+        self.clock.later(0, self.parts.polling.run_woken)
 
-    def _has_tag(
-        self, topic: str, queue_id: int, start: int, end: int, wanted: frozenset[int]
-    ) -> bool:
-        units = self.store.queue_units(topic, queue_id, start, end - start)
-        return any(code in wanted for _, _, code in units)
+    def _deliver(self) -> None:
+        """Delivers delayed messages that are due, in slices, for as long as there are such."""
+        if not self._is_delivering:
+            self._deliver_slice()
+
+    def _deliver_slice(self) -> None:
+        self._is_delivering = False
+        now_ms, steady_ms = self.clock.now_ms, self.clock.steady_ms
+        end_ms = steady_ms() + DELIVERY_MS
+
+        def is_time_up() -> bool:
+            return steady_ms() >= end_ms
+
+        while True:
+            self.parts.schedule.tick(now_ms(), steady_ms(), is_time_up)
+            if not self.parts.schedule.is_behind:
+                return
+            if is_time_up():
+                break
+        self._is_delivering = True
+        self.clock.later(0, self._deliver_slice)
+
+    def _dead_letters(self, level: int, count: int, offset: int, why: str) -> None:
+        self.parts.topics.create_in_heartbeat(DEAD_LETTER_TOPIC, 1)
+        log.error(
+            "{count} messages of delay level {delay_level}, from offset {offset} on, cannot be"
+            " delivered: {why}. They are dead letters in the topic {topic}",
+            count=count,
+            delay_level=level,
+            offset=offset,
+            why=why,
+            topic=DEAD_LETTER_TOPIC,
+        )
 
     def _count(self) -> None:
         today = datetime.date.today().toordinal()  # noqa: DTZ011 - local days
-        self.stats.tick(self.clock.now_ms(), today)
-
-    def _expire(self) -> None:
-        now_ms = self.clock.now_ms()
-        self.locks.expire(now_ms)
-        for peer in {*self.consumers.expire(now_ms), *self.producers.expire(now_ms)}:
-            peer.close()
+        self._upkeep.sample(today)
 
     # ------------------------------------------------------ work in threads
 
+    def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+        """Runs work beside the reactor, then `done` here; a failure is logged."""
+
+        def read(error: Exception | None) -> None:
+            if error is not None:
+                log.error("reading ahead failed: {error}", error=error)
+            done()
+
+        self._threads.run(work, read)
+
     def _flush(self) -> None:
         """Syncs the log in a thread; again at once while somebody waits for it."""
-        job = self.store.flush.begin()
+        job = self.parts.store.flush.begin()
         if job is not None:
-            self.clock.in_thread(job.run).addBoth(lambda _: self._flushed(job))
+            done = maybeDeferred(self.clock.in_thread, job.run)
+            done.addBoth(lambda why: self._flushed(job, why))
 
-    def _flushed(self, job: FlushJob) -> None:
-        self.store.flush.finish(job)
-        if job.error is not None:
-            log.error("syncing the store failed: {error}; no more is taken", error=job.error)
-        elif self.store.flush.is_wanted:
+    def _flushed(self, job: FlushJob, why: Failure | None) -> None:
+        store = self.parts.store
+        flush = store.flush
+        if why is not None:  # no thread could be started
+            job.error = OSError(errno.EAGAIN, why.getErrorMessage())
+        flush.finish(job)
+        if flush.error is not None:
+            log.error("syncing the store failed: {error}; no more is taken", error=flush.error)
+            return
+        self._journal.went("syncing the store", flush.trouble)
+        if flush.trouble is None and store.commit.is_wanted:
             self._flush()
 
-    def _save(self, name: str, changes: Callable[[], Callable[[], None] | None]) -> None:
-        """Writes a configuration file in a thread, one write of each at a time."""
-        if name in self._saving:
+    def _unlink(self) -> None:
+        """Unlinks in a thread the files that the store has given up."""
+        removals = self.parts.store.removals
+        job = removals.begin()
+        if job is not None:
+            self._threads.run(job.run, lambda _: self._unlinked(job))
+
+    def _unlinked(self, job: RemovalJob) -> None:
+        removals = self.parts.store.removals
+        removals.finish(job)
+        self._journal.went("removing files of the store", removals.trouble)
+
+    def _save_progress(self) -> None:
+        """Writes the progress of delayed delivery in a thread, one write at a time."""
+        if self._is_saving_progress:
             return
-        write = changes()
+        write = self.parts.schedule.changes(self.clock.now_ms())
         if write is None:
             return
-        saved = self._saving[name] = maybeDeferred(self.clock.in_thread, write)
-        saved.addErrback(
-            lambda why: log.error(
-                "writing {name} failed: {error}", name=name, error=why.getErrorMessage()
-            )
-        )
-        saved.addBoth(lambda _: self._saving.__delitem__(name))
+        self._is_saving_progress = True
+
+        def written(error: Exception | None) -> None:
+            self._is_saving_progress = False
+            self._journal.went("writing delayOffset.json", error)
+
+        self._threads.run(write, written)
 
 
 def _run(write: Callable[[], None] | None) -> None:
     if write is not None:
         write()
-
-
-def _level_stands_still(level: int, topic: str, status: str) -> None:
-    log.warn(
-        "delay level {level} stands still: the store refuses a message for {topic}: {status}",
-        level=level,
-        topic=topic,
-        status=status,
-    )

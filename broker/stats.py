@@ -9,8 +9,12 @@ store/stats.py.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
+
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.remoting.histogram import Histogram
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
@@ -20,9 +24,12 @@ SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"
 BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS = "BROKER_GET_NUMS"
 
+SIZE_BOUNDS: Final = (1 << 10, 4 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20)
+"""Of the original's histogram of message sizes, in bytes."""
 _MINUTE_SAMPLE_MS = 10_000
 _HOUR_SAMPLE_MS = 600_000
 _DAY_SAMPLE_MS = 3_600_000
+_ITEMS_A_STEP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +79,37 @@ class StatsItem:
         self.value += value
         self.times += times
 
-    def sample(self, window: Window, now_ms: int) -> None:
+    def window(self, period_ms: int) -> Window:
+        """The one that has a sample in each such period."""
+        if period_ms == _MINUTE_SAMPLE_MS:
+            return self.minute
+        return self.hour if period_ms == _HOUR_SAMPLE_MS else self.day
+
+    def sample(self, window: Window, steady_ms: int) -> None:
         """Adds the present state to a window."""
-        window.samples.append((now_ms, self.value, self.times))
+        window.samples.append((steady_ms, self.value, self.times))
 
 
 class BrokerStats:
     """All counters of a broker; `cluster` is the key of those of the broker as a whole."""
 
-    def __init__(self, cluster: str, is_system: Callable[[str], bool], now_ms: int) -> None:
+    def __init__(self, cluster: str, is_system: Callable[[str], bool], steady_ms: int) -> None:
         self._is_system = is_system
         self._topics: dict[str, tuple[StatsItem, StatsItem, bool]] = {}
         self._groups: dict[tuple[str, str], tuple[StatsItem, StatsItem, bool]] = {}
         self._items: dict[tuple[str, str], StatsItem] = {}
-        self.put_total = self._item(BROKER_PUT_NUMS, cluster, now_ms)
-        self.get_total = self._item(BROKER_GET_NUMS, cluster, now_ms)
+        self.sizes: dict[str, Histogram] | None = None
+        """How large the messages of each topic were; None as long as nobody wants to know."""
+        self._dead: dict[tuple[str, str], int] = {}
+        self.put_total = self._item(BROKER_PUT_NUMS, cluster, steady_ms)
+        self.get_total = self._item(BROKER_GET_NUMS, cluster, steady_ms)
         self._user_put = self._user_get = 0
-        self._now_ms = now_ms
-        self._due = {_MINUTE_SAMPLE_MS: now_ms, _HOUR_SAMPLE_MS: now_ms, _DAY_SAMPLE_MS: now_ms}
+        self._steady_ms = steady_ms
+        self._due = {
+            _MINUTE_SAMPLE_MS: steady_ms,
+            _HOUR_SAMPLE_MS: steady_ms,
+            _DAY_SAMPLE_MS: steady_ms,
+        }
         self._today: int | None = None
         self.put_mornings = self.get_mornings = (0, 0)
         """Totals at yesterday's and today's midnight, of topics that are no system topics."""
@@ -101,8 +121,8 @@ class BrokerStats:
         entry = self._topics.get(topic)
         if entry is None:
             entry = self._topics[topic] = (
-                self._item(TOPIC_PUT_NUMS, topic, self._now_ms),
-                self._item(TOPIC_PUT_SIZE, topic, self._now_ms),
+                self._item(TOPIC_PUT_NUMS, topic, self._steady_ms),
+                self._item(TOPIC_PUT_SIZE, topic, self._steady_ms),
                 self._is_system(topic),
             )
         nums, size, system = entry
@@ -121,8 +141,8 @@ class BrokerStats:
         if entry is None:
             key = f"{topic}@{group}"
             entry = self._groups[topic, group] = (
-                self._item(GROUP_GET_NUMS, key, self._now_ms),
-                self._item(GROUP_GET_SIZE, key, self._now_ms),
+                self._item(GROUP_GET_NUMS, key, self._steady_ms),
+                self._item(GROUP_GET_SIZE, key, self._steady_ms),
                 self._is_system(topic),
             )
         nums, size, system = entry
@@ -137,7 +157,20 @@ class BrokerStats:
 
     def sent_back(self, group: str, topic: str) -> None:
         """A consumer sent a message back."""
-        self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}", self._now_ms).add(1)
+        self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}", self._steady_ms).add(1)
+
+    def sized(self, topic: str, sizes: Sequence[int]) -> None:
+        """Messages of these sizes were stored; to be called while `sizes` is there."""
+        if self.sizes is None:
+            return
+        histogram = self.sizes.get(topic)
+        if histogram is None:
+            histogram = self.sizes[topic] = Histogram(SIZE_BOUNDS)
+        histogram.add_all(sizes)
+
+    def died(self, group: str, topic: str) -> None:
+        """A message of the topic went to the group's dead letters."""
+        self._dead[topic, group] = self._dead.get((topic, group), 0) + 1
 
     # --------------------------------------------------------------- queries
 
@@ -159,42 +192,69 @@ class BrokerStats:
         """Messages put and got since the start, of topics that are no system topics."""
         return self._user_put, self._user_get
 
+    def topics_put(self) -> Iterator[tuple[str, int, int, bool]]:
+        """Topic, messages and bytes since the start, and whether it is a system topic.
+
+        Topics may come and go meanwhile.
+        """
+        for topic in list(self._topics):
+            entry = self._topics.get(topic)
+            if entry is not None:
+                nums, size, is_system = entry
+                yield topic, nums.value, size.value, is_system
+
+    def groups_got(self) -> Iterator[tuple[str, str, int, int, bool]]:
+        """Topic, group, messages and bytes since the start, whether it is a system topic."""
+        for key in list(self._groups):
+            entry = self._groups.get(key)
+            if entry is not None:
+                nums, size, is_system = entry
+                yield *key, nums.value, size.value, is_system
+
+    def dead_letters(self) -> list[tuple[str, str, int]]:
+        """Topic, group and how many messages went to the dead letters since the start."""
+        return [(*key, count) for key, count in list(self._dead.items())]
+
     # ------------------------------------------------------------------ time
 
-    def tick(self, now_ms: int, day: int) -> None:
+    def tick(self, steady_ms: int, day: int) -> Steps[None]:
         """Takes the samples that are due; call each second. `day` is the local date's ordinal."""
-        self._now_ms = now_ms
-        for period_ms, due_ms in self._due.items():
-            if now_ms >= due_ms:
-                self._due[period_ms] = now_ms + period_ms
-                self._sample(period_ms, now_ms)
+        self._steady_ms = steady_ms
         if self._today is not None and day != self._today:
             self.put_mornings = (self.put_mornings[1], self._user_put)
             self.get_mornings = (self.get_mornings[1], self._user_get)
         self._today = day
+        due = [period_ms for period_ms, due_ms in self._due.items() if steady_ms >= due_ms]
+        for period_ms in due:
+            self._due[period_ms] = steady_ms + period_ms
+        if not due:
+            return
+        for count, item in enumerate(list(self._items.values()), 1):
+            for period_ms in due:
+                item.sample(item.window(period_ms), steady_ms)
+            if count % _ITEMS_A_STEP == 0:
+                yield
 
-    def _sample(self, period_ms: int, now_ms: int) -> None:
-        for item in self._items.values():
-            if period_ms == _MINUTE_SAMPLE_MS:
-                item.sample(item.minute, now_ms)
-            elif period_ms == _HOUR_SAMPLE_MS:
-                item.sample(item.hour, now_ms)
-            else:
-                item.sample(item.day, now_ms)
-
-    def remove_topic(self, topic: str) -> None:
+    def remove_topic(self, topic: str) -> Steps[None]:
         """Forgets the counters of a topic that is deleted."""
         self._topics.pop(topic, None)
-        for pair in [pair for pair in self._groups if pair[0] == topic]:
-            del self._groups[pair]
-        for key in [k for k in self._items if k[1] == topic or k[1].startswith(topic + "@")]:
-            if key[0] not in {BROKER_PUT_NUMS, BROKER_GET_NUMS}:
-                del self._items[key]
+        if self.sizes is not None:
+            self.sizes.pop(topic, None)
+        for key in [each for each in self._dead if each[0] == topic]:
+            del self._dead[key]
+        for count, key in enumerate(list(self._items)):
+            name, owner = key
+            is_its = owner == topic or owner.startswith(topic + "@")
+            if is_its and name not in {BROKER_PUT_NUMS, BROKER_GET_NUMS}:
+                self._items.pop(key, None)
+                self._groups.pop((topic, owner[len(topic) + 1 :]), None)
+            if count % _ITEMS_A_STEP == 0:
+                yield
 
-    def _item(self, name: str, key: str, now_ms: int) -> StatsItem:
+    def _item(self, name: str, key: str, steady_ms: int) -> StatsItem:
         item = self._items.get((name, key))
         if item is None:
             item = self._items[name, key] = StatsItem()
             for window in (item.minute, item.hour, item.day):
-                item.sample(window, now_ms)
+                item.sample(window, steady_ms)
         return item

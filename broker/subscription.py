@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
 from txrocketmq.broker.topic import validate_group
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.serialize.json import (
+    HOLE,
+    encode_around,
+    encode_pretty,
+    encode_pretty_member,
+)
 
 SYSTEM_GROUPS = (
     "TOOLS_CONSUMER",
@@ -39,10 +46,10 @@ def is_system_group(name: str) -> bool:
 
 
 class SubscriptionGroups:
-    """All groups by name. `on_change` is called when a group came or changed.
+    """All groups by name. Each of `on_change` is called with the name of one that came or changed.
 
-    As of topics, what an administrator changes is on disk when it is done; what heartbeats and
-    pulls make waits for `changes`.
+    As of topics, what an administrator changes is written without delay by `saving`, and what
+    heartbeats and pulls make with the next tick.
     """
 
     def __init__(
@@ -50,12 +57,13 @@ class SubscriptionGroups:
         config: BrokerConfig,
         file: JsonFile,
         now_ms: Callable[[], int],
-        on_change: Callable[[str], None] | None = None,
     ) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms
-        self.on_change = on_change
+        self.on_change: list[Callable[[str], None]] = []
+        self.saving = Saving(file, self._snapshot)
+        self._encoded = EncodedTable(_encode_group)
         self.data_version = DataVersion(timestamp=now_ms())
         self._groups: dict[str, SubscriptionGroupConfig] = {}
         self._forbidden: dict[str, dict[str, int]] = {}
@@ -67,35 +75,43 @@ class SubscriptionGroups:
     def load(self) -> None:
         """Takes what subscriptionGroup.json holds; raises JsonFileError."""
         with self._file.content() as content:
-            for name, value in (content.get("subscriptionGroupTable") or {}).items():
+            table = content.get("subscriptionGroupTable") or {}
+            self._file.is_stale = not self._groups.keys() <= table.keys()
+            for name, value in table.items():
                 self._groups[name] = SubscriptionGroupConfig.from_json(value)
             for group, topics in (content.get("forbiddenTable") or {}).items():
                 self._forbidden[group] = {topic: int(bits) for topic, bits in topics.items()}
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def save(self) -> None:
-        """Writes subscriptionGroup.json; raises OSError."""
-        self._file.save(self._table())
+    @property
+    def is_missing(self) -> bool:
+        """Whether there was neither subscriptionGroup.json nor its .bak."""
+        return self._file.is_missing
 
-    def changes(self) -> Callable[[], None] | None:
-        """What writes subscriptionGroup.json, in any thread; None when nothing changed since."""
-        if not self._file.is_stale:
-            return None
-        return self._file.saving(self._table())
-
-    def _table(self) -> dict[str, Any]:
-        return {
+    def _snapshot(self) -> Callable[[], bytes]:
+        """The table as it is now, for whoever makes subscriptionGroup.json of it."""
+        table = dict(self._groups)
+        content = {
             "dataVersion": self.data_version.to_json(),
             "forbiddenTable": self.forbidden(),
-            "subscriptionGroupTable": {
-                name: self._groups[name].to_json() for name in sorted(self._groups)
-            },
+            "subscriptionGroupTable": HOLE,
         }
+
+        def encode() -> bytes:
+            before, after = encode_around(content, encode_pretty)
+            return before + b"{" + self._encoded.members(table) + b"\n\t}" + after
+
+        return encode
 
     def all(self) -> dict[str, SubscriptionGroupConfig]:
         """Every group, as a copy of the table."""
         return dict(self._groups)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._groups)
 
     def forbidden(self) -> dict[str, dict[str, int]]:
         """Group to topic to bits of what it may not do."""
@@ -121,7 +137,7 @@ class SubscriptionGroups:
         return group
 
     def update(self, group: SubscriptionGroupConfig) -> None:
-        """Makes or changes a group.
+        """Makes or changes a group. `saving.answer` makes it last.
 
         `attributes` of the argument are changes, "+name": value and "-name": "";
         AttributeChangeError when one of them is not allowed.
@@ -132,7 +148,7 @@ class SubscriptionGroups:
         attributes = changed(GROUP_ATTRIBUTES, before, group.attributes)
         self._groups[name] = replace(group, attributes=attributes)
         self._changed(name)
-        self.save()
+        self.saving.begin()
 
     def delete(self, name: str) -> bool:
         """Forgets a group; False when there was none."""
@@ -140,7 +156,7 @@ class SubscriptionGroups:
         if self._groups.pop(name, None) is None:
             return False
         self._changed(name)
-        self.save()
+        self.saving.begin()
         return True
 
     def is_read_forbidden(self, group: str, topic: str) -> bool:
@@ -159,10 +175,14 @@ class SubscriptionGroups:
         if not topics:
             del self._forbidden[group]
         self._changed(group)
-        self.save()
+        self.saving.begin()
 
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
         self._file.is_stale = True
-        if self.on_change is not None:
-            self.on_change(name)
+        for heard in self.on_change:
+            heard(name)
+
+
+def _encode_group(name: str, group: SubscriptionGroupConfig) -> bytes:
+    return encode_pretty_member(name, group.to_json(), 2)

@@ -7,13 +7,14 @@ Counterpart of TopicConfigManager and TopicValidator.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
-from txrocketmq.broker.attributes import TOPIC_ATTRIBUTES, changed
+from txrocketmq.broker.attributes import BATCH_QUEUES, QUEUE_TYPE, TOPIC_ATTRIBUTES, changed
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.saving import Saving
 from txrocketmq.remoting.message.flags import PermName, is_inherited
 from txrocketmq.remoting.message.topics import (
     BENCHMARK_TOPIC,
@@ -26,16 +27,22 @@ from txrocketmq.remoting.message.topics import (
     SELF_TEST_TOPIC,
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,
+    TIMER_TOPIC,
     TRANS_HALF_TOPIC,
     TRANS_OP_TOPIC,
 )
 from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
+from txrocketmq.remoting.serialize.json import (
+    HOLE,
+    encode_around,
+    encode_pretty,
+    encode_pretty_member,
+)
 
 _NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _MAX_TOPIC_LENGTH = 127
 _MAX_RETRY_TOPIC_LENGTH = 255
 _MAX_GROUP_LENGTH = 120
-_READ_WRITE = PermName.READ | PermName.WRITE
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024
 _CLUSTER_QUEUES = 16
@@ -76,10 +83,13 @@ def validate_group(name: str) -> str | None:
 
 
 class Topics:
-    """All topics by name. `on_change` is called with the name of a topic that came or changed.
+    """All topics by name. Each of `on_change` is called with the name of one that came or changed.
 
-    What an administrator changes and what gets a message is on disk when it is done. What
-    heartbeats make, and would make again, waits for `changes`: there may be thousands at once.
+    A change counts at once, in memory. What administrators change and what is made for a message is
+    written to topics.json without delay, by `saving`; an administrator is answered when it is on
+    disk, while the message does not wait for that: a broker that was killed in between makes the
+    topic anew, by the folders of its queues. What heartbeats make, and would make again, is written
+    with the next tick: there may be thousands at once.
     """
 
     def __init__(
@@ -87,14 +97,16 @@ class Topics:
         config: BrokerConfig,
         file: JsonFile,
         now_ms: Callable[[], int],
-        on_change: Callable[[str], None] | None = None,
     ) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms
-        self.on_change = on_change
+        self.on_change: list[Callable[[str], None]] = []
+        self.saving = Saving(file, self._snapshot)
+        self._encoded = EncodedTable(_encode_topic)
         self._topics: dict[str, TopicConfig] = {}
         self.data_version = DataVersion(timestamp=now_ms())
+        self._is_lost = False
         self._system = set(SYSTEM_TOPICS)
         for topic in _system_topics(config):
             self._topics[topic.topic_name or ""] = topic
@@ -104,40 +116,62 @@ class Topics:
     def load(self) -> None:
         """Takes what topics.json holds; raises JsonFileError."""
         with self._file.content() as content:
-            for name, value in (content.get("topicConfigTable") or {}).items():
+            table = content.get("topicConfigTable") or {}
+            self._file.is_stale = not self._topics.keys() <= table.keys()
+            for name, value in table.items():
                 self._topics[name] = TopicConfig.from_json(value)
+            self._is_lost = not table or bool(self._file.warning)
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def save(self) -> None:
-        """Writes topics.json; raises OSError."""
-        self._file.save(self._table())
+    def restore(self, queue_nums: Mapping[str, int], *, after_crash: bool = False) -> int:
+        """Makes the topics anew that topics.json does not name, though it should; how many.
 
-    def changes(self) -> Callable[[], None] | None:
-        """What writes topics.json, in any thread; None when nothing changed since."""
-        if not self._file.is_stale:
-            return None
-        return self._file.saving(self._table())
+        `queue_nums` are the topics that have queues, and how many. Nothing is done when the file
+        was read as it should be and the broker was stopped in order: topics it does not name have
+        been deleted. After a crash they may as well have been made for a message just before.
+        """
+        if not self._is_lost and not after_crash:
+            return 0
+        lost = sorted(name for name in queue_nums if name not in self._topics)
+        for name in lost:
+            self._put(name, _topic(name, queue_nums[name]))
+        return len(lost)
 
-    def _table(self) -> dict[str, Any]:
-        return {
-            "dataVersion": self.data_version.to_json(),
-            "topicConfigTable": {
-                name: self._topics[name].to_json() for name in sorted(self._topics)
-            },
-        }
+    def _snapshot(self) -> Callable[[], bytes]:
+        """The table as it is now, for whoever makes topics.json of it."""
+        table, data_version = dict(self._topics), self.data_version.to_json()
+
+        def encode() -> bytes:
+            content = {"dataVersion": data_version, "topicConfigTable": HOLE}
+            before, after = encode_around(content, encode_pretty)
+            return before + b"{" + self._encoded.members(table) + b"\n\t}" + after
+
+        return encode
 
     def all(self) -> dict[str, TopicConfig]:
         """Every topic, as a copy of the table."""
         return dict(self._topics)
 
-    def for_registration(self) -> dict[str, TopicConfig]:
-        """Every topic as name servers are told it: with no more than the broker's permission."""
-        allowed = self._config.broker_permission
-        if allowed & _READ_WRITE == _READ_WRITE:
-            return dict(self._topics)
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._topics)
+
+    def known(self) -> set[str] | None:
+        """The names of all topics; None when topics.json was lost, or names none but the system's.
+
+        Then it cannot be told which topics the messages of a store should belong to.
+        """
+        names = set(self._topics)
+        return None if self._is_lost or all(map(self.is_system, names)) else names
+
+    def without_queues(self) -> set[str]:
+        """Topics whose queues would be others than plain ones, which are not served."""
         return {
-            name: replace(topic, perm=topic.perm & allowed) for name, topic in self._topics.items()
+            name
+            for name, topic in self._topics.items()
+            if (topic.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUES
         }
 
     def system_topics(self) -> set[str]:
@@ -177,7 +211,7 @@ class Topics:
                 topic_sys_flag=sys_flag,
             ),
         )
-        self.save()
+        self.saving.begin()
         return made
 
     def create_in_send_back(
@@ -189,8 +223,7 @@ class Topics:
     ) -> TopicConfig:
         """A retry or dead-letter topic for a message, made when it is missing."""
         topic = self.create_in_heartbeat(name, queue_nums, perm, sys_flag)
-        if self._file.is_stale:
-            self.save()
+        self.saving.begin()
         return topic
 
     def create_in_heartbeat(
@@ -216,7 +249,7 @@ class Topics:
         )
 
     def update(self, topic: TopicConfig) -> bool:
-        """Makes or changes a topic; False when it is so already.
+        """Makes or changes a topic; False when it is so already. `saving.answer` makes it last.
 
         `attributes` of the argument are changes, "+name": value and "-name": "";
         AttributeChangeError when one of them is not allowed.
@@ -229,7 +262,7 @@ class Topics:
         if topic == current:
             return False
         self._put(name, topic)
-        self.save()
+        self.saving.begin()
         return True
 
     def delete(self, name: str) -> bool:
@@ -237,7 +270,7 @@ class Topics:
         if self._topics.pop(name, None) is None:
             return False
         self._changed(name)
-        self.save()
+        self.saving.begin()
         return True
 
     def set_order_topics(self, names: set[str]) -> None:
@@ -263,8 +296,12 @@ class Topics:
     def _changed(self, name: str) -> None:
         self.data_version = self.data_version.next(self._now_ms())
         self._file.is_stale = True
-        if self.on_change is not None:
-            self.on_change(name)
+        for heard in self.on_change:
+            heard(name)
+
+
+def _encode_topic(name: str, topic: TopicConfig) -> bytes:
+    return encode_pretty_member(name, topic.to_json(), 2)
 
 
 def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
@@ -290,6 +327,7 @@ def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
     topics.append(_topic(member, 1, PermName.INHERIT))
     topics.append(_topic(TRANS_HALF_TOPIC, 1))
     topics.append(_topic(TRANS_OP_TOPIC, 1))
+    topics.append(_topic(TIMER_TOPIC, 1))
     return topics
 
 

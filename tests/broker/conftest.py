@@ -3,70 +3,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes import NOW_MS, FakePeer
-from txrocketmq.broker.clients import Client, Consumers, Producers
+from txrocketmq.broker import parts
+from txrocketmq.broker.clients import Client
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.inner_message import InnerMessage
-from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.long_polling import LongPolling
-from txrocketmq.broker.offset import ConsumerOffsets
-from txrocketmq.broker.queue_locks import QueueLocks
-from txrocketmq.broker.schedule import DelayLevels, Schedule
-from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.message_store import Appended, MessageStore, PutStatus
-from txrocketmq.broker.subscription import SubscriptionGroups
-from txrocketmq.broker.topic import Topics
+from txrocketmq.broker.store.message_store import Appended, PutStatus
+from txrocketmq.remoting.config_file import Configuration, as_properties
 from txrocketmq.remoting.message.tags import SubscriptionData
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 STORE_HOST = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 
 
-@dataclass
-class Parts:
-    """See the module; `now_ms` is what time it is for those that ask."""
+class Parts(parts.Parts):
+    """See the module; `now_ms` is what time it is for those that ask.
 
-    folder: Path
-    config: BrokerConfig = field(default_factory=BrokerConfig)
-    now_ms: int = NOW_MS
-    store_settings: dict[str, Any] = field(default_factory=dict)
+    The settings are those of a BrokerConfig, `store_settings` those of its StoreConfig.
+    """
 
-    def __post_init__(self) -> None:
-        folder = self.folder
-        self.store = MessageStore(
-            StoreConfig(
-                store_path_root_dir=str(folder / "store"),
-                mapped_file_size_commit_log=65_536,
-                mapped_file_size_consume_queue=2_000,
-                max_hash_slot_num=100,
-                max_index_num=400,
-                **self.store_settings,
-            )
+    def __init__(
+        self,
+        folder: Path,
+        config: BrokerConfig | None = None,
+        now_ms: int = NOW_MS,
+        store_settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.config_folder = folder / "store" / "config"
+        self.config_folder.mkdir(parents=True, exist_ok=True)
+        self.now_ms = now_ms
+        store_config = StoreConfig(
+            store_path_root_dir=str(folder / "store"),
+            **{
+                "mapped_file_size_commit_log": 65_536,
+                "mapped_file_size_consume_queue": 2_000,
+                "max_hash_slot_num": 100,
+                "max_index_num": 400,
+                **(store_settings or {}),
+            },
         )
-        self.store.load(self.now_ms)
-        self.topics = Topics(self.config, JsonFile(folder / "topics.json"), self.clock)
-        self.groups = SubscriptionGroups(self.config, JsonFile(folder / "groups.json"), self.clock)
-        self.offsets = ConsumerOffsets(JsonFile(folder / "offsets.json"), self.clock)
-        self.delay_levels = DelayLevels()
-        self.schedule = Schedule(
-            self.delay_levels, self.store, JsonFile(folder / "delay.json"), self.now_ms
+        super().__init__(
+            configuration=Configuration((config or BrokerConfig(), store_config), {}),
+            clock=lambda: self.now_ms,
+            known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
-        self.consumers = Consumers()
-        self.producers = Producers()
-        self.locks = QueueLocks()
-        self.stats = BrokerStats("DefaultCluster", self.topics.is_system, self.now_ms)
-        self.polling = LongPolling(self.store.max_offset, lambda *_: True, lambda: None)
+        self.store.load(now_ms)
 
-    def clock(self) -> int:
-        return self.now_ms
+    def set(self, **settings: object) -> None:
+        """Changes settings of the broker or its store, under the names of their fields."""
+        configs: tuple[Any, Any] = self.config, self.store.config
+        for config in configs:
+            names = {field.name for field in fields(config)} & settings.keys()
+            other = replace(config, **{name: settings[name] for name in names})
+            changed = dict(as_properties(other).items() - as_properties(config).items())
+            self.configuration.update(changed, at_start=True)
 
     def topic(self, name: str = "T", queues: int = 4) -> TopicConfig:
         """Makes a topic."""
@@ -124,8 +123,8 @@ class Parts:
         return peer
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
+@pytest.fixture(name="parts")
+def parts_(tmp_path: Path) -> Iterator[Parts]:
     """A broker's parts, its store open."""
     made = Parts(tmp_path)
     yield made

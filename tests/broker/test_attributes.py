@@ -9,7 +9,23 @@ from txrocketmq.broker.attributes import (
     AttributeChangeError,
     changed,
     parse_changes,
+    unserved_in,
+    why_nothing_is_taken,
 )
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+
+SERVED_AND_NOT: dict[str, dict[str, dict[str, bool]]] = {
+    "topic": {
+        "queue.type": {"SimpleCQ": True, "BatchCQ": False},
+        "cleanup.policy": {"DELETE": True, "COMPACTION": False},
+        "message.type": {
+            "UNSPECIFIED": True, "NORMAL": True, "FIFO": True, "DELAY": True, "TRANSACTION": True,
+            "MIXED": True, "PRIORITY": False,
+        },
+        "reserve.time": {"-1": True, "3600": False},
+    },
+    "group": {"priority.factor": {"100": True, "0": False}},
+}  # fmt: skip
 
 
 def test_changes_are_read_from_text() -> None:
@@ -34,8 +50,8 @@ def test_text_that_is_none(text: str, why: str) -> None:
 
 
 def test_a_new_topic_takes_what_is_added() -> None:
-    made = changed(TOPIC_ATTRIBUTES, None, {"+message.type": "FIFO", "+queue.type": "BatchCQ"})
-    assert made == {"message.type": "FIFO", "queue.type": "BatchCQ"}
+    made = changed(TOPIC_ATTRIBUTES, None, {"+message.type": "FIFO", "+queue.type": "SimpleCQ"})
+    assert made == {"message.type": "FIFO", "queue.type": "SimpleCQ"}
 
 
 def test_what_is_there_is_added_changed_and_removed() -> None:
@@ -62,6 +78,22 @@ def test_a_configuration_that_was_read_can_be_written_back() -> None:
         (None, {"+message.type": "OTHER"}, "value is not valid: message.type=OTHER"),
         (None, {"+reserve.time": "-2"}, "value is not valid"),
         (None, {"+reserve.time": "1" * 30}, "value is not valid"),
+        (
+            None,
+            {"+queue.type": "BatchCQ"},
+            "queue.type=BatchCQ: queues of batches are not served; write queue.type=SimpleCQ or",
+        ),
+        (None, {"+cleanup.policy": "COMPACTION"}, "COMPACTION: compaction is not served"),
+        (
+            {},
+            {"+message.type": "PRIORITY"},
+            "message.type=PRIORITY: priorities of messages are not served; write message.type=NORM",
+        ),
+        (
+            None,
+            {"+reserve.time": "3600"},
+            "no retention of their own; write reserve.time=-1 or",
+        ),
         (None, {"+": "1"}, "kv string format wrong."),
         (None, {"++a": "1"}, "kv string format wrong."),
         ({}, {"-message.type": ""}, "attempt to delete a nonexistent key: message.type"),
@@ -83,9 +115,66 @@ def test_changes_that_cannot_be(
     assert why in str(error.value)
 
 
-def test_groups_have_a_priority_factor_from_0_to_100() -> None:
+def test_groups_have_no_priority_but_the_one_that_all_have() -> None:
     assert changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "100"}) == {
         "priority.factor": "100"
     }
-    with pytest.raises(AttributeChangeError):
+    with pytest.raises(AttributeChangeError, match="value is not valid"):
         changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "101"})
+    with pytest.raises(AttributeChangeError, match="write priority.factor=100"):
+        changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "7"})
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "values"),
+    [
+        (known, name, values)
+        for known, by_name in SERVED_AND_NOT.items()
+        for name, values in by_name.items()
+    ],
+)
+def test_each_value_is_served_or_refused(known: str, name: str, values: dict[str, bool]) -> None:
+    """All attributes there are, and all values of those that name some."""
+    table = {"topic": TOPIC_ATTRIBUTES, "group": GROUP_ATTRIBUTES}[known]
+    assert set(SERVED_AND_NOT[known]) == set(table)
+    for value, is_served in values.items():
+        if is_served:
+            assert changed(table, None, {f"+{name}": value}) == {name: value}
+            continue
+        with pytest.raises(
+            AttributeChangeError, match=f"{name}={value}: .* (not served|no retention)"
+        ):
+            changed(table, None, {f"+{name}": value})
+        instead = table[name].unserved
+        assert instead is not None
+        assert changed(table, None, {f"+{name}": instead.instead}) == {name: instead.instead}
+
+
+def test_what_a_topic_of_another_broker_promises_is_said() -> None:
+    assert why_nothing_is_taken({"queue.type": "BatchCQ"}) == (
+        "queue.type=BatchCQ: queues of batches are not served"
+    )
+    assert why_nothing_is_taken({"cleanup.policy": "COMPACTION"}) == (
+        "cleanup.policy=COMPACTION: compaction is not served"
+    )
+    for plain in (None, {}, {"queue.type": "SimpleCQ", "cleanup.policy": "DELETE", "new": "x"}):
+        assert why_nothing_is_taken(plain) == ""
+    assert why_nothing_is_taken({"message.type": "PRIORITY", "reserve.time": "5"}) == ""
+
+
+def test_what_is_said_of_a_store_of_another_broker() -> None:
+    topics = {f"T{n}": TopicConfig(attributes={"reserve.time": "5"}) for n in range(7)}
+    topics["C"] = TopicConfig(attributes={"cleanup.policy": "COMPACTION"})
+    topics["P"] = TopicConfig(attributes={"message.type": "PRIORITY", "queue.type": "SimpleCQ"})
+    topics["N"] = TopicConfig()
+    assert unserved_in("topic", TOPIC_ATTRIBUTES, topics) == [
+        (
+            "7 topics (T0, T1, T2, T3, T4, ...) have reserve.time=5, but topics have no retention"
+            " of their own here"
+        ),
+        (
+            "the topic C has cleanup.policy=COMPACTION, but compaction is not served here; messages"
+            " to it are refused"
+        ),
+        "the topic P has message.type=PRIORITY, but priorities of messages are not served here",
+    ]

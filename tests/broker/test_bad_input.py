@@ -8,27 +8,23 @@ are none, on one broker after the other's doings.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from twisted.internet.testing import MemoryReactorClock
 
+from tests.broker.conftest import Parts
 from tests.broker.test_all_processors import SERVED
-from tests.fakes import FakePeer
+from tests.examples import examples
+from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.all_processors import all_processors
-from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.service import Broker
-from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.remoting.call import Call, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.dispatch import Registry
+from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.header import HeaderField
-from txrocketmq.remoting.transport.clock import Clock
 
 CODES = [RequestCode(code) for code in sorted(SERVED)]
 
@@ -73,31 +69,27 @@ def value_of(field: HeaderField) -> st.SearchStrategy[str | None]:
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    reactor = MemoryReactorClock()
-    reactor.advance(1_700_000_000)
-    folder: Path = tmp_path_factory.mktemp("bad-input")
-    broker = Broker(
-        BrokerConfig(broker_ip1="127.0.0.1"),
-        StoreConfig(
-            store_path_root_dir=str(folder),
-            mapped_file_size_commit_log=1_048_576,
-            max_hash_slot_num=100,
-            max_index_num=400,
-        ),
-        Clock(reactor),
-    )
-    broker.start()
-    yield Registry(*all_processors(broker))
-    broker.stop()
+    parts = Parts(tmp_path_factory.mktemp("bad-input"))
+    yield Registry(*all_processors(parts))
+    parts.store.stop(parts.now_ms)
 
 
 def serve(registry: Registry, call: Call[Any, Any], ext: dict[str, str], body: bytes) -> None:
     """As the dispatcher does; what it would have to log as a failure of ours comes out."""
     command = RemotingCommand(call.code, ext, body, version=493)
+    binding = registry.bindings[call.code]
+    failures: list[Exception] = []
+    if binding.handler is None:
+        dispatcher = Dispatcher(
+            registry, lambda: NOW_MS, lambda: 0, lambda _, __, error: failures.append(error)
+        )
+        dispatcher.serve(FakePeer(), [command])
+        assert failures == []
+        return
     try:
         header = call.request.decode(ext)
-        request = Request(header, command, FakePeer(), 1_700_000_000_000)
-        answer = registry.bindings[call.code].handler(request)
+        request = Request(header, command, FakePeer(), NOW_MS, 0)
+        answer = binding.handler(request)
     except (ResponseError, HeaderError):
         return
     assert answer is None or isinstance(answer, Reply | PendingReply)
@@ -107,7 +99,7 @@ def serve(registry: Registry, call: Call[Any, Any], ext: dict[str, str], body: b
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 @settings(
-    max_examples=10,  # of each of seventy requests
+    max_examples=examples(10),  # of each of seventy requests
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())

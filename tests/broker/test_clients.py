@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.clients import EXPIRED_MS, Client, ConsumerGroup, Consumers, Producers
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.message.tags import SubscriptionData
 
 
@@ -25,7 +26,8 @@ def beat(
 
 def test_a_group_changes_when_members_or_topics_do() -> None:
     told: list[tuple[str, list[str]]] = []
-    consumers = Consumers(lambda group: told.append((group.name, group.client_ids())))
+    consumers = Consumers()
+    consumers.on_change.append(lambda group: told.append((group.name, group.client_ids())))
     first, second = FakePeer(1), FakePeer(2)
     assert beat(consumers, client(first), "g", "T")
     assert not beat(consumers, client(first), "g", "T")
@@ -68,12 +70,13 @@ def test_one_id_on_two_connections_is_one_member() -> None:
 
 def test_the_last_member_takes_the_group_along() -> None:
     told: list[int] = []
-    consumers = Consumers(lambda group: told.append(len(group.members)))
+    consumers = Consumers()
+    consumers.on_change.append(lambda group: told.append(len(group.members)))
     first, second = FakePeer(1), FakePeer(2)
     beat(consumers, client(first), "g", "T")
     beat(consumers, client(second, "c2"), "g", "T")
     consumers.unregister("g", "c1", first)
-    assert consumers.groups_subscribing("T") == ["g"]
+    assert [group.name for group in consumers.groups()] == ["g"]
     consumers.unregister("g", "c1", first)  # was not there any more
     consumers.unregister("x", "c1", first)
     consumers.unregister("g", "c2", second)
@@ -84,7 +87,8 @@ def test_the_last_member_takes_the_group_along() -> None:
 
 def test_a_lost_connection_leaves_all_its_groups() -> None:
     told: list[str] = []
-    consumers = Consumers(lambda group: told.append(group.name))
+    consumers = Consumers()
+    consumers.on_change.append(lambda group: told.append(group.name))
     peer, other = FakePeer(1), FakePeer(2)
     for group in ("g", "h"):
         beat(consumers, client(peer), group, "T")
@@ -100,8 +104,8 @@ def test_silent_members_are_forgotten_after_two_minutes() -> None:
     silent, lively = FakePeer(1), FakePeer(2)
     beat(consumers, client(silent), "g", "T")
     beat(consumers, client(lively, "c2", NOW_MS + 1), "g", "T")
-    assert consumers.expire(NOW_MS + EXPIRED_MS) == []
-    assert consumers.expire(NOW_MS + EXPIRED_MS + 1) == [silent]
+    assert finished(consumers.expire(NOW_MS + EXPIRED_MS)) == []
+    assert finished(consumers.expire(NOW_MS + EXPIRED_MS + 1)) == [silent]
     group = consumers.group("g")
     assert group is not None
     assert group.client_ids() == ["c2"]
@@ -118,13 +122,43 @@ def test_producers_come_and_go() -> None:
     producers.unregister("p", first)
     producers.unregister("x", first)
     producers.disconnected(second, NOW_MS)
-    assert producers.groups() == {}
+    assert producers.groups() == []
 
 
 def test_silent_producers_are_forgotten() -> None:
     producers = Producers(expired_ms=100)
     peer = FakePeer()
     producers.register("p", client(peer))
-    assert producers.expire(NOW_MS + 100) == []
-    assert producers.expire(NOW_MS + 101) == [peer]
+    assert finished(producers.expire(NOW_MS + 100)) == []
+    assert finished(producers.expire(NOW_MS + 101)) == [peer]
     assert producers.members("p") == []
+
+
+def test_a_producer_is_found_by_its_id() -> None:
+    producers = Producers()
+    first, second = FakePeer(1), FakePeer(2)
+    assert producers.find("c1") is None
+    producers.register("p", client(first))
+    producers.register("q", client(first))
+    producers.register("p", client(first))
+    assert producers.find("c1") is first
+    producers.register("p", client(second))
+    assert producers.find("c1") is second  # it has connected anew
+    producers.unregister("p", second)
+    assert producers.find("c1") is first
+    producers.unregister("p", first)
+    assert producers.find("c1") is first  # it is in the other group still
+    producers.disconnected(first, NOW_MS)
+    assert producers.find("c1") is None
+    assert not producers._by_id
+
+
+def test_a_producer_that_takes_another_id_is_found_by_that() -> None:
+    producers = Producers(expired_ms=100)
+    peer = FakePeer(1)
+    producers.register("p", client(peer, "old", 0))
+    producers.register("p", client(peer, "new", 0))
+    assert producers.find("old") is None
+    assert producers.find("new") is peer
+    assert finished(producers.expire(101)) == [peer]
+    assert producers.find("new") is None

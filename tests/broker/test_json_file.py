@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from txrocketmq.broker.json_file import JsonFile, JsonFileError
+from txrocketmq.remoting.serialize.json import encode_pretty
 
 
 def loaded(path: Path) -> Any:
@@ -40,7 +42,33 @@ def test_the_backup_stands_in(tmp_path: Path, left: bytes | None) -> None:
     path.unlink()
     if left is not None:
         path.write_bytes(left)
-    assert loaded(path) == {"a": 1}
+    again = JsonFile(path)
+    with again.content() as content:
+        assert content == {"a": 1}
+    assert "a.json.bak was read instead" in again.warning
+
+
+def test_what_is_as_it_should_be_needs_no_word(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "a.json")
+    with file.content():
+        assert file.warning == ""
+    file.save({"a": 1})
+    with file.content():
+        assert file.warning == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [
+        ("topics.json", "topics that have queues are made anew"),
+        ("consumerOffset.json", "all groups begin as new ones do"),
+        ("other.json", "it begins empty"),
+    ],
+)
+def test_what_happens_without_the_file_is_said(tmp_path: Path, name: str, truth: str) -> None:
+    (tmp_path / name).write_bytes(b"{")
+    with pytest.raises(JsonFileError, match=f"Repair the file.*{truth}"):
+        loaded(tmp_path / name)
 
 
 def test_a_full_disk_costs_neither_the_file_nor_its_backup(
@@ -56,7 +84,7 @@ def test_a_full_disk_costs_neither_the_file_nor_its_backup(
 
     monkeypatch.setattr(os, "fsync", full)
     for value in (3, 4, 5):
-        saving = file.saving({"a": value})
+        saving = file.saving(partial(encode_pretty, {"a": value}))
         assert not file.is_stale
         with pytest.raises(OSError, match="No space left"):
             saving()
@@ -69,7 +97,7 @@ def test_a_full_disk_costs_neither_the_file_nor_its_backup(
 def test_what_was_to_be_saved_before_does_not_come_after(tmp_path: Path) -> None:
     """A thread may be late; the broker's own has saved what is newer."""
     file = JsonFile(tmp_path / "a.json")
-    late = file.saving({"a": 1})
+    late = file.saving(partial(encode_pretty, {"a": 1}))
     file.save({"a": 2})
     late()
     assert loaded(tmp_path / "a.json") == {"a": 2}

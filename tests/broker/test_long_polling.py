@@ -1,47 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parked pulls: woken by what is for them, by their deadline, and by nothing else."""
+"""Held requests: woken by what is for them, by their deadline, and by nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from txrocketmq.broker import long_polling
-from txrocketmq.broker.long_polling import LongPolling, ParkedPull
+from txrocketmq.broker.long_polling import SLICE, HeldRequest, LongPolling
+from txrocketmq.broker.message_filter import MessageFilter
+from txrocketmq.broker.store.consume_queue import Unit
 
 
 class Queues:
-    """Tag codes of each queue's messages, in order."""
+    """Tag codes of each queue's messages, in order; the record of a message is its queue offset."""
 
     def __init__(self) -> None:
         self.codes: dict[tuple[str, int], list[int]] = {}
+        self.asked = 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
+        self.asked += 1
         return len(self.codes.get((topic, queue_id), []))
 
-    def matches(
-        self, topic: str, queue_id: int, start: int, end: int, wanted: frozenset[int]
-    ) -> bool:
-        return any(code in wanted for code in self.codes[topic, queue_id][start:end])
+    def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
+        codes = self.codes[topic, queue_id][offset : offset + count]
+        return [Unit(offset + index, 1, code) for index, code in enumerate(codes)]
+
+    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
+        return memoryview(bytes([physical_offset])) if physical_offset < 100 else None
 
 
 class Scene:
     def __init__(self) -> None:
         self.queues = Queues()
         self.wakes = 0
-        self.resumed: list[str] = []
-        self.polling = LongPolling(self.queues.max_offset, self.queues.matches, self._wake)
+        self.resumed: list[Any] = []
+        self.polling = LongPolling(self.queues, self._wake)
 
     def _wake(self) -> None:
         self.wakes += 1
 
-    def park(
-        self, name: str, *, peer: Any = None, codes: Any = None, deadline_ms: int = 15_000
-    ) -> None:
-        offset = self.queues.max_offset("T", 0)
-        assert self.polling.park(
-            ParkedPull(peer, "T", 0, offset, deadline_ms, codes, lambda: self.resumed.append(name))
+    def hold(
+        self,
+        name: Any,
+        *,
+        peer: Any = None,
+        codes: set[int] | None = None,
+        wants_record: Callable[[memoryview], bool] | None = None,
+        deadline_ms: int = 15_000,
+        queue_id: int = 0,
+    ) -> bool:
+        offset = len(self.queues.codes.get(("T", queue_id), []))
+        wanted = MessageFilter(None if codes is None else frozenset(codes), wants_record)
+        return self.polling.hold(
+            HeldRequest(
+                peer,
+                "T",
+                queue_id,
+                offset,
+                deadline_ms,
+                lambda: self.resumed.append(name),
+                wanted,
+            )
         )
 
     def arrive(self, *codes: int, queue_id: int = 0) -> None:
@@ -56,7 +79,7 @@ def scene() -> Scene:
 
 
 def test_an_arrival_wakes_once_and_only_after_run_woken(scene: Scene) -> None:
-    scene.park("a")
+    scene.hold("a")
     scene.arrive(1)
     scene.arrive(2)
     assert (scene.wakes, scene.resumed) == (1, [])
@@ -66,13 +89,13 @@ def test_an_arrival_wakes_once_and_only_after_run_woken(scene: Scene) -> None:
 
 
 def test_another_queue_wakes_nobody(scene: Scene) -> None:
-    scene.park("a")
+    scene.hold("a")
     scene.arrive(1, queue_id=1)
     assert scene.wakes == 0
 
 
 def test_a_filter_lets_only_its_tags_wake(scene: Scene) -> None:
-    scene.park("a", codes=frozenset({7}))
+    scene.hold("a", codes={7})
     scene.arrive(1, 2)
     scene.polling.run_woken()
     assert scene.resumed == []
@@ -82,7 +105,7 @@ def test_a_filter_lets_only_its_tags_wake(scene: Scene) -> None:
 
 
 def test_the_deadline_resumes(scene: Scene) -> None:
-    scene.park("a", deadline_ms=15_000)
+    scene.hold("a", deadline_ms=15_000)
     scene.polling.tick(14_999)
     assert scene.resumed == []
     scene.polling.tick(15_000)
@@ -90,7 +113,7 @@ def test_the_deadline_resumes(scene: Scene) -> None:
 
 
 def test_a_missed_arrival_is_found_by_the_tick(scene: Scene) -> None:
-    scene.park("a")
+    scene.hold("a")
     scene.queues.codes["T", 0] = [1]
     scene.polling.tick(1)
     assert scene.resumed == ["a"]
@@ -98,8 +121,8 @@ def test_a_missed_arrival_is_found_by_the_tick(scene: Scene) -> None:
 
 def test_a_lost_peer_takes_its_pulls_along(scene: Scene) -> None:
     gone, there = object(), object()
-    scene.park("a", peer=gone)
-    scene.park("b", peer=there)
+    scene.hold("a", peer=gone)
+    scene.hold("b", peer=there)
     scene.polling.disconnected(gone, 0)  # type: ignore[arg-type]
     scene.arrive(1)
     scene.polling.run_woken()
@@ -107,21 +130,166 @@ def test_a_lost_peer_takes_its_pulls_along(scene: Scene) -> None:
 
 
 def test_a_pull_may_park_again_while_it_is_resumed(scene: Scene) -> None:
-    pull = ParkedPull(None, "T", 0, 0, 100, None, lambda: scene.park("again"))  # type: ignore[arg-type]
-    scene.polling.park(pull)
+    def again() -> None:
+        scene.hold("again")
+
+    peer: Any = None
+    scene.polling.hold(HeldRequest(peer, "T", 0, 0, 100, again))
     scene.arrive(1)
     scene.polling.run_woken()
     assert len(scene.polling) == 1
 
 
 def test_resume_all_takes_a_queue_whole(scene: Scene) -> None:
-    scene.park("a", codes=frozenset({1}))
-    scene.park("b")
+    scene.hold("a", codes={1})
+    scene.hold("b")
     scene.polling.resume_all("T", 0)
     assert scene.resumed == ["a", "b"]
 
 
 def test_there_is_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_polling, "MAX_PARKED", 1)
-    scene.park("a")
-    assert not scene.polling.park(ParkedPull(None, "T", 0, 0, 1, None, lambda: None))  # type: ignore[arg-type]
+    monkeypatch.setattr(long_polling, "MAX_HELD", 1)
+    assert scene.hold("a")
+    assert not scene.hold("b")
+
+
+def test_where_the_unit_is_not_enough_the_record_decides(scene: Scene) -> None:
+    scene.hold("a", codes={7}, wants_record=lambda record: record[0] >= 2)
+    scene.hold("b", wants_record=lambda record: record[0] >= 3)
+    for codes, resumed in (((7, 7), []), ((1,), []), ((1,), ["b"]), ((7,), ["b", "a"])):
+        scene.arrive(*codes)
+        scene.polling.run_woken()
+        assert scene.resumed == resumed
+
+
+def test_a_record_that_cannot_be_had_wakes(scene: Scene) -> None:
+    scene.queues.codes["T", 0] = [1] * 100
+    scene.hold("a", wants_record=lambda _: False)
+    scene.arrive(1)
+    scene.polling.run_woken()
+    assert scene.resumed == ["a"]
+
+
+def test_who_has_much_to_look_through_is_resumed_instead(scene: Scene) -> None:
+    scene.hold("a", codes={7})
+    scene.arrive(*[1] * 2_001)
+    scene.polling.run_woken()
+    assert scene.resumed == ["a"]
+
+
+def test_many_are_resumed_in_slices(scene: Scene) -> None:
+    for number in range(2 * SLICE):
+        scene.hold(number)
+    scene.arrive(1)
+    turns: list[int] = []
+    while scene.wakes > len(turns):
+        before = len(scene.resumed)
+        scene.polling.run_woken()
+        turns.append(len(scene.resumed) - before)
+    assert scene.resumed == list(range(2 * SLICE))
+    assert max(turns) <= SLICE
+
+
+@pytest.mark.parametrize("deadline_ms", [900, 5_300])
+def test_many_whose_time_is_over_are_resumed_in_slices(scene: Scene, deadline_ms: int) -> None:
+    for number in range(2 * SLICE):
+        scene.hold(number, deadline_ms=deadline_ms)
+    scene.polling.tick(5_300)
+    assert scene.resumed == list(range(SLICE))
+    assert scene.wakes == 1
+    scene.polling.tick(6_300)
+    scene.polling.run_woken()
+    assert scene.resumed == list(range(2 * SLICE))
+    assert len(scene.polling) == 0
+
+
+def test_deadlines_before_and_after_a_tick_and_in_the_past(scene: Scene) -> None:
+    for name, deadline_ms in (("a", 10_900), ("b", 9_000), ("c", 10_100)):
+        scene.hold(name, deadline_ms=deadline_ms)
+    scene.polling.tick(10_500)
+    assert scene.resumed == ["b", "c"]
+    scene.hold("late", deadline_ms=3_000)
+    scene.polling.tick(10_600)
+    assert scene.resumed == ["b", "c", "late"]
+    scene.polling.tick(1_000_000_000)
+    assert scene.resumed[3:] == ["a"]
+
+
+class Counted(HeldRequest):
+    """A request that counts how often any was looked for in a table."""
+
+    looked_for = 0
+
+    def __hash__(self) -> int:
+        Counted.looked_for += 1
+        return id(self)
+
+
+@pytest.fixture
+def crowd(scene: Scene) -> Scene:
+    """10,240 requests for one queue, 1,000 more for as many others; of 1,000 peers."""
+    scene.peers = [object() for _ in range(1_000)]  # type: ignore[attr-defined]
+    for number in range(11_240):
+        peer: Any = scene.peers[number % 1_000]  # type: ignore[attr-defined]
+        queue_id = max(number - 10_240, 0)
+        scene.polling.hold(Counted(peer, "T", queue_id, 0, 60_000, lambda: scene.resumed.append(0)))
+    Counted.looked_for = 0
+    return scene
+
+
+def test_a_disconnect_costs_what_the_peer_has_and_no_more(crowd: Scene) -> None:
+    peers = crowd.peers  # type: ignore[attr-defined]
+    crowd.polling.disconnected(peers[0], 0)
+    assert Counted.looked_for <= 12 * 6
+    for peer in peers:
+        crowd.polling.disconnected(peer, 0)
+    assert len(crowd.polling) == 0
+    assert Counted.looked_for <= 11_240 * 6
+    crowd.polling.disconnected(peers[0], 0)
+    crowd.arrive(1)
+    crowd.polling.tick(60_000)
+    assert crowd.resumed == []
+    assert crowd.wakes == 0
+
+
+def test_a_tick_without_anything_due_touches_no_request(crowd: Scene) -> None:
+    crowd.queues.asked = 0
+    for now_ms in range(0, 59_000, 1_000):
+        crowd.polling.tick(now_ms)
+    assert Counted.looked_for == 0
+    assert crowd.queues.asked <= 59 * 1_000
+    assert crowd.resumed == []
+    crowd.polling.tick(60_000)
+    assert len(crowd.resumed) == SLICE
+
+
+def test_missed_arrivals_are_found_though_queues_are_many(scene: Scene) -> None:
+    for queue_id in range(1, 2_500):
+        scene.hold(queue_id, queue_id=queue_id)
+        scene.queues.codes["T", queue_id] = [1]
+    for now_ms in range(4):
+        scene.queues.asked = 0
+        scene.polling.tick(now_ms)
+        assert scene.queues.asked <= 1_000
+        for _ in range(6):
+            scene.polling.run_woken()
+    assert sorted(scene.resumed) == list(range(1, 2_500))
+
+
+def test_a_turn_ends_once_many_messages_were_looked_at(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_polling, "_RECORDS", 10)
+    looked_at: list[int] = []
+
+    def wants_record(record: memoryview) -> bool:
+        looked_at.append(record[0])
+        return False
+
+    for name in range(5):
+        scene.hold(name, wants_record=wants_record)
+    scene.arrive(*[0] * 6)
+    for turn, count in enumerate((12, 24, 30), 1):
+        scene.polling.run_woken()
+        assert (turn, len(looked_at)) == (turn, count)
+    assert scene.resumed == []

@@ -50,7 +50,7 @@ def test_a_file_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_master_has_id_0_whatever_the_file_says(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("brokerId=3\nbrokerRole=SYNC_MASTER\n")
+    path.write_text("brokerId=3\nbrokerRole=ASYNC_MASTER\n")
     assert configure(str(path), None)[0].broker_id == 0
 
 
@@ -72,7 +72,10 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
         ("namesrvAddr=localhost", "namesrvAddr is addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
         ("flushDiskType=NEVER", "flushDiskType is ASYNC_FLUSH or SYNC_FLUSH"),
-        ("brokerRole=SLAVE", "brokerRole is SLAVE, but replication is not served: be a master"),
+        (
+            "brokerRole=SLAVE",
+            "replication is not served; write brokerRole=ASYNC_MASTER or leave the key out",
+        ),
         ("a=\\u1", "wants 4 hex digits"),
         (None, "No such file or directory"),
     ],
@@ -126,3 +129,14 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["-h"])
     assert ended.value.code == 0
     assert "mqbroker" in capsys.readouterr().out
+
+
+def test_tls_that_is_demanded_of_java_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    assert main(["-p"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "mqbroker: $JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not served"
+    )

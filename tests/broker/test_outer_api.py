@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
 from tests.fakes import Asked, FakeConnections
-from txrocketmq.broker.outer_api import Identity, NameServers
+from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
+from txrocketmq.broker.saving import Done, InThread, at_once
 from txrocketmq.remoting.call import Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
 from txrocketmq.remoting.message.message import body_crc
 from txrocketmq.remoting.protocol import route
+from txrocketmq.remoting.protocol import topic as topic_calls
 from txrocketmq.remoting.protocol.body.route import (
     DataVersion,
     KVTable,
+    QueueData,
     RegisterBrokerBody,
     TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicRouteData,
 )
 from txrocketmq.remoting.protocol.route import (
     GetRouteInfoRequestHeader,
@@ -26,6 +32,7 @@ from txrocketmq.remoting.protocol.route import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
+from txrocketmq.remoting.protocol.topic import RegisterTopicRequestHeader
 from txrocketmq.remoting.transport.client import Connections
 
 TOPICS = {"T": TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4)}
@@ -37,18 +44,36 @@ class Scene:
     """Name servers "a:1" and "b:2", as a broker sees them."""
 
     def __init__(self) -> None:
+        self.now_ms = 0
         self.connections = FakeConnections()
+        self.table = TopicTable(TOPICS, VERSION, 6)
+        self.in_thread: InThread = at_once
         self.order_topics: list[set[str]] = []
         self.servers = NameServers(
             cast("Connections", self.connections),
             Identity("C", "broker-a", 0, "10.0.0.1:10911", "10.0.0.1:10912"),
-            24_000,
+            lambda: 24_000,
+            lambda: self.table,
             self.order_topics.append,
+            self._run,
+            lambda: self.now_ms,
         )
         self.servers.set_addresses(" a:1 ; b:2;")
 
     def register(self, *, force: bool = True) -> list[Asked]:
-        self.servers.register(TOPICS, VERSION, force=force)
+        self.servers.register(force=force)
+        return self.connections.take()
+
+    def _run(self, work: Callable[[], None], done: Done) -> None:
+        self.in_thread(work, done)
+
+    def register_at(self, version: int) -> None:
+        """Registers with name servers that answer as those of this version."""
+        for each in self.register():
+            each.pending.resolve(Reply(RegisterBrokerResponseHeader(), version=version))
+
+    def register_topics(self, *topics: TopicConfig) -> list[Asked]:
+        self.servers.register_topics(topics)
         return self.connections.take()
 
 
@@ -75,6 +100,102 @@ def test_every_name_server_is_told_everything(scene: Scene) -> None:
         wrapper = RegisterBrokerBody.decode(each.body).topic_config_serialize_wrapper
         assert wrapper.topic_config_table == TOPICS
         assert wrapper.data_version == VERSION
+
+
+def test_the_text_of_a_registration_is_what_its_class_writes(scene: Scene) -> None:
+    topics = {
+        "b": TopicConfig(topic_name="b", attributes={"message.type": "FIFO"}),
+        "a": TopicConfig(topic_name="a", order=True, perm=7),
+    }
+    for each in (topics, {**topics, "b": TopicConfig(topic_name="b")}, {}):
+        scene.table = TopicTable(each, VERSION, 6)
+        expected = RegisterBrokerBody(
+            topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+                topic_config_table=dict(sorted(each.items())), data_version=VERSION
+            )
+        )
+        assert scene.register()[0].body == expected.encode()
+
+
+def test_name_servers_are_told_no_more_than_the_broker_permits(scene: Scene) -> None:
+    def told() -> int:
+        wrapper = RegisterBrokerBody.decode(scene.register()[0].body).topic_config_serialize_wrapper
+        return wrapper.topic_config_table["T"].perm
+
+    assert told() == 6
+    scene.table = scene.table._replace(permission=4)
+    assert told() == 4
+    scene.table = scene.table._replace(permission=6)
+    assert told() == 6
+
+
+NEW = TopicConfig(topic_name="N", read_queue_nums=3, write_queue_nums=2, topic_sys_flag=1)
+
+
+def test_a_name_server_of_5_x_is_told_a_new_topic_alone(scene: Scene) -> None:
+    scene.register_at(MQVersion.V5_4_0)
+    scene.table = scene.table._replace(permission=4)
+    asked = scene.register_topics(NEW)
+    assert [each.address for each in asked] == ["a:1", "b:2"]
+    for each in asked:
+        assert each.call is topic_calls.REGISTER_TOPIC_IN_NAMESRV
+        assert each.header == RegisterTopicRequestHeader(topic="N")
+        assert TopicRouteData.decode(each.body).queue_datas == (
+            QueueData(
+                broker_name="broker-a",
+                read_queue_nums=3,
+                write_queue_nums=2,
+                perm=4,
+                topic_sys_flag=1,
+            ),
+        )
+        each.pending.resolve(Reply())
+    assert scene.connections.take() == []
+
+
+@pytest.mark.parametrize("version", [MQVersion.V4_9_7, None])
+def test_one_of_4_9_or_that_knows_nothing_yet_is_told_everything(
+    scene: Scene, version: MQVersion | None
+) -> None:
+    if version is not None:
+        scene.register_at(version)
+    asked = scene.register_topics(NEW)
+    assert [each.call for each in asked] == [route.REGISTER_BROKER] * 2
+
+
+@pytest.mark.parametrize(
+    "answer", [ConnectError("nobody"), Reply(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED)]
+)
+def test_one_that_does_not_take_a_topic_alone_is_told_everything(
+    scene: Scene, answer: Reply[Any] | Exception
+) -> None:
+    scene.register_at(MQVersion.V5_4_0)
+    first, second = scene.register_topics(NEW)
+    first.pending.resolve(answer)
+    second.pending.resolve(Reply())
+    (again,) = scene.connections.take()
+    assert (again.address, again.call) == ("a:1", route.REGISTER_BROKER)
+
+
+def test_an_older_registration_never_comes_after_a_newer_one(scene: Scene) -> None:
+    """While one is made in a thread, what is new waits, and is in the next one."""
+    scene.register_at(MQVersion.V5_4_0)
+    in_threads: list[tuple[Callable[[], None], Done]] = []
+    scene.in_thread = lambda work, done: in_threads.append((work, done))
+    assert scene.register() == []
+    scene.table = TopicTable({**TOPICS, "N": NEW}, VERSION.next(6), 6)
+    assert scene.register_topics(NEW) == []
+    assert scene.register() == []
+    versions = []
+    while in_threads:
+        work, done = in_threads.pop(0)
+        work()
+        done(None)
+        versions += [
+            RegisterBrokerBody.decode(each.body).topic_config_serialize_wrapper.data_version.counter
+            for each in scene.connections.take()
+        ]
+    assert versions == [2, 2, 3, 3]
 
 
 def test_an_answer_may_name_order_topics(scene: Scene) -> None:
@@ -134,10 +255,10 @@ def test_one_that_refused_is_told_again_without_asking(
     first.pending.resolve(answer)
     second.pending.resolve(REGISTERED)
     again = scene.register(force=False)
-    assert [(each.address, each.call) for each in again] == [
-        ("a:1", route.REGISTER_BROKER),
-        ("b:2", route.QUERY_DATA_VERSION),
-    ]
+    assert {each.address: each.call for each in again} == {
+        "a:1": route.REGISTER_BROKER,
+        "b:2": route.QUERY_DATA_VERSION,
+    }
 
 
 def test_an_answer_that_is_none_does_no_harm(scene: Scene) -> None:
@@ -200,3 +321,41 @@ def test_a_route_that_nobody_tells(scene: Scene) -> None:
     (none,) = route_of(scene)
     assert outcomes == [error]
     assert isinstance(none, ConnectError)
+
+
+def test_who_did_not_register_us_is_asked_again_sooner_and_later(scene: Scene) -> None:
+    times: list[int] = []
+    for asked in scene.register():
+        asked.pending.resolve(ConnectError("down"))
+    assert not scene.servers.is_registered
+    for second in range(1, 64):
+        scene.now_ms = second * 1_000
+        scene.servers.tick()
+        for asked in scene.connections.take():
+            if asked.address == "a:1":
+                times.append(second)
+            asked.pending.resolve(ConnectError("down"))
+    assert times == [1, 3, 7, 15, 31, 63]
+
+
+def test_who_has_registered_us_is_not_asked_again(scene: Scene) -> None:
+    first, second = scene.register()
+    first.pending.resolve(ConnectError("down"))
+    second.pending.resolve(REGISTERED)
+    assert scene.servers.is_registered
+    scene.now_ms = 1_000
+    scene.servers.tick()
+    (again,) = scene.connections.take()
+    assert again.address == "a:1"
+    scene.now_ms = 30_000
+    scene.servers.tick()
+    assert not scene.connections.take(), "it has not answered yet"
+    again.pending.resolve(REGISTERED)
+    scene.now_ms = 60_000
+    scene.servers.tick()
+    assert not scene.connections.take()
+
+
+def test_without_name_servers_nothing_is_missing(scene: Scene) -> None:
+    scene.servers.set_addresses("")
+    assert scene.servers.is_registered

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from txrocketmq.broker.queue_locks import LOCK_LIVE_MS, QueueLocks
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.message.message import MessageQueue
 
 QUEUES = [MessageQueue("T", "b", i) for i in range(3)]
@@ -46,8 +47,8 @@ def test_locks_that_are_over_are_forgotten() -> None:
     locks.lock("g", "one", QUEUES[:1], 0)
     locks.lock("g", "one", QUEUES[1:], 5)
     locks.lock("h", "one", QUEUES, 0)
-    locks.expire(LOCK_LIVE_MS)
+    finished(locks.expire(LOCK_LIVE_MS))
     assert locks.lock("g", "two", QUEUES, LOCK_LIVE_MS) == []
-    locks.expire(LOCK_LIVE_MS + 1)
+    finished(locks.expire(LOCK_LIVE_MS + 1))
     assert locks._locks.keys() == {"g"}
     assert locks.lock("g", "two", QUEUES, LOCK_LIVE_MS + 1) == QUEUES[:1]

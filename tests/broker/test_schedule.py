@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from txrocketmq.broker import schedule as module
-from txrocketmq.broker.inner_message import InnerMessage
+from txrocketmq.broker.due_message import DEAD_LETTER_TOPIC
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.json_file import JsonFile
-from txrocketmq.broker.schedule import RETRY_MS, DelayLevels, Schedule
-from txrocketmq.broker.store.message_store import PutStatus
-from txrocketmq.broker.store.put_message import refused
+from txrocketmq.broker.schedule import RETRY_MS, Schedule
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 
@@ -39,31 +39,14 @@ def saved(parts: Parts) -> dict[int, int]:
     if write is not None:
         write()
     later = Schedule(
-        parts.delay_levels, parts.store, JsonFile(parts.folder / "delay.json"), parts.now_ms
+        parts.delay_levels,
+        parts.intake,
+        JsonFile(parts.config_folder / "delayOffset.json"),
+        parts.now_ms,
     )
     later.load()
     table: dict[int, int] = later.table()["offsetTable"]
     return table
-
-
-def test_levels() -> None:
-    levels = DelayLevels()
-    assert levels.max_level == 18
-    assert [levels.delay_ms(level) for level in (1, 5, 17, 18)] == [
-        1_000,
-        60_000,
-        3_600_000,
-        7_200_000,
-    ]
-    assert (levels.clamp(3), levels.clamp(99)) == (3, 18)
-    assert levels.deliver_ms(2, 500) == 5_500
-    assert DelayLevels("2d").delay_ms(1) == 172_800_000
-
-
-@pytest.mark.parametrize("text", ["", "1x", "s", "1", "-1s", "1s 2q"])
-def test_levels_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match="messageDelayLevel"):
-        DelayLevels(text)
 
 
 def test_a_message_comes_when_it_is_due_and_not_before(parts: Parts) -> None:
@@ -113,13 +96,37 @@ def test_a_clock_that_was_set_back_delays_nothing_forever(parts: Parts) -> None:
     assert parts.schedule.tick(parts.now_ms - 3_600_000) == 1
 
 
-def test_a_turn_delivers_so_many_of_a_level(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_bounded_by_messages(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BATCH", 2)
     for number in range(3):
         delayed(parts, 1, b"%d" % number)
     assert parts.schedule.tick(parts.now_ms + 1_000) == 2
+    assert parts.schedule.is_behind
     assert parts.schedule.tick(parts.now_ms + 1_000) == 1
+    assert not parts.schedule.is_behind
     assert [message.body for message in arrived(parts)] == [b"0", b"1", b"2"]
+
+
+def test_a_batch_is_bounded_by_bytes(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BATCH_BYTES", 5_000)
+    for size in (6_000, 2_000, 2_000, 2_000):
+        delayed(parts, 1, bytes(size))
+    counts: list[int] = []
+    while not counts or parts.schedule.is_behind:
+        counts.append(parts.schedule.tick(parts.now_ms + 1_000))
+    assert counts == [1, 2, 1]
+
+
+def test_levels_take_turns_when_there_is_no_time_for_all(parts: Parts) -> None:
+    for level in (1, 2, 3):
+        delayed(parts, level, b"%d" % level)
+    due_ms = parts.now_ms + 10_000
+    for _ in range(3):
+        assert parts.schedule.tick(due_ms, due_ms, lambda: True) == 1
+        assert parts.schedule.is_behind
+    assert [message.body for message in arrived(parts)] == [b"1", b"2", b"3"]
+    assert parts.schedule.tick(due_ms, due_ms, lambda: True) == 0
+    assert not parts.schedule.is_behind
 
 
 def test_a_level_rests_when_its_messages_cannot_be_put(
@@ -129,32 +136,148 @@ def test_a_level_rests_when_its_messages_cannot_be_put(
     due_ms = parts.now_ms + 1_000
     with monkeypatch.context() as broken:
         broken.setattr(
-            parts.store,
-            "put",
-            lambda messages, now_ms: [
-                refused(PutStatus.SERVICE_NOT_AVAILABLE, now_ms) for _ in messages
-            ],
+            parts.intake,
+            "take",
+            lambda messages, now_ms: [PutStatus.SERVICE_NOT_AVAILABLE for _ in messages],
         )
         assert parts.schedule.tick(due_ms) == 0
     assert parts.schedule.tick(due_ms + RETRY_MS - 1) == 0
     assert parts.schedule.tick(due_ms + RETRY_MS) == 1
 
 
-def test_a_message_that_is_refused_holds_up_its_level_and_repeats_nothing(parts: Parts) -> None:
+def dead_letters(parts: Parts) -> list[MessageExt]:
+    return [
+        decode_message(record)[0]
+        for at, size, _ in parts.store.queue_units(DEAD_LETTER_TOPIC, 0, 0, 100)
+        if (record := parts.store.message_at(at, size)) is not None
+    ]
+
+
+def test_a_message_that_can_never_be_stored_is_a_dead_letter_and_its_level_goes_on(
+    parts: Parts,
+) -> None:
+    told: list[tuple[int, int, int, str]] = []
+    parts.schedule.on_dead_letters.append(lambda *what: told.append(what))
+    delayed(parts, 1, b"before")
+    parts.put(SCHEDULE_TOPIC, 0, body=b"dead", REAL_TOPIC="x" * 300, REAL_QID="1", KEYS="k")
+    parts.put(SCHEDULE_TOPIC, 0, body=b"stray", REAL_TOPIC="T")
+    delayed(parts, 1, b"behind")
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 2
+    assert parts.schedule.tick(parts.now_ms + 1_000 + RETRY_MS) == 0
+    assert [message.body for message in arrived(parts)] == [b"before", b"behind"]
+    stray, dead = dead_letters(parts)
+    assert (stray.body, dead.body) == (b"stray", b"dead")
+    assert dead.properties == {
+        "REAL_TOPIC": "x" * 300,
+        "REAL_QID": "1",
+        "KEYS": "k",
+        "DELAY": "0",
+    }
+    assert told == [(1, 2, 1, "MESSAGE_ILLEGAL")]
+    assert parts.schedule.progress() == {1: (4, 4)}
+
+
+def test_of_one_that_is_too_large_a_note_says_where_it_lies(parts: Parts) -> None:
     for body in (b"before", b"x" * 2_000, b"behind"):
         delayed(parts, 1, body)
-    whole = parts.store.config
-    parts.store.configure(dataclasses.replace(whole, max_message_size=1_000))
-    refusals: list[tuple[int, str, str]] = []
-    parts.schedule.on_refused = lambda *refusal: refusals.append(refusal)
-    for turn in range(5):
-        parts.schedule.tick(parts.now_ms + 1_000 + turn * RETRY_MS)
-    assert refusals == [(1, "T", "MESSAGE_ILLEGAL")] * 5
+    parts.set(max_message_size=1_000)
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 2
     assert [message.body for message in arrived(parts)] == [b"before", b"behind"]
-    parts.store.configure(whole)
-    for turn in range(5, 8):
-        parts.schedule.tick(parts.now_ms + 1_000 + turn * RETRY_MS)
-    assert [message.body[:2] for message in arrived(parts)] == [b"be", b"be", b"xx", b"be"]
+    (letter,) = dead_letters(parts)
+    assert letter.body == (
+        b"The message at offset 1 of queue 0 of SCHEDULE_TOPIC_XXXX cannot be delivered:"
+        b" MESSAGE_ILLEGAL"
+    )
+
+
+def test_a_listener_that_fails_repeats_nothing(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("Logger.emit() got multiple values for argument 'level'")
+
+    parts.schedule.on_refused.append(fail)
+    parts.schedule.on_dead_letters.append(fail)
+    delayed(parts, 1, b"first")
+    parts.put(SCHEDULE_TOPIC, 0, body=b"dead", REAL_TOPIC="x" * 300, REAL_QID="1")
+    due_ms = parts.now_ms + 1_000
+    with pytest.raises(TypeError):
+        parts.schedule.tick(due_ms)
+    delayed(parts, 1, b"second")
+    with monkeypatch.context() as full:
+        full.setattr(type(parts.store), "writeable", property(lambda _: False))
+        with pytest.raises(TypeError):
+            parts.schedule.tick(due_ms + RETRY_MS)
+    for turn in range(2, 100):
+        parts.schedule.tick(due_ms + turn * RETRY_MS)
+    assert [message.body for message in arrived(parts)] == [b"first", b"second"]
+    assert len(dead_letters(parts)) == 1
+
+
+def test_a_disk_that_is_full_pauses_a_level_and_repeats_nothing(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it fills up between the messages of a batch and the dead letters among them."""
+    delayed(parts, 1, b"first")
+    parts.put(SCHEDULE_TOPIC, 0, body=b"dead", REAL_TOPIC="x" * 300, REAL_QID="1")
+    delayed(parts, 1, b"last")
+    due_ms = parts.now_ms + 1_000
+    refusals: list[tuple[int, str, str]] = []
+    parts.schedule.on_refused.append(lambda *refusal: refusals.append(refusal))
+    take = parts.intake.take
+
+    def full_for_dead_letters(messages: Sequence[InnerMessage], now_ms: int) -> list[PutStatus]:
+        if messages[0].topic == DEAD_LETTER_TOPIC:
+            return [PutStatus.SERVICE_NOT_AVAILABLE for _ in messages]
+        return take(messages, now_ms)
+
+    with monkeypatch.context() as full:
+        full.setattr(parts.intake, "take", full_for_dead_letters)
+        assert parts.schedule.tick(due_ms) == 2
+        assert parts.schedule.tick(due_ms + RETRY_MS - 1) == 0
+        assert parts.schedule.tick(due_ms + RETRY_MS) == 0
+    assert refusals == [(1, DEAD_LETTER_TOPIC, "SERVICE_NOT_AVAILABLE")] * 2
+    assert parts.schedule.progress() == {1: (1, 3)}
+    parts.schedule.tick(due_ms + 2 * RETRY_MS)
+    assert parts.schedule.progress() == {1: (3, 3)}
+    assert [message.body for message in arrived(parts)] == [b"first", b"last"]
+    assert len(dead_letters(parts)) == 1
+
+
+def test_a_store_that_fails_pauses_the_level(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    delayed(parts, 1)
+    delayed(parts, 2)
+    due_ms = parts.now_ms + 5_000
+    tried: list[int] = []
+
+    def fail(messages: object, now_ms: int) -> None:
+        tried.append(now_ms)
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(parts.intake, "take", fail)
+        for late_ms in (0, 100, 200, 300):
+            with contextlib.suppress(MemoryError):
+                parts.schedule.tick(due_ms + late_ms)
+    assert len(tried) == 2, "once for each level, and neither holds up the other"
+    assert parts.schedule.tick(due_ms + 300 + RETRY_MS) == 2
+
+
+def test_records_that_cannot_be_read_are_told_and_passed_over(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for body in (b"0", b"1", b"2"):
+        delayed(parts, 1, body)
+    told: list[tuple[int, int, int]] = []
+    parts.schedule.on_unreadable.append(lambda *what: told.append(what))
+    read = parts.store.message_at
+    ((gone, _, _),) = parts.store.queue_units(SCHEDULE_TOPIC, 0, 1, 1)
+    monkeypatch.setattr(
+        parts.store, "message_at", lambda at, size: None if at == gone else read(at, size)
+    )
+    assert parts.schedule.tick(parts.now_ms + 1_000) == 2
+    assert told == [(1, 1, 1)]
+    assert [message.body for message in arrived(parts)] == [b"0", b"2"]
 
 
 def test_progress_is_saved_when_what_was_delivered_is_durable(parts: Parts) -> None:
@@ -179,7 +302,7 @@ def test_progress_is_saved_when_what_was_delivered_is_durable(parts: Parts) -> N
 
 def test_progress_beyond_the_end_of_a_level_is_corrected(parts: Parts) -> None:
     """A crash has cost the log its last messages, but not the file of the progress."""
-    (parts.folder / "delay.json").write_text('{"offsetTable":{1:5}}')
+    (parts.config_folder / "delayOffset.json").write_text('{"offsetTable":{1:5}}')
     parts.schedule.load()
     parts.schedule.correct()
     delayed(parts, 1)
@@ -206,7 +329,10 @@ def test_progress_survives(parts: Parts) -> None:
     write()
     assert parts.schedule.changes(parts.now_ms) is None
     later = Schedule(
-        parts.delay_levels, parts.store, JsonFile(parts.folder / "delay.json"), parts.now_ms
+        parts.delay_levels,
+        parts.intake,
+        JsonFile(parts.config_folder / "delayOffset.json"),
+        parts.now_ms,
     )
     later.load()
     assert later.table()["offsetTable"] == {1: 2}
@@ -217,6 +343,6 @@ def test_the_original_s_file_is_read(
     golden_store: Callable[[str], Path], golden_version: str, parts: Parts
 ) -> None:
     path = golden_store(golden_version) / "clean" / "config" / "delayOffset.json"
-    schedule = Schedule(parts.delay_levels, parts.store, JsonFile(path), 0)
+    schedule = Schedule(parts.delay_levels, parts.intake, JsonFile(path), 0)
     schedule.load()
     assert schedule.table()["offsetTable"][1] == 3

@@ -5,6 +5,7 @@ import pytest
 
 from tests.fakes import NOW_MS
 from txrocketmq.broker.stats import BrokerStats, StatsItem, StatsSnapshot
+from txrocketmq.broker.store.steps import finished
 
 DAY = 700_000
 
@@ -51,21 +52,21 @@ def test_a_counter_exists_from_its_first_use(stats: BrokerStats) -> None:
 def test_the_last_minute(stats: BrokerStats) -> None:
     for second in range(121):
         stats.put("T", 2, 20)
-        stats.tick(NOW_MS + second * 1000, DAY)
+        finished(stats.tick(NOW_MS + second * 1000, DAY))
     item = stats.item("TOPIC_PUT_SIZE", "T")
     assert item is not None
     assert item.minute.snapshot() == StatsSnapshot(1_200, 20.0, 10.0)
     assert stats.topic_put_tps("T") == 2.0
     assert stats.topic_put_tps("U") == stats.group_get_tps("g", "T") == 0.0
     stats.got("g", "T", 60, 1)
-    stats.tick(NOW_MS + 130_000, DAY)
+    finished(stats.tick(NOW_MS + 130_000, DAY))
     assert stats.group_get_tps("g", "T") == 6.0
 
 
 def test_the_last_hour_and_day(stats: BrokerStats) -> None:
     for minute in range(26 * 60):
         stats.put("T", 1, 1)
-        stats.tick(NOW_MS + minute * 60_000, DAY)
+        finished(stats.tick(NOW_MS + minute * 60_000, DAY))
     item = stats.item("TOPIC_PUT_NUMS", "T")
     assert item is not None
     assert item.hour.snapshot().sum == 60
@@ -92,13 +93,13 @@ def test_totals_are_of_what_is_not_the_broker_s_own(stats: BrokerStats) -> None:
 
 def test_totals_of_mornings(stats: BrokerStats) -> None:
     stats.put("T", 3, 1)
-    stats.tick(NOW_MS, DAY)
+    finished(stats.tick(NOW_MS, DAY))
     assert stats.put_mornings == (0, 0)
-    stats.tick(NOW_MS, DAY + 1)
+    finished(stats.tick(NOW_MS, DAY + 1))
     assert stats.put_mornings == (0, 3)
     stats.put("T", 4, 1)
     stats.got("g", "T", 1, 1)
-    stats.tick(NOW_MS, DAY + 2)
+    finished(stats.tick(NOW_MS, DAY + 2))
     assert stats.put_mornings == (3, 7)
     assert stats.get_mornings == (0, 1)
 
@@ -107,7 +108,7 @@ def test_a_deleted_topic_is_counted_anew(stats: BrokerStats) -> None:
     stats.put("T", 3, 1)
     stats.got("g", "T", 3, 1)
     stats.got("g", "TT", 3, 1)
-    stats.remove_topic("T")
+    finished(stats.remove_topic("T"))
     assert stats.item("TOPIC_PUT_NUMS", "T") is None
     assert stats.item("GROUP_GET_NUMS", "T@g") is None
     stats.put("T", 1, 1)
@@ -115,3 +116,22 @@ def test_a_deleted_topic_is_counted_anew(stats: BrokerStats) -> None:
     assert value_of(stats, "TOPIC_PUT_NUMS", "T") == (1, 1)
     assert value_of(stats, "GROUP_GET_NUMS", "TT@g") == (4, 2)
     assert value_of(stats, "BROKER_PUT_NUMS", "C") == (4, 4)
+
+
+def test_sizes_are_counted_where_they_are_wanted(stats: BrokerStats) -> None:
+    stats.sized("T", [10])
+    assert stats.sizes is None
+    stats.sizes = {}
+    stats.sized("T", [10, 1024, 5_000])
+    assert stats.sizes["T"].counts[:3] == [2, 0, 1]
+    assert stats.sizes["T"].total == 6_034
+    finished(stats.remove_topic("T"))
+    assert stats.sizes == {}
+
+
+def test_dead_letters_are_counted_by_topic_and_group(stats: BrokerStats) -> None:
+    for topic in ("T", "T", "U"):
+        stats.died("g", topic)
+    assert stats.dead_letters() == [("T", "g", 2), ("U", "g", 1)]
+    finished(stats.remove_topic("T"))
+    assert stats.dead_letters() == [("U", "g", 1)]

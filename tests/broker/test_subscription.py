@@ -13,6 +13,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.subscription import SYSTEM_GROUPS, SubscriptionGroups, is_system_group
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.serialize.json import encode_pretty
 
 
 def groups_of(folder: Path, **settings: object) -> SubscriptionGroups:
@@ -32,7 +33,7 @@ def test_system_groups_exist_and_may_broadcast(parts: Parts) -> None:
 
 def test_a_group_is_made_when_it_is_looked_for(parts: Parts) -> None:
     told: list[str] = []
-    parts.groups.on_change = told.append
+    parts.groups.on_change.append(told.append)
     assert parts.groups.get("g") is None
     made = parts.groups.find("g")
     assert made is not None
@@ -55,10 +56,10 @@ def test_an_update_changes_attributes(parts: Parts) -> None:
         signed = {name.replace("add_", "+").replace("_", "."): v for name, v in changes.items()}
         parts.groups.update(SubscriptionGroupConfig(group_name="g", attributes=signed))
 
-    update(add_priority_factor="7")
+    update(add_priority_factor="100")
     made = parts.groups.get("g")
     assert made is not None
-    assert made.attributes == {"priority.factor": "7"}
+    assert made.attributes == {"priority.factor": "100"}
     with pytest.raises(AttributeChangeError):
         update(add_nonsense="1")
     assert parts.groups.get("g") is made
@@ -99,15 +100,30 @@ def test_groups_survive(tmp_path: Path) -> None:
 def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
     groups = groups_of(tmp_path)
     groups.find("g")
-    write = groups.changes()
-    assert write is not None
-    write()
-    assert groups.changes() is None
-    content = json.loads((tmp_path / "groups.json").read_text())
+    groups.saving.begin()
+    text = (tmp_path / "groups.json").read_bytes()
+    content = json.loads(text)
+    assert encode_pretty(content) == text
     group = content["subscriptionGroupTable"]["g"]
     assert group["groupRetryPolicy"] == {"type": "CUSTOMIZED"}
     assert group["groupName"] == "g"
     assert content["forbiddenTable"] == {}
+
+
+def test_retry_policies_are_kept(tmp_path: Path) -> None:
+    groups = groups_of(tmp_path)
+    policies = (
+        {"type": "EXPONENTIAL",
+         "exponentialRetryPolicy": {"initial": 600, "max": 7200, "multiplier": 3}},
+        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000, 2000]}},
+    )  # fmt: skip
+    for number, policy in enumerate(policies):
+        config = {"groupName": f"g{number}", "groupRetryPolicy": policy}
+        groups.update(SubscriptionGroupConfig.from_json(config))
+    later = groups_of(tmp_path)
+    later.load()
+    kept = [later.all()[f"g{number}"].to_json()["groupRetryPolicy"] for number in range(2)]
+    assert kept == list(policies)
 
 
 def test_the_original_s_file_is_read(

@@ -13,6 +13,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile, JsonFileError
 from txrocketmq.broker.topic import Topics, validate_group, validate_topic
 from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.serialize.json import encode_pretty
 
 
 def topics_of(folder: Path, **settings: object) -> Topics:
@@ -66,6 +67,7 @@ def test_a_new_broker_has_the_topics_of_the_original(tmp_path: Path) -> None:
         "rmq_sys_SYNC_BROKER_MEMBER_b": (1, 1, 1),
         "RMQ_SYS_TRANS_HALF_TOPIC": (1, 1, 6),
         "RMQ_SYS_TRANS_OP_HALF_TOPIC": (1, 1, 6),
+        "rmq_sys_wheel_timer": (1, 1, 6),
     }
     assert all(topics.is_system(name) for name in seen)
     assert topics.is_system("rmq_sys_anything")
@@ -88,7 +90,7 @@ def test_settings_take_system_topics_away_or_add_them(tmp_path: Path) -> None:
 
 def test_a_send_makes_a_topic_after_the_default_one(parts: Parts) -> None:
     told: list[str] = []
-    parts.topics.on_change = told.append
+    parts.topics.on_change.append(told.append)
     before = parts.topics.data_version
     parts.now_ms += 5
     made = parts.topics.create_in_send("T", "TBW102", 4, 1)
@@ -145,10 +147,8 @@ def test_what_gets_messages_is_on_disk_and_what_heartbeats_make_waits(tmp_path: 
     topics.create_in_send_back("%RETRY%g", 1)
     assert "%RETRY%g" in path.read_text()
     topics.create_in_heartbeat("%RETRY%h", 1)
-    write = topics.changes()
-    assert write is not None
-    assert topics.changes() is None
-    write()
+    assert "%RETRY%h" not in path.read_text()
+    topics.saving.begin()
     assert "%RETRY%h" in path.read_text()
 
 
@@ -173,10 +173,10 @@ def test_an_update_changes_attributes(parts: Parts) -> None:
         parts.topics.update(TopicConfig(topic_name="T", attributes=changes))
 
     update(add_message_type="FIFO")
-    update(add_reserve_time="5")
+    update(add_reserve_time="-1")
     made = parts.topics.get("T")
     assert made is not None
-    assert made.attributes == {"message.type": "FIFO", "reserve.time": "5"}
+    assert made.attributes == {"message.type": "FIFO", "reserve.time": "-1"}
     with pytest.raises(AttributeChangeError):
         update(add_queue_type="BatchCQ")
     assert parts.topics.get("T") is made
@@ -204,16 +204,6 @@ def test_order_topics_of_the_name_server_are_marked_and_others_stay(parts: Parts
     assert parts.topics.data_version.counter == version.counter + 1
 
 
-def test_name_servers_are_told_no_more_than_the_broker_permits(parts: Parts) -> None:
-    parts.topic("T")
-    assert parts.topics.for_registration() == parts.topics.all()
-    parts.config.broker_permission = 4
-    told = parts.topics.for_registration()
-    assert told["T"].perm == 4
-    assert told["TBW102"].perm == 4
-    assert parts.topics.all()["T"].perm == 6
-
-
 def test_topics_survive(tmp_path: Path) -> None:
     first = topics_of(tmp_path)
     first.create_in_send("T", "TBW102", 4, 0)
@@ -239,6 +229,17 @@ def test_the_file_is_what_the_original_reads(tmp_path: Path) -> None:
     }
 
 
+def test_the_file_is_written_as_the_original_writes_it(tmp_path: Path) -> None:
+    topics = topics_of(tmp_path)
+    topics.update(TopicConfig(topic_name="b", attributes={"+message.type": "FIFO"}))
+    topics.update(TopicConfig(topic_name="a", order=True))
+    topics.update(TopicConfig(topic_name="b", perm=4))
+    topics.delete("TBW102")
+    table = {name: topic.to_json() for name, topic in sorted(topics.all().items())}
+    expected = {"dataVersion": topics.data_version.to_json(), "topicConfigTable": table}
+    assert (tmp_path / "topics.json").read_bytes() == encode_pretty(expected)
+
+
 def test_the_original_s_file_is_read(
     golden_store: Callable[[str], Path], golden_version: str, tmp_path: Path
 ) -> None:
@@ -254,3 +255,52 @@ def test_a_broken_file_is_an_error_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "topics.json").write_text("{broken")
     with pytest.raises(JsonFileError, match=r"topics\.json"):
         topics_of(tmp_path).load()
+
+
+def test_topics_of_a_lost_file_are_restored_from_their_queues(tmp_path: Path) -> None:
+    (tmp_path / "topics.json").write_text('{"topicConfigTable":{}}')
+    topics = topics_of(tmp_path)
+    topics.load()
+    queue_nums = {"T": 5, "%RETRY%g": 1, "%DLQ%g": 1, "SCHEDULE_TOPIC_XXXX": 3}
+    assert topics.restore(queue_nums) == 3
+    restored = topics.get("T")
+    assert restored is not None
+    assert (restored.read_queue_nums, restored.write_queue_nums, restored.perm) == (5, 5, 6)
+    delays = topics.get("SCHEDULE_TOPIC_XXXX")
+    assert delays is not None
+    assert delays.read_queue_nums == 18, "the broker's own are there already"
+    topics.saving.begin()
+    later = topics_of(tmp_path)
+    later.load()
+    assert later.get("%DLQ%g") is not None
+    assert later.restore({"gone": 1}) == 0, "it was deleted"
+
+
+def test_after_a_crash_topics_that_were_not_written_yet_are_restored(tmp_path: Path) -> None:
+    first = topics_of(tmp_path)
+    first.update(TopicConfig(topic_name="T"))
+    again = topics_of(tmp_path)
+    again.load()
+    assert again.restore({"T": 1, "made just before": 2}, after_crash=True) == 1
+    made = again.get("made just before")
+    assert made is not None
+    assert made.write_queue_nums == 2
+
+
+def test_an_older_file_lacks_the_newest_topic(tmp_path: Path) -> None:
+    topics = topics_of(tmp_path)
+    for name in ("T1", "T2"):
+        topics.update(TopicConfig(topic_name=name))
+    (tmp_path / "topics.json").write_bytes(b"")
+    later = topics_of(tmp_path)
+    later.load()
+    assert later.get("T2") is None
+    assert later.restore({"T1": 4, "T2": 4}) == 1
+
+
+def test_topics_are_known_when_there_are_others_than_the_systems(parts: Parts) -> None:
+    assert parts.topics.known() is None
+    parts.topics.update(TopicConfig(topic_name="T", read_queue_nums=1, write_queue_nums=1))
+    known = parts.topics.known()
+    assert known is not None
+    assert {"T", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"} <= known

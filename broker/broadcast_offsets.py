@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far each member of a broadcasting group has pulled: for proxies, which do not know it.
+
+Each member of such a group reads all messages, and where it goes on is its own business: it keeps
+that in a file. But a consumer behind a proxy has none, so its proxy asks the broker, by a pull with
+an offset below 0. The broker remembers what each member has asked for, and answers with that; a
+member it does not know begins where the slowest member of the group was, which is kept with the
+offsets of groups as "group@broadcast". A member that pulled by itself and comes by a proxy now, or
+the other way round, is told where it goes on as well.
+
+Java: BroadcastOffsetManager, BroadcastOffsetStore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from txrocketmq.broker.clients import BROADCASTING, CONSUME_PASSIVELY, Consumers
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.offset import BROADCAST, NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.walks import Walk, Walks
+from txrocketmq.remoting.call import Peer, Reply
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, RequestSource
+
+MAX_MEMBERS: Final = 100_000
+"""Members that are remembered, of all groups and topics; those beyond are strangers each time."""
+BROADCAST_MS: Final = 5_000
+"""How often `scan` is due."""
+_MS: Final = 1000
+
+
+@dataclass(slots=True)
+class _Member:
+    """What one member has pulled of one topic: offsets by queue."""
+
+    by_proxy: bool
+    seen_ms: int
+    offsets: dict[int, int] = field(default_factory=dict)
+
+
+class BroadcastOffsets:
+    """See the module. Times are of the steady clock."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        consumers: Consumers,
+        offsets: ConsumerOffsets,
+        store: MessageStore,
+        steady_clock: Callable[[], int],
+    ) -> None:
+        self._config = config
+        self._consumers = consumers
+        self._offsets = offsets
+        self._store = store
+        self._steady_ms = steady_clock
+        self._members: dict[tuple[str, str], dict[str, _Member]] = {}
+        """By topic and group, then by client id."""
+        self.count = 0
+        """How many members are remembered, one for each topic."""
+        self._is_scanning = False
+
+    def client_of(self, header: PullMessageRequestHeader, peer: Peer) -> str | None:
+        """Who pulls, by client id; None when offsets of broadcasting are not its business."""
+        if not self._config.enable_broadcast_offset_store:
+            return None
+        if header.request_source == RequestSource.PROXY_FOR_BROADCAST:
+            return header.proxy_forward_client_id
+        group = self._consumers.group(header.consumer_group)
+        if (
+            group is None
+            or group.message_model != BROADCASTING
+            or group.consume_type != CONSUME_PASSIVELY
+        ):
+            return None
+        member = group.members.get(peer)
+        return None if member is None else member.client_id
+
+    def first_offset(self, header: PullMessageRequestHeader, client_id: str) -> int | None:
+        """Where a pull is to begin instead of where it asks to; None: it is right as it is."""
+        by_proxy = _is_by_proxy(header)
+        members = self._members.get((header.topic, header.consumer_group))
+        if members is None:
+            if by_proxy and header.queue_offset < 0:
+                return self._offset_of(header, None)
+            return None
+        member = members.get(client_id)
+        if member is None:
+            member = self._join(header, client_id)
+        if member.by_proxy != by_proxy or (by_proxy and header.queue_offset < 0):
+            return self._offset_of(header, member)
+        return None
+
+    def pulled(self, header: PullMessageRequestHeader, client_id: str, offset: int) -> None:
+        """A member goes on at this offset; it only ever rises, unless the queue is made anew."""
+        members = self._members.get((header.topic, header.consumer_group), {})
+        member = members.get(client_id) or self._join(header, client_id)
+        member.seen_ms, member.by_proxy = self._steady_ms(), _is_by_proxy(header)
+        known = member.offsets.get(header.queue_id, NOT_FOUND)
+        if offset >= known or known > self._store.max_offset(header.topic, header.queue_id):
+            member.offsets[header.queue_id] = offset
+
+    def _join(self, header: PullMessageRequestHeader, client_id: str) -> _Member:
+        member = _Member(_is_by_proxy(header), self._steady_ms())
+        if self.count < MAX_MEMBERS:
+            key = header.topic, header.consumer_group
+            self._members.setdefault(key, {})[client_id] = member
+            self.count += 1
+        return member
+
+    def _offset_of(self, header: PullMessageRequestHeader, member: _Member | None) -> int:
+        topic, queue_id = header.topic, header.queue_id
+        end = self._store.max_offset(topic, queue_id)
+        own = NOT_FOUND if member is None else member.offsets.get(queue_id, NOT_FOUND)
+        for offset in (
+            own,
+            self._offsets.query(header.consumer_group + BROADCAST, topic, queue_id),
+        ):
+            if 0 <= offset <= end:  # one beyond is of a topic that was deleted
+                return offset
+        return 0 if self._store.is_recent(topic, queue_id, 0) else end
+
+    def scan(self, walks: Walks) -> None:
+        """Forgets members that are gone, and keeps where the slowest of each group are."""
+        if not self._is_scanning and self._members:
+            self._is_scanning = True
+            with suppress(ResponseError):  # too many walks: next time
+                walks.answer(self._scan())
+                return
+            self._is_scanning = False
+
+    def _scan(self) -> Walk:
+        try:
+            for topic, group in list(self._members):
+                yield from self._scan_group(topic, group)
+        finally:
+            self._is_scanning = False
+        return Reply()
+
+    def _scan_group(self, topic: str, group_name: str) -> Steps[None]:
+        members = self._members[topic, group_name]
+        group = self._consumers.group(group_name)
+        present = set() if group is None else set(group.client_ids())
+        yield
+        slowest: dict[int, int] = {}
+        for client_id, member in list(members.items()):
+            is_there = client_id in present
+            self._look_at(member, slowest, is_there=is_there)
+            if self._is_gone(member, is_there=is_there):
+                del members[client_id]
+                self.count -= 1
+            yield
+        if not members:
+            del self._members[topic, group_name]
+        for queue_id, offset in slowest.items():
+            self._offsets.commit(group_name + BROADCAST, topic, queue_id, offset)
+
+    def _look_at(self, member: _Member, slowest: dict[int, int], *, is_there: bool) -> None:
+        expire_ms = self._config.broadcast_offset_expire_second * _MS
+        if is_there or self._steady_ms() - member.seen_ms < expire_ms:
+            for queue_id, offset in member.offsets.items():
+                slowest[queue_id] = min(slowest.get(queue_id, offset), offset)
+
+    def _is_gone(self, member: _Member, *, is_there: bool) -> bool:
+        config = self._config
+        expire_s = config.broadcast_offset_expire_second
+        if is_there:
+            expire_s = config.broadcast_offset_expire_max_second
+        return self._steady_ms() - member.seen_ms >= expire_s * _MS
+
+
+def _is_by_proxy(header: PullMessageRequestHeader) -> bool:
+    return header.request_source == RequestSource.PROXY_FOR_BROADCAST

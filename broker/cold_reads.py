@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of what is not in memory: done in threads, and whoever waits for one goes on after it.
+
+So that consumers of old messages do not stop the reactor's thread while the disk is slow. How many
+reads are under way is limited, for all and for each peer; the others wait, the peers in turn and
+the reads of each peer in their order. This knows no threads: it is given what runs a piece of work
+in one.
+
+The original reads in the threads of its pull processor, which are many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
+from txrocketmq.remoting.call import Peer, PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+
+AT_ONCE: Final = 4
+"""Reads under way: fewer than threads, so that syncing the log always finds one."""
+AT_ONCE_OF_PEER: Final = 2
+MAX_WAITING: Final = 10_000
+"""Reads that may wait; one more is refused."""
+
+MOST_READS: Final = 64
+"""So often one request waits for the disk: a search in a queue asks for each step of it."""
+BUSY: Final = "too many requests wait for messages that are not in memory: the disk is too slow"
+
+InThread = Callable[[Callable[[], None], Callable[[], None]], None]
+"""Runs the first where it may block, and then, in this thread, the second, whatever happened."""
+
+
+def at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
+    """Runs both here and now: for who has no threads."""
+    work()
+    done()
+
+
+class Ask(Protocol):
+    """Looks for the answer; raises NotInMemory, if it may, when that would wait for the disk."""
+
+    def __call__(self, *, only_in_memory: bool) -> Reply[Any]: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    read: ColdRead
+    go_on: Callable[[], None] | None
+    """None once the peer has gone."""
+
+
+class _OfPeer:
+    """What is under way for one peer, and what waits."""
+
+    __slots__ = ("under_way", "waiting")
+
+    def __init__(self) -> None:
+        self.under_way: dict[_Waiting, None] = {}
+        self.waiting: deque[_Waiting] = deque()
+
+
+class ColdReads:
+    """See the module."""
+
+    def __init__(self, in_thread: InThread) -> None:
+        self._in_thread = in_thread
+        self._peers: dict[Peer, _OfPeer] = {}
+        self._next: deque[Peer] = deque()
+        """Peers with a read that waits and that may begin, each once."""
+        self._waiting = 0
+        self._under_way = 0
+        self._on_idle: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        """How many reads are under way or wait."""
+        return self._under_way + self._waiting
+
+    def add(self, peer: Peer, read: ColdRead, go_on: Callable[[], None]) -> bool:
+        """Has this read done, then calls `go_on`; False when too many wait already."""
+        if self._waiting >= MAX_WAITING or self._on_idle is not None:
+            return False
+        of_peer = self._peers.setdefault(peer, _OfPeer())
+        of_peer.waiting.append(_Waiting(read, go_on))
+        self._waiting += 1
+        if len(of_peer.waiting) == 1 and len(of_peer.under_way) < AT_ONCE_OF_PEER:
+            self._next.append(peer)
+        self._begin()
+        return True
+
+    def answer(self, peer: Peer, ask: Ask) -> Reply[Any] | PendingReply:
+        """What `ask` gives; when that is not in memory, the promise of it.
+
+        It is asked again after each read, and in the end without asking what is in memory: on a
+        machine that lacks memory so much, what was read may be gone again.
+        """
+        pending, left = PendingReply(), MOST_READS
+
+        def go_on(read: ColdRead | None = None) -> Reply[Any] | None:
+            nonlocal left
+            left -= 1
+            if read is not None and read.error is not None:
+                raise ResponseError(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"messages could not be read from the disk: {read.error}",
+                )
+            try:
+                return ask(only_in_memory=left > 0)
+            except NotInMemory as cold:
+                wanted = cold.read
+            if not self.add(peer, wanted, lambda: again(wanted)):
+                raise ResponseError(ResponseCode.SYSTEM_BUSY, BUSY)
+            return None
+
+        def again(read: ColdRead) -> None:
+            outcome: Reply[Any] | Exception | None
+            try:
+                outcome = go_on(read)
+            except Exception as error:  # noqa: BLE001 - it is the answer
+                outcome = error
+            if outcome is not None:
+                pending.resolve(outcome)
+
+        return go_on() or pending
+
+    def disconnected(self, peer: Peer, steady_ms: int) -> None:
+        """Forgets what a peer that has gone waits for."""
+        of_peer = self._peers.get(peer)
+        if of_peer is None:
+            return
+        for under_way in of_peer.under_way:
+            under_way.go_on = None
+        self._waiting -= len(of_peer.waiting)
+        of_peer.waiting.clear()
+        if not of_peer.under_way:
+            del self._peers[peer]
+
+    def stop(self, on_idle: Callable[[], None]) -> None:
+        """Begins no more, and calls when nothing is under way any more."""
+        self._on_idle = on_idle
+        for peer in list(self._peers):
+            self.disconnected(peer, 0)
+        if not self._under_way:
+            on_idle()
+
+    def _begin(self) -> None:
+        while self._next and self._under_way < AT_ONCE:
+            peer = self._next.popleft()
+            of_peer = self._peers.get(peer)
+            if of_peer is None or not of_peer.waiting:
+                continue
+            waiting = of_peer.waiting.popleft()
+            of_peer.under_way[waiting] = None
+            self._waiting -= 1
+            self._under_way += 1
+            if of_peer.waiting and len(of_peer.under_way) < AT_ONCE_OF_PEER:
+                self._next.append(peer)
+            self._run(peer, of_peer, waiting)
+
+    def _run(self, peer: Peer, of_peer: _OfPeer, waiting: _Waiting) -> None:
+        self._in_thread(waiting.read.run, lambda: self._done(peer, of_peer, waiting))
+
+    def _done(self, peer: Peer, of_peer: _OfPeer, waiting: _Waiting) -> None:
+        self._under_way -= 1
+        del of_peer.under_way[waiting]
+        waiting.read.finish()
+        if of_peer.waiting:
+            if len(of_peer.under_way) == AT_ONCE_OF_PEER - 1:
+                self._next.append(peer)
+        elif not of_peer.under_way and self._peers.get(peer) is of_peer:
+            del self._peers[peer]
+        if waiting.go_on is not None:
+            waiting.go_on()
+        if self._on_idle is not None and not self._under_way:
+            self._on_idle()
+            return
+        self._begin()

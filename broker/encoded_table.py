@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EncodedTable: the members of a large JSON object, of which each is encoded once.
+
+The tables of topics and groups are written to disk and sent to name servers whole, while one entry
+changes at a time. Their values are immutable, so the text of an entry is kept as long as its value
+is the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class EncodedTable(Generic[T]):
+    """Encodes tables whose values are mostly those of the table before; in any thread."""
+
+    def __init__(self, encode: Callable[[str, T], bytes]) -> None:
+        self._encode = encode
+        self._kept: dict[str, tuple[T, bytes]] = {}
+
+    def members(self, table: Mapping[str, T]) -> bytes:
+        """The members of the object, sorted by name and separated by commas."""
+        before, encode = self._kept, self._encode
+        kept: dict[str, tuple[T, bytes]] = {}
+        for name in sorted(table):
+            value = table[name]
+            pair = before.get(name)
+            if pair is None or pair[0] is not value:
+                pair = value, encode(name, value)
+            kept[name] = pair
+        self._kept = kept
+        return b",".join([text for _, text in kept.values()])

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the broker's log says of what people and clients do to it: one line each, who and what.
+
+Topics and groups that come, change and go, settings that are changed, clients that come and go
+(debug), log files that are deleted, and a disk that gets full and has room again. It hears of these
+as others do, from the lists of the parts, and stands on the path of no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+from twisted.logger import Logger
+
+from txrocketmq.broker import notices
+from txrocketmq.broker.clients import ConsumerGroup
+from txrocketmq.broker.parts import Parts
+from txrocketmq.remoting.codes import code_name
+from txrocketmq.remoting.dispatch import Dispatcher
+
+_BY_ITSELF: Final = "the broker itself"
+
+log = Logger()
+
+
+class Journal:
+    """Listens to the parts of a broker from `listen` on.
+
+    `dispatchers` tell whose request is being served while something happens.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.dispatchers: list[Dispatcher] = []
+        self._cause = ""
+        self._topics: set[str] = set()
+        self._groups: set[str] = set()
+        self._min_offset = 0
+        self._why_not_writeable = ""
+        self._why_cleaning = ""
+        self._failing: set[str] = set()
+        """What failed when it was last tried, and was said to fail."""
+
+    def listen(self) -> None:
+        """Begins, with what there is now."""
+        parts = self._parts
+        self._topics.update(parts.topics.all())
+        self._groups.update(parts.groups.all())
+        self._min_offset = parts.store.min_physical_offset
+        parts.topics.on_change.append(self._topic_changed)
+        parts.groups.on_change.append(self._group_changed)
+        parts.consumers.on_change.append(self._consumers_changed)
+        parts.producers.on_change.append(self._producers_changed)
+        parts.configuration.on_change.append(self._reconfigured)
+        parts.store.damaged.listeners.append(notices.no_record)
+        parts.schedule.on_refused.append(notices.level_stands_still)
+        parts.schedule.on_unreadable.append(notices.not_readable)
+        timers = parts.timers
+        timers.on_warning.append(notices.timers_warn)
+        timers.delivery.on_refused.append(notices.timers_stand_still)
+        timers.delivery.on_unreadable.append(notices.timers_not_readable)
+        timers.delivery.on_dead_letters.append(notices.timers_not_delivered)
+        timers.enqueue.on_trouble.append(partial(self.went, "writing the timer log"))
+        timers.keeper.on_sync.append(partial(self.went, "syncing the files of timers"))
+        parts.transaction_check.on_given_up.append(notices.half_messages_given_up)
+        parts.transaction_check.on_unreadable.append(notices.half_message_unreadable)
+        parts.pop.revive.on_refused.append(notices.not_brought_back)
+        parts.pop.revive.on_unreadable.append(notices.revive_record_unreadable)
+
+    @contextmanager
+    def because(self, cause: str) -> Iterator[None]:
+        """What happens within happens because of this, and not of a request."""
+        self._cause = cause
+        try:
+            yield
+        finally:
+            self._cause = ""
+
+    def who(self) -> str:
+        """Whose request it is that is being served now."""
+        if self._cause:
+            return self._cause
+        for dispatcher in self.dispatchers:
+            if dispatcher.served is not None:
+                peer, command = dispatcher.served
+                return f"{code_name(command.code)} of {peer.remote_address}"
+        return _BY_ITSELF
+
+    def went(self, what: str, error: object) -> None:
+        """Says that something has begun to fail, or that it fails no more."""
+        if error is None and what in self._failing:
+            self._failing.remove(what)
+            log.info("{what} goes well again", what=what)
+        elif error is not None and what not in self._failing:
+            self._failing.add(what)
+            log.error("{what} failed: {error}; it is tried again", what=what, error=error)
+
+    def tick(self) -> None:
+        """Says what has changed on the disk; called every second."""
+        store = self._parts.store
+        if store.min_physical_offset > self._min_offset:
+            log.info(
+                "log files before offset {offset} were deleted, {count} bytes: {why}",
+                offset=store.min_physical_offset,
+                count=store.min_physical_offset - self._min_offset,
+                why=store.why_cleaning() or "they were older than fileReservedTime",
+            )
+        self._min_offset = max(store.min_physical_offset, 0)
+        why = store.why_cleaning()
+        if why and not self._why_cleaning:
+            log.warn("old log files are deleted at any hour now: {why}", why=why)
+        elif self._why_cleaning and not why:
+            log.info("old log files are deleted at the hours of deleteWhen again")
+        self._why_cleaning = why
+        why = store.why_not_writeable()
+        if why and not self._why_not_writeable:
+            log.error("no messages are taken: {why}", why=why)
+        elif self._why_not_writeable and not why:
+            log.info("messages are taken again")
+        self._why_not_writeable = why
+
+    def _topic_changed(self, name: str) -> None:
+        topic = self._parts.topics.get(name)
+        if topic is None:
+            self._topics.discard(name)
+            log.info("topic {topic} was deleted by {who}", topic=name, who=self.who())
+            return
+        log.info(
+            "topic {topic} was {done} by {who}: {read} queues to read, {write} to write,"
+            " permission {perm}{attributes}",
+            topic=name,
+            done="changed" if name in self._topics else "made",
+            who=self.who(),
+            read=topic.read_queue_nums,
+            write=topic.write_queue_nums,
+            perm=topic.perm,
+            attributes=f", {dict(topic.attributes)}" if topic.attributes else "",
+        )
+        self._topics.add(name)
+
+    def _group_changed(self, name: str) -> None:
+        if self._parts.groups.get(name) is None:
+            if name in self._groups:
+                log.info("group {group} was deleted by {who}", group=name, who=self.who())
+            self._groups.discard(name)
+            return
+        done = "changed" if name in self._groups else "made"
+        log.info("group {group} was {done} by {who}", group=name, done=done, who=self.who())
+        self._groups.add(name)
+
+    def _consumers_changed(self, group: ConsumerGroup) -> None:
+        log.debug(
+            "consumer group {group} has {count} members after {who}",
+            group=group.name,
+            count=len(group.members),
+            who=self.who(),
+        )
+
+    def _producers_changed(self, group: str, count: int) -> None:
+        log.debug(
+            "producer group {group} has {count} members after {who}",
+            group=group,
+            count=count,
+            who=self.who(),
+        )
+
+    def _reconfigured(self, keys: Collection[str]) -> None:
+        properties = self._parts.configuration.properties
+        log.info(
+            "settings were changed by {who}: {settings}",
+            who=self.who(),
+            settings=", ".join(f"{key}={properties.get(key, '')}" for key in keys),
+        )

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker tells Prometheus: the names, labels and types of the original's exporter (5.x).
+
+Everything is read from what the parts count; nothing here stands on the path of a message. The
+sizes of messages and the times of requests are counted only where somebody is to see them, and for
+all that came in one read together. The type of a message is told by its topic: delay in the
+schedule topic, transaction in that of half messages, else normal. docs/operations.md has the list.
+
+Java: BrokerMetricsManager, ConsumerLagCalculator, DefaultStoreMetricsManager,
+RemotingMetricsManager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from prometheus_client import Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+
+from txrocketmq.broker.clients import CONSUME_ACTIVELY, Client
+from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.subscription import is_system_group
+from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
+from txrocketmq.remoting.histogram import Histogram
+from txrocketmq.remoting.message.topics import (
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    TRANS_HALF_TOPIC,
+)
+from txrocketmq.remoting.rpc_times import RpcTimes
+
+METER: Final = "broker-meter"
+_TYPES: Final[Mapping[str, str]] = {SCHEDULE_TOPIC: "delay", TRANS_HALF_TOPIC: "transaction"}
+_OWN_LABELS: Final = ("cluster", "node_type", "node_id", "otel_scope_name")
+_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
+_KIND: Final = ("language", "version", "protocol_type")
+_LATER: Final = (
+    "lag_latency_milliseconds",
+    "inflight_messages",
+    "ready_messages",
+    "queueing_latency_milliseconds",
+)
+"""What is known of a group with its lag, and comes after it: each name is told at once."""
+_HISTOGRAMS_A_PIECE: Final = 3
+_A_PIECE: Final = 32
+"""How many samples a piece of a metric has, and how many clients are counted in a step."""
+
+Family = GaugeMetricFamily | CounterMetricFamily
+
+Collecting = Iterator[Metric]
+Sample = tuple[tuple[str, ...], float]
+"""The values of the labels, and the value."""
+
+
+class Behind(NamedTuple):
+    """How far a group is behind in a topic; -1 stands for no time."""
+
+    not_consumed: int = 0
+    oldest_ms: int = -1
+    """When the oldest of them was stored."""
+    in_flight: int = 0
+    """With consumers, which have not committed them."""
+    ready: int = 0
+    """Not with consumers yet."""
+    oldest_ready_ms: int = -1
+
+
+class BrokerMetrics:
+    """Collects them. `labels` are those that the settings add to each; `times` are of requests."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        labels: Mapping[str, str],
+        now_ms: Callable[[], int],
+        times: RpcTimes | None = None,
+    ) -> None:
+        self._parts = parts
+        self._now_ms = now_ms
+        self._times = times or RpcTimes()
+        if parts.stats.sizes is None:
+            parts.stats.sizes = {}
+        config = parts.config
+        self._own = {
+            **dict(
+                zip(
+                    _OWN_LABELS,
+                    (config.broker_cluster_name, "broker", config.broker_name, METER),
+                    strict=True,
+                )
+            ),
+            **labels,
+        }
+
+    def collect(self) -> Collecting:
+        """All of them, in pieces of a few samples; those of one name one after the other."""
+        yield from self._whole()
+        yield from self._clients()
+        yield from self._in()
+        yield from self._out()
+        yield from self._lags()
+        yield from self._dead_letters()
+        yield from self._transactions()
+        yield from self._requests()
+
+    # ------------------------------------------------------------------ families
+
+    def _one(self, name: str, value: float, **labels: str) -> Metric:
+        return self._piece(
+            GaugeMetricFamily, name, tuple(labels), [(tuple(labels.values()), value)]
+        )
+
+    def _pieces(
+        self,
+        family: type[Family],
+        name: str,
+        labels: tuple[str, ...],
+        samples: Iterable[Sample | None],
+    ) -> Collecting:
+        """A metric of many samples, few in a piece; a piece ends where there is none yet."""
+        piece: list[Sample] = []
+        for sample in samples:
+            if sample is not None:
+                piece.append(sample)
+            if sample is None or len(piece) == _A_PIECE:
+                yield self._piece(family, name, labels, piece)
+                piece = []
+        if piece:
+            yield self._piece(family, name, labels, piece)
+
+    def _piece(
+        self,
+        family: type[Family],
+        name: str,
+        labels: tuple[str, ...],
+        samples: Iterable[Sample],
+    ) -> Metric:
+        metric = family(name, name.replace("_", " "), labels=[*self._own, *labels])
+        own = tuple(self._own.values())
+        for values, value in samples:
+            metric.add_metric(own + values, value)
+        return metric
+
+    def _histograms(
+        self,
+        name: str,
+        labels: tuple[str, ...],
+        samples: Iterable[tuple[tuple[str, ...], Histogram]],
+    ) -> Collecting:
+        """A metric of histograms, few in a piece, as each is many samples."""
+        own = tuple(self._own.values())
+        piece: HistogramMetricFamily | None = None
+        for number, (values, histogram) in enumerate(samples):
+            if piece is None:
+                text = name.replace("_", " ")
+                piece = HistogramMetricFamily(name, text, labels=[*self._own, *labels])
+            piece.add_metric(own + values, histogram.buckets(), histogram.total)
+            if number % _HISTOGRAMS_A_PIECE == _HISTOGRAMS_A_PIECE - 1:
+                yield piece
+                piece = None
+        if piece is not None:
+            yield piece
+
+    # --------------------------------------------------------------- collecting
+
+    def _whole(self) -> Collecting:
+        """What there is one of: the broker, its store."""
+        parts, store = self._parts, self._parts.store
+        oldest_ms = store.earliest_message_ms
+        age_ms = self._now_ms() - oldest_ms if oldest_ms >= 0 else 0
+        behind = store.max_physical_offset - store.flush.flushed_offset
+        size = store.max_physical_offset - store.min_physical_offset
+        yield _target()
+        yield self._one("rocketmq_broker_permission", parts.config.broker_permission)
+        yield self._one("rocketmq_topic_number", parts.topics.count)
+        yield self._one("rocketmq_consumer_group_number", parts.groups.count)
+        for name, value in (
+            ("size_bytes", size),
+            ("flush_behind_bytes", behind),
+            ("dispatch_behind_bytes", store.dispatch_behind_bytes),
+            ("message_reserve_time_milliseconds", age_ms),
+        ):
+            yield self._one(f"rocketmq_storage_{name}", max(value, 0), **_DISK)
+
+    def _clients(self) -> Collecting:
+        yield from self._pieces(
+            GaugeMetricFamily, "rocketmq_producer_connections", _KIND, self._producing()
+        )
+        yield from self._pieces(
+            GaugeMetricFamily,
+            "rocketmq_consumer_connections",
+            ("consumer_group", "consume_mode", "is_system", *_KIND),
+            self._consuming(),
+        )
+
+    def _producing(self) -> Iterator[Sample | None]:
+        producers = self._parts.producers
+        counted: Counter[tuple[str, ...]] = Counter()
+        for group in producers.groups():
+            yield from _count(counted, producers.members(group))
+        yield from counted.items()
+
+    def _consuming(self) -> Iterator[Sample | None]:
+        for each in self._parts.consumers.groups():
+            mode = "pull" if each.consume_type == CONSUME_ACTIVELY else "push"
+            labels = (each.name, mode, _true(is_system_group(each.name)))
+            counted: Counter[tuple[str, ...]] = Counter()
+            yield from _count(counted, list(each.members.values()))
+            for kind, count in counted.items():
+                yield (*labels, *kind), count
+
+    def _in(self) -> Collecting:
+        stats = self._parts.stats
+        for name, at in (("rocketmq_messages_in", 1), ("rocketmq_throughput_in", 2)):
+            yield from self._pieces(
+                CounterMetricFamily,
+                name,
+                ("topic", "message_type", "is_system"),
+                (
+                    ((each[0], _TYPES.get(each[0], "normal"), _true(each[3])), int(each[at]))
+                    for each in stats.topics_put()
+                ),
+            )
+
+        yield from self._histograms(
+            "rocketmq_message_size",
+            ("topic", "message_type", "is_system"),
+            (
+                (
+                    (
+                        topic,
+                        _TYPES.get(topic, "normal"),
+                        _true(self._parts.topics.is_system(topic)),
+                    ),
+                    sizes,
+                )
+                for topic, sizes in list((self._parts.stats.sizes or {}).items())
+            ),
+        )
+
+    def _out(self) -> Collecting:
+        stats = self._parts.stats
+        for name, at in (("rocketmq_messages_out", 2), ("rocketmq_throughput_out", 3)):
+            yield from self._pieces(
+                CounterMetricFamily,
+                name,
+                ("topic", "consumer_group", "is_system"),
+                (
+                    ((each[0], each[1], _true(each[4] or is_system_group(each[1]))), int(each[at]))
+                    for each in stats.groups_got()
+                ),
+            )
+
+    def _lags(self) -> Collecting:
+        """Of groups that have members now, in what they subscribe to, without their retry topics:
+        as in the original, where only those of POP are retries.
+        """
+        labels = ("consumer_group", "topic", "is_retry", "is_system")
+        parts, now_ms = self._parts, self._now_ms()
+        found: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in _LATER}
+        for group in parts.consumers.groups():
+            for topic in list(group.subscriptions):
+                if topic.startswith(RETRY_PREFIX):
+                    continue
+                behind = self._behind(group.name, topic)
+                is_system = parts.topics.is_system(topic) or is_system_group(group.name)
+                values = (group.name, topic, "false", _true(is_system))
+                yield self._piece(
+                    GaugeMetricFamily,
+                    "rocketmq_consumer_lag_messages",
+                    labels,
+                    [(values, behind.not_consumed)],
+                )
+                for name, value in zip(
+                    _LATER,
+                    (
+                        _age(now_ms, behind.oldest_ms),
+                        behind.in_flight,
+                        behind.ready,
+                        _age(now_ms, behind.oldest_ready_ms),
+                    ),
+                    strict=True,
+                ):
+                    found[name].append((values, value))
+        for name, samples in found.items():
+            yield from self._pieces(GaugeMetricFamily, f"rocketmq_consumer_{name}", labels, samples)
+
+    def _behind(self, group: str, topic: str) -> Behind:
+        """How far a group is behind in a topic, in all of its queues."""
+        parts, store = self._parts, self._parts.store
+        offsets, pulled = parts.offsets.of(group, topic), parts.offsets.pulled_of(group, topic)
+        not_consumed = in_flight = ready = 0
+        oldest: list[int] = []
+        oldest_ready: list[int] = []
+        for queue_id in offsets.keys() | pulled.keys():
+            start, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+            given = min(pulled.get(queue_id, -1), end)
+            committed = offsets.get(queue_id, -1)
+            if 0 <= committed < end:
+                offset = max(committed, start)
+                not_consumed += end - offset
+                oldest.append(store.store_time_at(topic, queue_id, offset))
+                in_flight += max(given - offset, 0)
+            if 0 <= given < end:
+                offset = max(given, start)
+                ready += end - offset
+                oldest_ready.append(store.store_time_at(topic, queue_id, offset))
+        return Behind(not_consumed, _least(oldest), in_flight, ready, _least(oldest_ready))
+
+    def _dead_letters(self) -> Collecting:
+        parts = self._parts
+        yield from self._pieces(
+            CounterMetricFamily,
+            "rocketmq_send_to_dlq_messages",
+            ("consumer_group", "topic", "is_system"),
+            (
+                ((group, topic, _true(parts.topics.is_system(topic) or is_system_group(group))), n)
+                for topic, group, n in parts.stats.dead_letters()
+            ),
+        )
+
+    def _transactions(self) -> Collecting:
+        """By the topic that a message is for."""
+        metrics = self._parts.transaction_metrics
+        open_now, ends = metrics.counts(), list(metrics.ends.items())
+        labels = ("topic",)
+        for name, family, samples in (
+            ("half_messages", GaugeMetricFamily, open_now.items()),
+            ("commit_messages", CounterMetricFamily, [(t, e.committed) for t, e in ends]),
+            ("rollback_messages", CounterMetricFamily, [(t, e.rolled_back) for t, e in ends]),
+        ):
+            values = (((topic,), count) for topic, count in samples)
+            yield from self._pieces(family, f"rocketmq_{name}", labels, values)
+        ages = (((topic,), its.ages_s) for topic, its in ends)
+        yield from self._histograms("rocketmq_finish_message_latency_milliseconds", labels, ages)
+
+    def _requests(self) -> Collecting:
+        yield from self._histograms(
+            "rocketmq_rpc_latency_milliseconds",
+            ("protocol_type", "request_code", "response_code", "is_long_polling", "result"),
+            (
+                (
+                    (
+                        "remoting",
+                        _named(RequestCode, kind.code),
+                        _named(ResponseCode, kind.answer),
+                        _true(kind.is_held),
+                        "oneway" if kind.is_oneway else "success",
+                    ),
+                    histogram,
+                )
+                for kind, histogram in self._times.items()
+            ),
+        )
+
+
+def _named(codes: type[IntEnum], code: int) -> str:
+    """As the original names codes; the number of one that nobody knows."""
+    try:
+        return codes(code).name.lower()
+    except ValueError:
+        return str(code)
+
+
+def _least(times_ms: Sequence[int]) -> int:
+    """The earliest of times; those below 0 are of messages that are not there."""
+    return min((each for each in times_ms if each >= 0), default=-1)
+
+
+def _age(now_ms: int, stored_ms: int) -> int:
+    return max(now_ms - stored_ms, 0) if stored_ms >= 0 else 0
+
+
+def _target() -> Metric:
+    """What OpenTelemetry's exporters have at their end."""
+    target = GaugeMetricFamily("target_info", "target info")
+    target.add_metric([], 1)
+    return target
+
+
+def _count(counted: Counter[tuple[str, ...]], members: Sequence[Client]) -> Iterator[None]:
+    """Counts members by kind, few in a step."""
+    for at in range(0, len(members), _A_PIECE):
+        counted.update(map(_kind, members[at : at + _A_PIECE]))
+        yield
+
+
+def _kind(client: Client) -> tuple[str, ...]:
+    return client.language.lower(), version_name(client.version).lower(), "remoting"
+
+
+def _true(value: object) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the broker's log says of what its parts tell: they tell facts, and write no log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twisted.logger import Logger
+
+from txrocketmq.broker.store.damage import Damage
+from txrocketmq.broker.store.recovered import Recovered
+from txrocketmq.remoting.message.topics import (
+    DLQ_PREFIX,
+    TIMER_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+)
+
+log = Logger()
+
+
+def no_record(damage: Damage, more: int) -> None:
+    """A place where a queue or the index says that a message is, and none is."""
+    others = f" (and {more} more places are not told)" if more else ""
+    if damage.physical_offset < 0:
+        log.error(
+            "the index is damaged: {path} at byte {position}, so queries by key may miss"
+            " messages{others}. Move the file away while the broker is down: the next start builds"
+            " it anew from the log",
+            path=damage.path,
+            position=damage.position,
+            others=others,
+        )
+        return
+    log.error(
+        "the store is damaged: no message is at {offset} of the log ({path}, byte {position}),"
+        " though {who} says so; consumers go on behind it{others}",
+        offset=damage.physical_offset,
+        path=damage.path or "of which there is no file",
+        position=damage.position,
+        who=f"queue {damage.queue} at offset {damage.queue_offset}" if damage.queue else "an index",
+        others=others,
+    )
+
+
+def level_stands_still(level: int, topic: str, status: str) -> None:
+    """The store refuses a delayed message that is due; it is tried again."""
+    log.warn(
+        "delay level {delay_level} stands still: the store takes no message for {topic}: {status}",
+        delay_level=level,
+        topic=topic,
+        status=status,
+    )
+
+
+def not_readable(level: int, count: int, offset: int) -> None:
+    """Delayed messages whose records cannot be read are passed over."""
+    log.error(
+        "{count} messages of delay level {delay_level}, from offset {offset} on, are not delivered:"
+        " the log does not have them any more, or they are damaged",
+        count=count,
+        delay_level=level,
+        offset=offset,
+    )
+
+
+def store_opened(path: str, recovered: Recovered, config_warnings: Iterable[str]) -> None:
+    """What opening the store found, and what its files of config/ lack."""
+    log.info("store {path}: {what}", path=path, what=recovered)
+    for warning in config_warnings:
+        log.warn("config: {warning}", warning=warning)
+    for warning in recovered.warnings:
+        log.warn("store: {warning}", warning=warning)
+
+
+def half_messages_given_up(count: int, topic: str, key: str) -> None:
+    """Half messages whose producers were asked in vain, or that are too old."""
+    log.error(
+        "{count} half messages are given up, the first of topic {topic} with the key {key}: their"
+        " producers did not say what became of their transactions. They are in the topic"
+        " {given_up}; resumeCheckHalfMessage of mqadmin has one asked for again",
+        count=count,
+        topic=topic,
+        key=key,
+        given_up=TRANS_CHECK_MAX_TIME_TOPIC,
+    )
+
+
+def not_brought_back(count: int, topic: str, status: str) -> None:
+    """Messages that were popped and not acknowledged cannot be put into their retry topic."""
+    log.error(
+        "{count} popped messages of {topic} cannot be brought back now: the store says {status}."
+        " They are tried again, ever less often",
+        count=count,
+        topic=topic,
+        status=status,
+    )
+
+
+def revive_record_unreadable(queue_id: int, offset: int) -> None:
+    """A record of the revive topic is passed over."""
+    log.warn(
+        "the record at offset {offset} of queue {queue_id} of the revive topic is none: it is"
+        " passed over",
+        offset=offset,
+        queue_id=queue_id,
+    )
+
+
+def half_message_unreadable(queue_id: int, offset: int) -> None:
+    """A half message whose record cannot be read is passed over."""
+    log.error(
+        "the half message at offset {offset} of queue {queue_id} cannot be read, so nobody is asked"
+        " for its transaction: the log does not have it any more, or it is damaged",
+        offset=offset,
+        queue_id=queue_id,
+    )
+
+
+def timers_warn(what: str) -> None:
+    """Something is wrong with the files of timer messages."""
+    log.warn("timers: {what}", what=what)
+
+
+def timers_stand_still(topic: str, status: str) -> None:
+    """The store refuses a timer message that is due; it is tried again."""
+    log.warn(
+        "timer messages stand still: the store takes no message for {topic}: {status}",
+        topic=topic,
+        status=status,
+    )
+
+
+def timers_not_readable(count: int, place: int) -> None:
+    """Timer messages whose records cannot be read are passed over."""
+    log.error(
+        "{count} timer messages, from {place} on, are not delivered: the log does not have them any"
+        " more, or they are damaged",
+        count=count,
+        place=place,
+    )
+
+
+def timers_not_delivered(count: int, why: str) -> None:
+    """Timer messages that no topic can take."""
+    log.error(
+        "{count} timer messages cannot be delivered: {why}. They are dead letters in the topic"
+        " {topic}",
+        count=count,
+        why=why,
+        topic=DLQ_PREFIX + TIMER_TOPIC,
+    )

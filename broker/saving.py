@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saving: keeps a file of `config/` up to date, with one write for all changes that came meanwhile.
+
+A table of ten thousand topics is a file of several megabytes, so a change is not written on its
+own. The first change begins a write in a thread; those that come while it runs are in the next one,
+which begins when it ends. Whoever promises that a change outlives a crash answers with
+`answer`: the reply leaves when a write that has the change is on disk. Counterpart of
+ConfigManager.persist, which writes the whole file for each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+
+Done = Callable[[Exception | None], None]
+InThread = Callable[[Callable[[], None], Done], None]
+"""Runs the first in a thread, then calls the second, here, with what the first has raised."""
+
+
+def at_once(work: Callable[[], None], done: Done) -> None:
+    """Runs the work here and now: where there is no reactor."""
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
+        done(error)
+    else:
+        done(None)
+
+
+class Saving:
+    """Writes one file.
+
+    `snapshot` is called here; it takes what belongs into the file, at a cost that hardly grows with
+    the table, and returns what makes the text of it in a thread.
+    """
+
+    def __init__(self, file: JsonFile, snapshot: Callable[[], Callable[[], bytes]]) -> None:
+        self._file = file
+        self._snapshot = snapshot
+        self._is_running = False
+        self._waiting: list[Callable[[Exception | None], None]] = []
+        """Those whose changes are in the write that runs now, or in the next one if none runs."""
+        self._late: list[Callable[[Exception | None], None]] = []
+        """Those whose changes came after the write that runs now had begun."""
+        self.in_thread: InThread = at_once
+        self.on_end: Done = lambda _: None
+        """Hears of each write how it went."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._file.path.name
+
+    def begin(self) -> None:
+        """Writes what has changed since the last write; nothing if a write runs already."""
+        if self._is_running or not self._file.is_stale:
+            return
+        self._is_running = True
+        self.in_thread(self._file.saving(self._snapshot()), self._ended)
+
+    def _ended(self, error: Exception | None) -> None:
+        self._is_running = False
+        self.on_end(error)
+        served, self._waiting, self._late = self._waiting, self._late, []
+        if self._waiting:
+            self.begin()
+        for listener in served:
+            listener(error)
+
+    def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
+        """The reply, once all changes made so far are on disk; begins to write them.
+
+        If they cannot be written the answer is SYSTEM_ERROR. They count all the same until the
+        broker stops, and they are written when that is possible again.
+        """
+        is_stale = self._file.is_stale
+        if not is_stale and not self._is_running:
+            return reply
+        pending = PendingReply()
+
+        def written(error: Exception | None) -> None:
+            pending.resolve(reply if error is None else self._not_saved(error))
+
+        (self._late if is_stale and self._is_running else self._waiting).append(written)
+        self.begin()
+        return pending
+
+    def _not_saved(self, error: Exception) -> ResponseError:
+        return ResponseError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the change counts, but is not saved yet: {self.name} cannot be written: {error}",
+        )
+
+    def write_now(self) -> None:
+        """Writes what has changed, and returns when it is on disk; raises OSError."""
+        if self._file.is_stale:
+            self._file.saving(self._snapshot())()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that may take long, done in turns of the reactor: a slice, then whatever else there is.
+
+Java: has no counterpart; each such work has its thread there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+SLICE_MS: Final = 5
+"""How long a slice takes."""
+
+
+class Sliced(Protocol):
+    """What is done in slices."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to be done at once."""
+
+    def tick(
+        self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Does what there is to do, or goes on with it, until the time is up."""
+
+
+class Slices:
+    """Runs it; `call_soon` calls a function in a later turn of the reactor."""
+
+    def __init__(
+        self,
+        work: Sliced,
+        clock: Callable[[], int],
+        steady_clock: Callable[[], int],
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._work = work
+        self._now_ms = clock
+        self._steady_ms = steady_clock
+        self._call_soon = call_soon
+        self._is_waiting = False
+
+    def begin(self) -> None:
+        """Goes on with it, unless it is going on; to be called again and again."""
+        if not self._is_waiting:
+            self._slice()
+
+    def _slice(self) -> None:
+        self._is_waiting = False
+        end_ms = self._steady_ms() + SLICE_MS
+        self._work.tick(self._now_ms(), self._steady_ms(), lambda: self._steady_ms() >= end_ms)
+        if self._work.is_behind:
+            self._is_waiting = True
+            self._call_soon(self._slice)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Upkeep: what a broker looks through by itself from time to time, in steps.
+
+Counters are sampled, and locks and clients of which nothing was heard for long are forgotten. All
+of it grows with topics, groups and clients, so it goes in turns with whatever else there is
+(`broker/walks.py`). Java: the scheduled executors of BrokerStatsManager, ClientHousekeepingService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.store.steps import Steps
+
+
+class Upkeep:
+    """Begins each of these; `failed` hears what has failed unexpectedly."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        journal: Journal,
+        steady_ms: Callable[[], int],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
+        self._parts = parts
+        self._journal = journal
+        self._steady_ms = steady_ms
+        self._failed = failed
+
+    def sample(self, day: int) -> None:
+        """Samples the counters that are due; `day` is the local date's ordinal."""
+        self._run("sampling the counters", self._parts.stats.tick(self._steady_ms(), day))
+
+    def expire(self) -> None:
+        """Forgets locks that are over, and clients whose heartbeats do not come."""
+        parts, steady_ms = self._parts, self._steady_ms()
+        self._run("forgetting locks", parts.locks.expire(steady_ms))
+        for members in (parts.consumers, parts.producers):
+            self._run("forgetting clients", self._expired(members.expire(steady_ms)))
+
+    def _expired(self, steps: Steps[list[Any]]) -> Steps[None]:
+        while True:
+            with self._journal.because("their heartbeats did not come"):
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    gone = end.value
+                    break
+            yield
+        for peer in gone:
+            peer.close()
+            yield
+
+    def _run(self, what: str, steps: Steps[Any]) -> None:
+        self._parts.walks.run(steps, lambda error: self._failed(what, error))

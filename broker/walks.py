@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks: requests that look at all topics, groups or queues, served a slice at a time.
+
+    @serves(admin.GET_BROKER_CONSUME_STATS)
+    def everything(self, request: Request[...]) -> Reply[NoHeader] | PendingReply:
+        return self._walks.answer(self._everything(request.header))
+
+A walk is a generator that yields after each small step and returns the reply, or the promise of
+it. It runs for two
+milliseconds; then whatever else there is comes first: sends, pulls, other walks. Between two steps
+the tables may change, so a walk goes by a copy of their names, and passes over what is gone. What
+a broker looks through by itself from time to time goes the same way: `run`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from txrocketmq.broker.store.steps import Steps
+from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.serialize.json import encode_around
+
+SLICE_S = 0.002
+"""How long a walk goes on while everything else waits."""
+MAX_WALKS = 64
+"""Walks under way at a time; the next request that needs one is SYSTEM_BUSY (2)."""
+
+Answer = Reply[Any] | PendingReply
+Walk = Generator[None, None, Answer]
+
+PIECE_BYTES = 32 * 1024
+"""Bits of a body are joined when they are so long together."""
+
+
+class Walks:
+    """Runs walks in turns.
+
+    `later` calls a function when all that is ready has been served; `timer` tells seconds of a
+    clock that nobody sets.
+    """
+
+    def __init__(
+        self, later: Callable[[Callable[[], None]], object], timer: Callable[[], float]
+    ) -> None:
+        self._later = later
+        self._timer = timer
+        self._under_way: deque[tuple[Walk, PendingReply]] = deque()
+
+    def answer(self, walk: Walk) -> Answer:
+        """The reply of a short walk; of a long one the promise of it.
+
+        Raises what the first steps raise, and ResponseError when too many walks are under way.
+        """
+        if not self._under_way:
+            answer = self._slice(walk)
+            if answer is not None:
+                return answer
+            self._later(self._go_on)
+        elif len(self._under_way) >= MAX_WALKS:
+            walk.close()
+            raise ResponseError(
+                ResponseCode.SYSTEM_BUSY,
+                f"{MAX_WALKS} requests that look at everything are under way: try again later",
+            )
+        pending = PendingReply()
+        self._under_way.append((walk, pending))
+        return pending
+
+    def run(self, steps: Steps[object], failed: Callable[[Exception], None]) -> None:
+        """Takes steps that nobody waits for, in turns with all walks, however many these are."""
+
+        def ended(outcome: Reply[Any] | Exception) -> None:
+            if isinstance(outcome, Exception):
+                failed(outcome)
+
+        pending = PendingReply()
+        pending.then(ended)
+        self._under_way.append((_answering(steps), pending))
+        if len(self._under_way) == 1:
+            self._go_on()
+
+    def _slice(self, walk: Walk) -> Answer | None:
+        """Runs some steps; the answer if the walk has ended."""
+        timer = self._timer
+        end_s = timer() + SLICE_S
+        try:
+            next(walk)
+            while timer() < end_s:
+                next(walk)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+        return None
+
+    def _go_on(self) -> None:
+        walk, pending = self._under_way.popleft()
+        outcome: Answer | Exception | None
+        try:
+            outcome = self._slice(walk)
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            outcome = error
+        if outcome is None:
+            self._under_way.append((walk, pending))
+        if self._under_way:
+            self._later(self._go_on)
+        if isinstance(outcome, PendingReply):
+            outcome.then(pending.resolve)
+        elif outcome is not None:
+            pending.resolve(outcome)
+
+
+def _answering(steps: Steps[object]) -> Walk:
+    yield from steps
+    return Reply()
+
+
+class Pieces:
+    """Bytes that come bit by bit, joined as they come: neither all at once nor left in crumbs."""
+
+    def __init__(self) -> None:
+        self._joined: list[bytes] = []
+        self._bits: list[bytes] = []
+        self._size_bytes = 0
+
+    def add(self, bit: bytes) -> None:
+        """Takes what comes next."""
+        self._bits.append(bit)
+        self._size_bytes += len(bit)
+        if self._size_bytes >= PIECE_BYTES:
+            self._join()
+
+    def _join(self) -> None:
+        if self._bits:
+            self._joined.append(b"".join(self._bits))
+            self._bits, self._size_bytes = [], 0
+
+    def end(self) -> list[bytes]:
+        """All of it, in buffers that need not be joined."""
+        self._join()
+        return self._joined
+
+
+class BodyPieces:
+    """A JSON body with one long object or list, which is put together piece by piece.
+
+    `content` has HOLE in the place of it, and `brackets` are those around its members: "{}", "[]".
+    """
+
+    def __init__(self, content: Mapping[str, Any], brackets: str) -> None:
+        before, after = encode_around(content)
+        self._pieces = Pieces()
+        self._pieces.add(before + brackets[0].encode())
+        self._after = brackets[1].encode() + after
+        self._is_first = True
+
+    def add(self, piece: bytes) -> None:
+        """Takes a member, or an item."""
+        if self._is_first:
+            self._is_first = False
+        else:
+            self._pieces.add(b",")
+        self._pieces.add(piece)
+
+    def end(self) -> list[bytes]:
+        """The whole body, in buffers that need not be joined."""
+        self._pieces.add(self._after)
+        return self._pieces.end()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.broker.conftest import STORE_HOST, Parts
+from tests.fakes import NOW_MS, FakePeer
+from txrocketmq.broker.json_file import JsonFileError
+from txrocketmq.broker.long_polling import HeldRequest
+from txrocketmq.broker.message_filter import MessageFilter
+from txrocketmq.broker.parts import KnownAs
+from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.message.tags import tags_code
+
+
+def test_what_changes_counts_for_all_parts(parts: Parts) -> None:
+    parts.configuration.update({"longPollingEnable": "false", "maxMessageSize": "100"})
+    assert parts.config.long_polling_enable is False
+    assert parts.store.config.max_message_size == 100
+
+
+def test_files_are_those_of_the_store(parts: Parts) -> None:
+    (parts.config_folder / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{0:7}}}')
+    parts.load()
+    assert parts.offsets.query("g", "T", 0) == 7
+    (parts.config_folder / "topics.json").write_text("{broken")
+    with pytest.raises(JsonFileError, match=r"topics\.json"):
+        parts.load()
+
+
+def test_what_the_store_of_another_broker_promises_is_told_at_the_start(parts: Parts) -> None:
+    (parts.config_folder / "topics.json").write_text(
+        '{"topicConfigTable":{"C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}}}}'
+    )
+    (parts.config_folder / "subscriptionGroup.json").write_text(
+        '{"subscriptionGroupTable":{"g":{"groupName":"g","attributes":{"priority.factor":"7"}}}}'
+    )
+    parts.load()
+    topics, groups = parts.restore()
+    assert topics.startswith("the topic C has cleanup.policy=COMPACTION, but compaction is not")
+    assert groups.startswith("the group g has priority.factor=7, but priorities of messages are")
+
+
+def test_a_filtered_pull_is_woken_by_its_tags_alone(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    parts.topic("T")
+    parts.store.on_arrival.append(parts.polling.arrived)
+    resumed: list[str] = []
+    for tag in ("A", "B"):
+        wanted = frozenset([tags_code(tag)])
+        resume = partial(resumed.append, tag)
+        parts.polling.hold(
+            HeldRequest(FakePeer(), "T", 0, 0, NOW_MS + 9_000, resume, MessageFilter(wanted))
+        )
+    parts.put(TAGS="B")
+    parts.polling.run_woken()
+    assert resumed == ["B"]
+    parts.store.stop(NOW_MS)
+
+
+def test_without_name_servers_no_route_is_known(parts: Parts) -> None:
+    outcomes: list[object] = []
+    parts.ask_route("T").then(outcomes.append)
+    assert isinstance(outcomes[0], ConnectError)
+
+
+def test_keys_carry_the_address_that_the_broker_is_known_under() -> None:
+    keys = KnownAs("127.0.0.1:10911", STORE_HOST).unique_keys()
+    assert keys.create(NOW_MS).startswith("7F000001")

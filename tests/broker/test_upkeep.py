@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a broker looks through by itself. How long it takes in one turn: test_turns.py."""
+
+from __future__ import annotations
+
+from tests.broker.conftest import Parts
+from txrocketmq.broker.clients import EXPIRED_MS
+from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.upkeep import Upkeep
+from txrocketmq.remoting.message.message import MessageQueue
+
+
+def test_clients_that_are_silent_are_forgotten_and_closed(parts: Parts) -> None:
+    failed: list[tuple[str, Exception]] = []
+    journal = Journal(parts)
+    upkeep = Upkeep(
+        parts, journal, lambda: parts.now_ms, lambda what, why: failed.append((what, why))
+    )
+    silent = parts.consumer("g", "c1", "T")
+    causes: list[str] = []
+    parts.consumers.on_change.append(lambda _: causes.append(journal.who()))
+    parts.locks.lock("g", "c1", [MessageQueue("T", "b", 0)], parts.now_ms)
+    upkeep.expire()
+    assert silent.connected
+    parts.now_ms += EXPIRED_MS + 1
+    upkeep.expire()
+    assert not silent.connected
+    assert causes == ["their heartbeats did not come"]
+    assert parts.consumers.group("g") is None
+    assert parts.locks.lock("g", "c2", [MessageQueue("T", "b", 0)], parts.now_ms)
+    assert journal.who() == "the broker itself"
+    assert failed == []
+
+
+def test_counters_are_sampled(parts: Parts) -> None:
+    upkeep = Upkeep(parts, Journal(parts), lambda: parts.now_ms, lambda *_: None)
+    parts.stats.put("T", 1, 100)
+    for _ in range(4):
+        parts.stats.put("T", 10, 100)
+        parts.now_ms += 10_000
+        upkeep.sample(1)
+    assert parts.stats.topic_put_tps("T") > 0
+
+
+def test_a_failure_is_told_and_is_not_the_end(parts: Parts) -> None:
+    failed: list[tuple[str, Exception]] = []
+    upkeep = Upkeep(
+        parts, Journal(parts), lambda: parts.now_ms, lambda what, why: failed.append((what, why))
+    )
+    error = ValueError("oh")
+
+    def fail(_: object) -> None:
+        raise error
+
+    parts.consumer("g", "c1", "T")
+    parts.consumers.on_change.append(fail)
+    parts.now_ms += EXPIRED_MS + 1
+    upkeep.expire()
+    assert failed == [("forgetting clients", error)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,16 +17,22 @@ from txrocketmq.remoting.config_file import (
     load,
     read_file,
 )
+from txrocketmq.remoting.java_options import refuse_unserved
+from txrocketmq.remoting.out_of_memory import ends_without_memory
+from txrocketmq.remoting.service_options import add_service_options, service_options
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags of mqnamesrv."""
     parser = argparse.ArgumentParser(
         prog="mqnamesrv",
-        description="RocketMQ name server: tells clients which brokers have a topic.",
+        description="Runs a RocketMQ name server, which tells clients which brokers have a topic.",
     )
     parser.add_argument(
-        "-c", "--configFile", metavar="FILE", help="name server configuration, a .properties file"
+        "-c",
+        "--configFile",
+        metavar="FILE",
+        help="the configuration file of the name server, a .properties file",
     )
     parser.add_argument(
         "-p", "--printConfigItem", action="store_true", help="print all settings and exit"
@@ -34,13 +41,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "-n",
         "--namesrvAddr",
         metavar="ADDR",
-        help="accepted and without effect, as in the original",
+        help="accepted without effect, as in the original",
     )
+    add_service_options(parser)
     return parser.parse_args(arguments)
 
 
 def configure(path: str | None) -> Configuration:
     """Settings of a file; what has no effect is said on standard error. Raises ConfigError."""
+    refuse_unserved(os.environ, NamesrvConfig.UNSERVED)
     if path is None:
         return Configuration((NamesrvConfig(),), {})
     given = read_file(path)
@@ -60,8 +69,14 @@ def configure(path: str | None) -> Configuration:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code."""
+    """Runs until it is stopped by a signal; the exit code."""
     options = parse_arguments(arguments)
+    with ends_without_memory("mqnamesrv"):
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    """As `main`, with the flags that were given."""
     try:
         configuration = configure(options.configFile)
     except ConfigError as error:
@@ -72,10 +87,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{key}={value}")
         return 0
     from txrocketmq.namesrv.service import NameServer
+    from txrocketmq.remoting.transport.address import address_here
+    from txrocketmq.remoting.transport.peer import address_text
     from txrocketmq.remoting.transport.run import run_service
 
     config = configuration.get(NamesrvConfig)
-    return run_service("mqnamesrv", NameServer(config, configuration=configuration))
+    server = NameServer(config, configuration=configuration)
+    return run_service(
+        "mqnamesrv",
+        server,
+        service_options(options),
+        addresses=lambda: address_text(address_here(config.bind_address), server.port),
+    )
 
 
 if __name__ == "__main__":

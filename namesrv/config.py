@@ -7,12 +7,14 @@ Counterpart of NamesrvConfig and of the listening half of NettyServerConfig.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from txrocketmq.namesrv.original_keys import NAMESRV_KEYS
-from txrocketmq.remoting.config_file import setting
+from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
+from txrocketmq.remoting.config_file import Unserved, setting
+from txrocketmq.remoting.metrics_config import exporter_type, labels_of
 
 
 def _in_home(name: str) -> str:
@@ -21,44 +23,48 @@ def _in_home(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NamesrvConfig:
-    """One name server. Times are in milliseconds unless the name says otherwise."""
+    """The settings of a name server. Times are in milliseconds unless the name says otherwise."""
 
-    IGNORED: ClassVar[frozenset[str]] = NAMESRV_KEYS
+    IGNORED: ClassVar[Mapping[str, str | None]] = NAMESRV_KEYS
+    UNSERVED: ClassVar[tuple[Unserved, ...]] = NAMESRV_UNSERVED
 
     rocketmq_home: str | None = setting(lambda: os.environ.get("ROCKETMQ_HOME"), effect=False)
     """Where the original is installed; here it is only shown."""
     bind_address: str = setting("0.0.0.0")
-    """Address to listen on."""
+    """The address to listen on."""
     listen_port: int = setting(9876)
-    """Port; 0: any free one."""
+    """The port to listen on; 0 means any free port."""
     kv_config_path: str = setting(lambda: _in_home("kvConfig.json"))
-    """File of the key-values."""
+    """The file in which the key-values are kept."""
     config_store_path: str = setting(lambda: _in_home("namesrv.properties"))
-    """File that UPDATE_NAMESRV_CONFIG writes to; the one given with -c when there is one."""
+    """The file that UPDATE_NAMESRV_CONFIG changes; the file given with -c, if there is one."""
     config_black_list: str = setting("configBlackList;configStorePath;kvConfigPath")
-    """Keys that UPDATE_NAMESRV_CONFIG refuses, by semicolons; these three it always does."""
+    """Keys that UPDATE_NAMESRV_CONFIG refuses, separated by semicolons.
+
+    It always refuses these three.
+    """
     order_message_enable: bool = setting(False, live=True)
-    """Whether routes carry the order configuration of topics."""
+    """Whether routes contain the order configuration of topics."""
     return_order_topic_config_to_broker: bool = setting(True, live=True)
-    """Whether the answer to a registration carries it."""
+    """Whether the answer to a registration contains the order configuration of topics."""
     enable_topic_list: bool = setting(True, live=True)
-    """Whether the lists of topics by cluster and unit are given out."""
+    """Whether the lists of topics by cluster and unit can be requested."""
     enable_all_topic_list: bool = setting(True, live=True)
-    """Whether the list of all topics is given out."""
+    """Whether the list of all topics can be requested."""
     delete_topic_with_broker_registration: bool = setting(False, live=True)
-    """Whether topics go that a broker no longer registers."""
+    """Whether topics are removed when their broker no longer registers them."""
     support_acting_master: bool = setting(False, live=True)
-    """Whether routes show a slave in place of a missing master (5.x)."""
+    """Whether routes contain a slave in place of a missing master (5.x)."""
     notify_min_broker_id_changed: bool = setting(False, live=True)
-    """Whether brokers are told when the smallest id of their name changes (5.x)."""
+    """Whether brokers are told when the smallest broker id under their name changes (5.x)."""
     scan_not_active_broker_interval: int = setting(5_000, least=1)
-    """How often silent brokers are looked for."""
+    """The period between two searches for brokers that are no longer heard of."""
     need_wait_for_service: bool = setting(False, live=True)
-    """Whether routes are refused until brokers had time to register."""
-    wait_seconds_for_service: int = setting(45, live=True)
-    """That time, in seconds."""
+    """Whether routes are refused until brokers have had time to register."""
+    wait_seconds_for_service: int = setting(45, live=True, least=0)
+    """For how many seconds after the start routes are refused then."""
     server_channel_max_idle_time_seconds: int = setting(120)
-    """Idle time in seconds at which a connection is closed; 0: never."""
+    """The idle time in seconds after which a connection is closed; 0 means never."""
     product_env_name: str = setting("center", effect=False)
     """Of another name server that is asked for unknown topics in cluster tests."""
     cluster_test: bool = setting(False, effect=False)
@@ -75,3 +81,16 @@ class NamesrvConfig:
     """Likewise."""
     un_register_broker_queue_capacity: int = setting(3_000, effect=False)
     """Brokers are unregistered at once."""
+    metrics_exporter_type: str = setting("DISABLE")
+    """DISABLE, or PROM: metrics for Prometheus, /health and /ready on a port of their own."""
+    metrics_prom_exporter_port: int = setting(5_557)
+    """That port."""
+    metrics_prom_exporter_host: str = setting("")
+    """The address to listen on for it; empty: as bindAddress."""
+    metrics_label: str = setting("")
+    """Labels that each metric gets, "name:value,name:value"."""
+
+    def __post_init__(self) -> None:
+        """ConfigError when the settings cannot be used."""
+        exporter_type(self.metrics_exporter_type)
+        labels_of(self.metrics_label)

@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from txrocketmq.remoting.config_file import write_replacing
-from txrocketmq.remoting.serialize.json import JsonError, decode_body, encode_body
+from txrocketmq.remoting.kept_json import read_kept
+from txrocketmq.remoting.replaced_file import write_replacing
+from txrocketmq.remoting.serialize.json import encode_body
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Namespace of the topics whose queues keep their order: topic to "broker:queues;..."."""
+
+
+_ADVICE = (
+    "Repair the file or restore a copy. Without it and its .bak, the key-values are lost, which"
+    " include the order of topics' queues"
+)
 
 
 class KvConfigError(ValueError):
@@ -28,27 +35,27 @@ class KvConfig:
         self.path = path
         self._table: dict[str, dict[str, str]] = {}
 
-    def load(self) -> None:
-        """Takes what the file holds, if there is one. Raises KvConfigError."""
+    def load(self) -> str:
+        """Takes what the file holds, or its .bak where the file is missing, empty or broken.
+
+        Gives what was wrong, empty when nothing was. Raises KvConfigError when there is something,
+        and none of it can be read.
+        """
         try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise KvConfigError(f"cannot read {self.path}: {error.strerror}") from None
-        if not data.strip():
-            return
-        try:
-            table = decode_body(data)["configTable"]
-            self._table = {
-                str(namespace): {str(key): str(value) for key, value in values.items()}
-                for namespace, values in table.items()
-            }
-        except (JsonError, KeyError, TypeError, AttributeError) as error:
-            reason = error if isinstance(error, JsonError) else "it has no table configTable"
-            raise KvConfigError(
-                f"{self.path} is no kvConfig.json: {reason}. Repair or remove it"
-            ) from None
+            path, content, warning = read_kept(self.path)
+        except ValueError as error:
+            raise KvConfigError(f"{error}. {_ADVICE}") from None
+        if content is not None:
+            try:
+                self._table = {
+                    str(namespace): {str(key): str(value) for key, value in values.items()}
+                    for namespace, values in content["configTable"].items()
+                }
+            except (KeyError, TypeError, AttributeError):
+                raise KvConfigError(
+                    f"{path} is not a kvConfig.json: it has no table configTable. {_ADVICE}"
+                ) from None
+        return warning
 
     def get(self, namespace: str, key: str) -> str | None:
         """A value, None without."""

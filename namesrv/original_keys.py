@@ -2,34 +2,48 @@
 """Keys that the original's mqnamesrv reads from its file and that change nothing here.
 
 They tune Netty, threads and the embedded controller: NettyServerConfig, NettyClientConfig,
-ControllerConfig and JraftConfig of 4.9.7 and 5.4.0.
+ControllerConfig and JraftConfig of 4.9.7 and 5.4.0. Values that promise a controller or TLS are
+refused as long as these are not served.
 """
 
 from typing import Final
 
-NAMESRV_KEYS: Final = frozenset(
-    """
-    enableShutdownGracefully serverAsyncSemaphoreValue serverCallbackExecutorThreads
-    serverNettyWorkerGroupEnable serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable
-    serverSelectorThreads serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize
-    serverWorkerThreads shutdownWaitTimeSeconds useEpollNativeSelector writeBufferHighWaterMark
-    writeBufferLowWaterMark
+from txrocketmq.remoting.config_file import Unserved, original_keys
 
+NAMESRV_KEYS: Final = original_keys(
+    """
     channelNotActiveInterval clientAsyncSemaphoreValue clientCallbackExecutorThreads
     clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout clientOnewaySemaphoreValue
     clientPooledByteBufAllocatorEnable clientSocketRcvBufSize clientSocketSndBufSize
-    clientWorkerThreads connectTimeoutMillis disableCallbackExecutor disableNettyWorkerGroup
-    enableReconnectForGoAway maxReconnectIntervalTimeSeconds scanAvailableNameSrv socksProxyConfig
-    useTLS
-
-    controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId
-    controllerRequestThreadPoolQueueCapacity controllerStorePath controllerThreadPoolNums
-    controllerType electMasterMaxRetryCount enableElectUncleanMaster isProcessReadEvent
-    jRaftControllerRPCAddr jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs
-    jRaftServerId jRaftSnapshotIntervalSecs jraftConfig mappedFileSize
+    clientWorkerThreads connectTimeoutMillis controllerDLegerGroup controllerDLegerPeers
+    controllerDLegerSelfId controllerRequestThreadPoolQueueCapacity controllerStorePath
+    controllerThreadPoolNums controllerType disableCallbackExecutor disableNettyWorkerGroup
+    electMasterMaxRetryCount enableElectUncleanMaster enableReconnectForGoAway
+    enableShutdownGracefully=false isProcessReadEvent jraftConfig jRaftControllerRPCAddr
+    jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs jRaftServerId
+    jRaftSnapshotIntervalSecs mappedFileSize maxReconnectIntervalTimeSeconds
     metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
-    metricLoggingExporterIntervalInMills metricsExporterType metricsGrpcExporterHeader
-    metricsGrpcExporterTarget metricsInDelta metricsLabel metricsPromExporterHost
-    metricsPromExporterPort notifyBrokerRoleChanged scanInactiveMasterInterval
-    """.split()
+    metricLoggingExporterIntervalInMills metricsGrpcExporterHeader metricsGrpcExporterTarget
+    metricsInDelta notifyBrokerRoleChanged scanAvailableNameSrv scanInactiveMasterInterval
+    serverAsyncSemaphoreValue=64 serverCallbackExecutorThreads=0
+    serverNettyWorkerGroupEnable=true serverOnewaySemaphoreValue=256
+    serverPooledByteBufAllocatorEnable=true serverSelectorThreads=3 serverSocketBacklog=1024
+    serverSocketRcvBufSize=0 serverSocketSndBufSize=0 serverWorkerThreads=8
+    shutdownWaitTimeSeconds=30 socksProxyConfig useEpollNativeSelector=false useTLS
+    writeBufferHighWaterMark=0 writeBufferLowWaterMark=0
+    """
 )
+
+_TLS: Final = "TLS"
+NAMESRV_UNSERVED: Final = (
+    Unserved("enableControllerInNamesrv", ("true",), "a controller", "false"),
+    Unserved("useTLS", ("true",), _TLS, "false"),
+    Unserved("tls.enable", ("true",), _TLS, "false"),
+    Unserved("tls.test.mode.enable", ("true",), _TLS, "false"),
+    Unserved("tlsTestModeEnable", ("true",), _TLS),
+    Unserved("tls.server.mode", ("enforcing", "permissive"), _TLS),
+    Unserved("tls.server.certPath", (), _TLS),
+    Unserved("tls.server.keyPath", (), _TLS),
+    Unserved("tls.config.file", (), _TLS),
+)
+"""See the module."""

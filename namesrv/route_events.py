@@ -52,6 +52,25 @@ class RegistrationIgnored:
 
 
 @dataclass(frozen=True, slots=True)
+class TwoOfOneId:
+    """Two brokers that both live register under one name and id, so clients find now this one and
+    now that.
+    """
+
+    broker_name: str
+    broker_id: int
+    address: str
+    other: str
+
+    def __str__(self) -> str:
+        return (
+            f"two brokers register as {self.broker_name} with the id {self.broker_id}:"
+            f" {self.address} and {self.other}; clients find only the one that registered last."
+            " Give one of them another brokerName, unless the one has just taken the other's place"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MinIdChanged:
     """The smallest id of a broker name is another: `told` are the addresses it concerns.
 
@@ -70,4 +89,4 @@ class MinIdChanged:
         return f"the smallest id of {self.broker_name} is now {self.min_id}, {self.min_address}"
 
 
-Event = BrokerJoined | BrokerLeft | RegistrationIgnored | MinIdChanged
+Event = BrokerJoined | BrokerLeft | RegistrationIgnored | TwoOfOneId | MinIdChanged

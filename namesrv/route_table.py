@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brokers, clusters, the queues of topics, and who is alive.
 
-Pure: `now_ms` and an opaque `channel` are arguments, nothing is written and nobody is told. What
+Pure: `steady_ms` and an opaque `channel` are arguments, nothing is written and nobody is told. What
 happens to brokers is noted as events; whoever owns the table takes them. Invariants: a broker name
 has at least one address, an address one id; a cluster has at least one broker name, a topic at
 least one queue data. Counterpart of RouteInfoManager.
@@ -20,6 +20,7 @@ from txrocketmq.namesrv.route_events import (
     Event,
     MinIdChanged,
     RegistrationIgnored,
+    TwoOfOneId,
 )
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.message.flags import PermName
@@ -119,6 +120,16 @@ class RouteTable:
         self._mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
         self._events: list[Event] = []
 
+    @property
+    def live_brokers(self) -> int:
+        """How many brokers live."""
+        return len(self._live)
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics some broker has."""
+        return len(self._queues)
+
     def take_events(self) -> list[Event]:
         """What happened to brokers since the last call."""
         events, self._events = self._events, []
@@ -126,7 +137,7 @@ class RouteTable:
 
     # --------------------------------------------------------- registrations
 
-    def register(self, it: Registration, channel: object, now_ms: int) -> Registered | None:
+    def register(self, it: Registration, channel: object, steady_ms: int) -> Registered | None:
         """A broker registers; None: refused ("register broker failed")."""
         key = (it.cluster, it.address)
         broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
@@ -147,6 +158,11 @@ class RouteTable:
         if live is not None and live.broker_name != it.broker_name:
             self._leave(live, f"it is {it.broker_name} now")
             live = None
+        other = None
+        if old_address is not None and old_address != it.address:
+            other = self._live.get((it.cluster, old_address))
+        if other is not None and other.broker_name == it.broker_name:
+            self._events.append(TwoOfOneId(it.broker_name, it.broker_id, it.address, other.address))
         min_id_changed = it.broker_id < min(broker.addresses, default=0)
         self._brokers[it.broker_name] = broker
         self._clusters.setdefault(it.cluster, set()).add(it.broker_name)
@@ -162,7 +178,7 @@ class RouteTable:
             cluster=it.cluster,
             broker_name=it.broker_name,
             address=it.address,
-            last_seen_ms=now_ms,
+            last_seen_ms=steady_ms,
             timeout_ms=it.heartbeat_timeout_ms or BROKER_EXPIRED_MS,
             data_version=it.data_version,
             channel=channel,
@@ -232,18 +248,18 @@ class RouteTable:
         for live in [live for live in self._live.values() if live.channel is channel]:
             self._leave(live, "its connection ended")
 
-    def expire(self, now_ms: int) -> list[LiveBroker]:
+    def expire(self, steady_ms: int) -> list[LiveBroker]:
         """Drops the brokers that were silent for too long, and gives them."""
-        silent = [b for b in self._live.values() if b.last_seen_ms + b.timeout_ms < now_ms]
+        silent = [b for b in self._live.values() if b.last_seen_ms + b.timeout_ms < steady_ms]
         for live in silent:
             self._leave(live, f"it was silent for {live.timeout_ms} ms")
         return silent
 
-    def seen(self, cluster: str, address: str, now_ms: int) -> None:
+    def seen(self, cluster: str, address: str, steady_ms: int) -> None:
         """A broker gave a sign of life."""
         live = self._live.get((cluster, address))
         if live is not None:
-            live.last_seen_ms = now_ms
+            live.last_seen_ms = steady_ms
 
     def data_version(self, cluster: str, address: str) -> DataVersion | None:
         """The data version a broker registered with."""

@@ -6,6 +6,7 @@ Counterpart of NamesrvController and BrokerHousekeepingService.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +19,24 @@ from txrocketmq.namesrv.processors.config import ConfigProcessor
 from txrocketmq.namesrv.processors.register import RegisterProcessor
 from txrocketmq.namesrv.processors.route import RouteProcessor
 from txrocketmq.namesrv.processors.topic import TopicProcessor
-from txrocketmq.namesrv.route_events import MinIdChanged
+from txrocketmq.namesrv.route_events import MinIdChanged, TwoOfOneId
 from txrocketmq.namesrv.route_table import RouteTable
 from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.protocol import ha
 from txrocketmq.remoting.protocol.ha import NotifyMinBrokerIdChangeRequestHeader
+from txrocketmq.remoting.seldom import Seldom, and_more
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
+from txrocketmq.remoting.transport.failures import Failures
+from txrocketmq.remoting.transport.metrics_port import MetricsPort
 from txrocketmq.remoting.transport.peer import TcpPeer
-from txrocketmq.remoting.transport.server import (
-    RemotingServer,
-    configured_serialize_type,
-    log_failure,
-)
+from txrocketmq.remoting.transport.refusals import Refusals
+from txrocketmq.remoting.transport.server import RemotingServer, configured_serialize_type
 
 FIRST_SCAN_MS = 5_000
+TWO_MS = 600_000
+"""How often it is told that two brokers have one name and id."""
 
 log = Logger()
 
@@ -59,18 +62,29 @@ class NameServer:
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
         )
         self._connections: Connections | None = None
+        self._two = Seldom(1, TWO_MS)
+        self.metrics = MetricsPort()
 
     def start(self) -> None:
         """Reads the key-values and listens. Raises KvConfigError, CannotListenError."""
         config = self.configuration.get(NamesrvConfig)
-        self.kv.load()
+        warning = self.kv.load()
+        if warning:
+            log.warn("key-values: {warning}", warning=warning)
+        self.dispatcher = Dispatcher(
+            self.registry(),
+            self.clock.now_ms,
+            self.clock.steady_ms,
+            Failures(self.clock),
+            configured_serialize_type(),
+        )
+        self.dispatcher.on_refusal.append(Refusals(self.clock))
         self.port = self._server.listen(
             config.listen_port,
-            Dispatcher(
-                self.registry(), self.clock.now_ms, log_failure, configured_serialize_type()
-            ),
+            self.dispatcher,
             config.bind_address,
         )
+        self.metrics.open(self.clock, config, self._metrics)
         self.clock.every(
             config.scan_not_active_broker_interval, self._expire, first_ms=FIRST_SCAN_MS
         )
@@ -81,9 +95,15 @@ class NameServer:
             path=self.kv.path,
         )
 
+    def _metrics(self, labels: Mapping[str, str]) -> Any:
+        from txrocketmq.namesrv.metrics import NamesrvMetrics  # noqa: PLC0415 - need not be there
+
+        return NamesrvMetrics(self.table, lambda: len(self._server.peers), labels).collect
+
     def stop(self) -> Deferred[Any]:
         """Ends all connections and stops listening."""
         log.info("name server stops")
+        self.metrics.close()
         if self._connections is not None:
             self._connections.close()
         stopped = self._server.stop()
@@ -92,7 +112,7 @@ class NameServer:
 
     def registry(self) -> Registry:
         """Everything a name server serves."""
-        started_ms = self.clock.now_ms()
+        started_ms = self.clock.steady_ms()
         return Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._tell),
             RouteProcessor(self.table, self.kv, self.configuration, started_ms),
@@ -100,12 +120,12 @@ class NameServer:
             ConfigProcessor(self.kv, self.configuration, _note),
         )
 
-    def _disconnected(self, peer: TcpPeer, now_ms: int) -> None:
+    def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
         self.table.channel_closed(peer)
         self._tell()
 
     def _expire(self) -> None:
-        for live in self.table.expire(self.clock.now_ms()):
+        for live in self.table.expire(self.clock.steady_ms()):
             if isinstance(live.channel, TcpPeer):
                 live.channel.close()
         self._tell()
@@ -113,9 +133,19 @@ class NameServer:
     def _tell(self) -> None:
         """Logs what happened to brokers, and tells brokers what concerns them."""
         for event in self.table.take_events():
+            if isinstance(event, TwoOfOneId):
+                self._warn_of_two(event)
+                continue
             log.info("{event}", event=event)
             if isinstance(event, MinIdChanged):
                 self._tell_brokers(event)
+
+    def _warn_of_two(self, event: TwoOfOneId) -> None:
+        """Both register twice a minute: the warning comes every ten minutes."""
+        kind = (event.broker_name, event.broker_id)
+        more = self._two.more(self.clock.steady_ms(), kind)
+        if more is not None:
+            log.warn("{event}{more}", event=event, more=and_more(more))
 
     def _tell_brokers(self, event: MinIdChanged) -> None:
         if not self.configuration.get(NamesrvConfig).notify_min_broker_id_changed:

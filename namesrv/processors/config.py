@@ -2,9 +2,11 @@
 """Key-values (100, 101, 102, 219) and the name server's settings (318, 319).
 
 A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION
-(16), a value that cannot be, or a file that cannot be written, SYSTEM_ERROR (1); the original
-answers success to the last two. Changed settings are written to configStorePath. Keys that nobody
-knows are passed over. Java: DefaultRequestProcessor, Configuration.
+(16). A value that cannot be, a setting that cannot change while the server runs and a file that
+cannot be written are SYSTEM_ERROR (1); the original answers success to them. A key that nobody
+knows is passed over with SUCCESS, as there, and the remark says so. Changed settings are written to
+configStorePath, of which all else stays as it is.
+Java: DefaultRequestProcessor, Configuration.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from txrocketmq.remoting.config_file import (
     ConfigError,
     Configuration,
     read_properties,
+    read_text,
     write_properties,
-    write_replacing,
 )
 from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.edited_properties import edited
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import admin, route
@@ -35,6 +38,7 @@ from txrocketmq.remoting.protocol.route import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
+from txrocketmq.remoting.replaced_file import write_replacing
 
 ALWAYS_REFUSED = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
@@ -101,7 +105,7 @@ class ConfigProcessor:
 
     @serves(admin.UPDATE_NAMESRV_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Changes settings; those that cannot change while running count after a restart."""
+        """Changes settings, all or none; what cannot change while the server runs is refused."""
         config = self._configuration.get(NamesrvConfig)
         refused = ALWAYS_REFUSED | set(config.config_black_list.split(";"))
         try:
@@ -110,8 +114,11 @@ class ConfigProcessor:
                 raise ResponseError(
                     ResponseCode.NO_PERMISSION, "Can not update config in black list."
                 )
+            unknown = self._configuration.unknown(values)
+            for each in unknown:
+                del values[each.key]
             taken = self._configuration.update(values)
-            write_replacing(Path(config.config_store_path), self._properties())
+            self._write(Path(config.config_store_path), {key: values[key] for key in taken})
         except ConfigError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         except OSError as error:
@@ -121,7 +128,13 @@ class ConfigProcessor:
                 f" {error.strerror}",
             ) from None
         self._note(f"{request.peer.remote_address} changed {', '.join(taken) or 'no setting'}")
-        return Reply()
+        return Reply(remark="; ".join(map(str, unknown)) or None)
+
+    @staticmethod
+    def _write(path: Path, changes: dict[str, str]) -> None:
+        if changes:
+            text = read_text(path) if path.exists() else ""
+            write_replacing(path.resolve(), edited(text, changes).encode())
 
     def _properties(self) -> bytes:
         return write_properties(dict(sorted(self._configuration.properties.items()))).encode()

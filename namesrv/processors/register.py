@@ -62,7 +62,7 @@ class RegisterProcessor:
         self, request: Request[RegisterBrokerRequestHeader]
     ) -> Reply[RegisterBrokerResponseHeader]:
         """A broker with its topics."""
-        registered = self._table.register(_registration(request), request.peer, request.now_ms)
+        registered = self._table.register(_registration(request), request.peer, request.steady_ms)
         self._changed()
         if registered is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "register broker failed")
@@ -85,7 +85,7 @@ class RegisterProcessor:
     def heartbeat(self, request: Request[BrokerHeartbeatRequestHeader]) -> Reply[NoHeader]:
         """A broker lives."""
         header = request.header
-        self._table.seen(header.cluster_name, header.broker_addr, request.now_ms)
+        self._table.seen(header.cluster_name, header.broker_addr, request.steady_ms)
         return Reply()
 
     @serves(route.QUERY_DATA_VERSION)
@@ -96,7 +96,7 @@ class RegisterProcessor:
         header = request.header
         asked = DataVersion.decode(request.body)
         known = self._table.data_version(header.cluster_name, header.broker_addr)
-        self._table.seen(header.cluster_name, header.broker_addr, request.now_ms)
+        self._table.seen(header.cluster_name, header.broker_addr, request.steady_ms)
         return Reply(
             QueryDataVersionResponseHeader(changed=known != asked),
             known.encode() if known is not None else b"",

@@ -42,7 +42,7 @@ class RouteProcessor:
     def route_of_topic(self, request: Request[GetRouteInfoRequestHeader]) -> Reply[NoHeader]:
         """TopicRouteData."""
         config = self._configuration.get(NamesrvConfig)
-        if self._waits(config, request.now_ms):
+        if self._waits(config, request.steady_ms):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "name server not ready")
         topic = request.header.topic
         found = self._table.route(topic)
@@ -69,6 +69,6 @@ class RouteProcessor:
         """ClusterInfo: clusters, their broker names, their addresses."""
         return Reply(body=self._table.cluster_info().encode())
 
-    def _waits(self, config: NamesrvConfig, now_ms: int) -> bool:
-        waited_ms = now_ms - self._started_ms
+    def _waits(self, config: NamesrvConfig, steady_ms: int) -> bool:
+        waited_ms = steady_ms - self._started_ms
         return config.need_wait_for_service and waited_ms < config.wait_seconds_for_service * 1000

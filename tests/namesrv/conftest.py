@@ -76,9 +76,9 @@ class Names:
         fields = {**header.encode(), **(ext_fields or {})}
         command = RemotingCommand(call.code, fields, body, version=version)
         typed = call.request.decode(fields)
-        reply = self.registry.bindings[call.code].handler(
-            Request(typed, command, peer or FakePeer(), now_ms)
-        )
+        handler = self.registry.bindings[call.code].handler
+        assert handler is not None
+        reply = handler(Request(typed, command, peer or FakePeer(), now_ms, now_ms))
         assert isinstance(reply, Reply)
         assert isinstance(reply.body, bytes)
         return Answer(reply.code, reply.header, reply.body)

@@ -63,7 +63,7 @@ def test_damaged_requests_are_answered(
         failures.append(f"{command}: {error!r}")
 
     names = Names(NOWHERE, {})
-    dispatcher = Dispatcher(names.registry, lambda: NOW_MS, failed)
+    dispatcher = Dispatcher(names.registry, lambda: NOW_MS, lambda: NOW_MS, failed)
     for command in script:
         peer = FakePeer()
         dispatcher.serve(peer, [command])

@@ -61,7 +61,7 @@ def conversation(recording: str) -> list[Said]:
 
 def replay(names: Names, said: Sequence[Said]) -> Iterator[tuple[Said, RemotingCommand | None]]:
     """Says it all to a name server of ours; gives what it answers."""
-    dispatcher = Dispatcher(names.registry, lambda: NOW_MS)
+    dispatcher = Dispatcher(names.registry, lambda: NOW_MS, lambda: NOW_MS)
     peers: dict[int, FakePeer] = {}
     for each in said:
         peer = peers.setdefault(each.peer, FakePeer())

@@ -62,10 +62,22 @@ def test_an_empty_file_is_no_values(path: Path, content: bytes) -> None:
     assert kv.namespace("ns") is None
 
 
+@pytest.mark.parametrize("left", [None, b"", b"{"])
+def test_the_one_before_stands_in(path: Path, left: bytes | None) -> None:
+    kv = KvConfig(path)
+    kv.put("ns", "k", "1")
+    kv.put("ns", "k", "2")
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+    again = KvConfig(path)
+    assert "kvConfig.json.bak was read instead" in again.load()
+    assert again.get("ns", "k") == "1"
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"{", "no JSON at character 1"),
         (b"[]", "it has no table configTable"),
         (b"{}", "it has no table configTable"),
         (b'{"configTable":null}', "it has no table configTable"),
@@ -75,13 +87,20 @@ def test_an_empty_file_is_no_values(path: Path, content: bytes) -> None:
 def test_a_broken_file_is_named(path: Path, content: bytes, why: str) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
-    with pytest.raises(KvConfigError, match=f"{path} is no kvConfig.json: {why}"):
+    with pytest.raises(KvConfigError, match=f"{path} is not a kvConfig.json: {why}"):
         KvConfig(path).load()
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(KvConfigError, match=f"cannot read {tmp_path}: Is a directory"):
+    with pytest.raises(KvConfigError, match=f"{tmp_path}: Is a directory. Repair the file"):
         KvConfig(tmp_path).load()
+
+
+def test_one_that_is_no_json_without_one_before(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"{")
+    with pytest.raises(KvConfigError, match=f"{path}: no JSON at character 1.*Repair the file"):
+        KvConfig(path).load()
 
 
 def test_a_value_that_cannot_be_written_does_not_count(path: Path) -> None:

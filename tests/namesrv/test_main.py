@@ -75,3 +75,14 @@ def test_h_tells_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     for flag in ("-c", "--configFile", "-p", "--printConfigItem", "-n", "--namesrvAddr"):
         assert flag in said
+
+
+def test_tls_that_is_demanded_of_java_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    assert main(["-p"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "mqnamesrv: $JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not served"
+    )

@@ -13,6 +13,7 @@ from txrocketmq.namesrv.route_events import (
     BrokerJoined,
     BrokerLeft,
     RegistrationIgnored,
+    TwoOfOneId,
 )
 from txrocketmq.namesrv.route_table import (
     BROKER_EXPIRED_MS,
@@ -65,6 +66,26 @@ def test_registering_again_is_no_news(table: RouteTable) -> None:
     table.register(registration(), "channel", NOW_MS)
     table.register(registration(counter=2), "channel", NOW_MS)
     assert kinds(table) == [BrokerJoined]
+
+
+def test_two_of_one_name_and_id_are_told_of_while_both_live(table: RouteTable) -> None:
+    table.register(registration(), "a", NOW_MS)
+    table.register(registration(port=20911), "b", NOW_MS)
+    events = table.take_events()
+    (two,) = [event for event in events if isinstance(event, TwoOfOneId)]
+    assert "10.0.0.1:20911 and 10.0.0.1:10911" in str(two)
+    table.register(registration(), "a", NOW_MS)
+    assert kinds(table) == [TwoOfOneId], "the first one registers again: both still live"
+    table.unregister("c1", "broker-a", "10.0.0.1:10911")
+    table.take_events()
+    table.register(registration(port=20911), "b", NOW_MS)
+    assert TwoOfOneId not in kinds(table)
+
+
+def test_a_slave_beside_its_master_is_not_another_of_its_id(table: RouteTable) -> None:
+    table.register(registration(), "m", NOW_MS)
+    table.register(registration(1, port=20911), "s", NOW_MS)
+    assert TwoOfOneId not in kinds(table)
 
 
 def test_two_brokers_share_a_topic(table: RouteTable) -> None:

@@ -12,6 +12,7 @@ import pytest
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
+from tests.fakes import SetClock
 from txrocketmq.namesrv import service
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.kv_config import KvConfigError
@@ -122,7 +123,7 @@ def lines() -> Iterator[list[str]]:
 
 
 def started(config: NamesrvConfig, reactor: MemoryReactorClock) -> NameServer:
-    server = NameServer(config, Clock(reactor))
+    server = NameServer(config, SetClock(reactor))
     server.start()
     return server
 
@@ -188,6 +189,23 @@ def test_a_silent_broker_is_dropped_and_its_connection_closed(
     assert client.code_of_route() == ResponseCode.TOPIC_NOT_EXIST
 
 
+@pytest.mark.parametrize("set_by_ms", [-3_600_000, 3_600_000])
+def test_a_clock_that_is_set_drops_nobody_and_keeps_nobody(
+    config: NamesrvConfig, reactor: MemoryReactorClock, set_by_ms: int
+) -> None:
+    server = started(config, reactor)
+    broker, client = Client(reactor), Client(reactor)
+    broker.register()
+    assert isinstance(server.clock, SetClock)
+    server.clock.set_by_ms = set_by_ms
+    for _ in range(10):
+        reactor.advance(10)
+    assert client.code_of_route() == ResponseCode.SUCCESS
+    for _ in range(4):
+        reactor.advance(10)
+    assert client.code_of_route() == ResponseCode.TOPIC_NOT_EXIST
+
+
 def test_an_idle_connection_is_closed(config: NamesrvConfig, reactor: MemoryReactorClock) -> None:
     started(dataclasses.replace(config, server_channel_max_idle_time_seconds=10), reactor)
     client = Client(reactor)
@@ -244,3 +262,16 @@ def test_stopping_ends_everything(config: NamesrvConfig, reactor: MemoryReactorC
     assert client.wire.disconnecting
     client.protocol.connectionLost()
     assert not reactor.getDelayedCalls()
+
+
+def test_two_brokers_of_one_name_and_id_are_told_seldom(
+    config: NamesrvConfig, reactor: MemoryReactorClock, lines: list[str]
+) -> None:
+    started(config, reactor)
+    client = Client(reactor)
+    for _ in range(3):
+        client.register()
+        client.register(port=20911)
+    warned = [line for line in lines if line.startswith("two brokers register as broker-a")]
+    assert len(warned) == 1
+    assert "10.0.0.1:20911 and 10.0.0.1:10911" in warned[0]

@@ -70,22 +70,45 @@ def test_settings_are_shown_in_order(names: Names) -> None:
 
 
 def test_a_live_setting_changes_and_is_written(names: Names, tmp_path: Path) -> None:
-    update(names, b"orderMessageEnable=true\nnobodyKnows=1\n")
+    update(names, b"orderMessageEnable=true\nlistenPort=9876\n")
     assert names.configuration.get(NamesrvConfig).order_message_enable
     assert shown(names)["orderMessageEnable"] == "true"
-    assert "nobodyKnows" not in shown(names)
     written = (tmp_path / "namesrv.properties").read_text("utf-8")
-    assert read_properties(written) == shown(names)
+    assert written == "orderMessageEnable=true\n"
     assert names.notes == ["127.0.0.1:50000 changed orderMessageEnable"]
 
 
-def test_another_setting_is_written_and_counts_after_a_restart(
-    names: Names, tmp_path: Path
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"listenPort=9999", "listenPort cannot change while the server runs"),
+        (b"clusterTest=true", "clusterTest changes nothing in this server"),
+    ],
+)
+def test_what_would_not_change_is_refused(
+    names: Names, tmp_path: Path, text: bytes, why: str
 ) -> None:
-    update(names, b"listenPort=9999")
-    assert names.configuration.get(NamesrvConfig).listen_port == 9876
-    assert shown(names)["listenPort"] == "9999"
-    assert "listenPort=9999\n" in (tmp_path / "namesrv.properties").read_text("utf-8")
+    before = shown(names)
+    with refused(ResponseCode.SYSTEM_ERROR, why):
+        update(names, b"orderMessageEnable=true\n" + text)
+    assert shown(names) == before
+    assert not (tmp_path / "namesrv.properties").exists()
+
+
+def test_the_file_keeps_comments_order_and_mode(names: Names, tmp_path: Path) -> None:
+    path = tmp_path / "namesrv.properties"
+    path.write_text("# ours\nserverWorkerThreads = 4\norderMessageEnable : false\n")
+    path.chmod(0o600)
+    update(names, b"orderMessageEnable=true\n")
+    assert path.read_text() == "# ours\nserverWorkerThreads = 4\norderMessageEnable=true\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_that_nobody_knows_is_passed_over(names: Names, tmp_path: Path) -> None:
+    before = shown(names)
+    update(names, b"nobodyKnows=1\n")
+    assert shown(names) == before
+    assert not (tmp_path / "namesrv.properties").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a name server tells Prometheus. The original has no metrics of its name server; these are
+ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from txrocketmq.namesrv.route_table import RouteTable
+
+_HELP: Final[Mapping[str, str]] = {
+    "txrocketmq_namesrv_brokers": "brokers that live",
+    "txrocketmq_namesrv_topics": "topics that some broker has",
+    "txrocketmq_namesrv_connections": "connections of brokers and clients",
+}
+
+
+class NamesrvMetrics:
+    """Collects them. `connections` tells how many there are."""
+
+    def __init__(
+        self, table: RouteTable, connections: Callable[[], int], labels: Mapping[str, str]
+    ) -> None:
+        self._table = table
+        self._connections = connections
+        self._own = {"node_type": "nameserver", **labels}
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them; none takes longer the more there is."""
+        values = (self._table.live_brokers, self._table.topic_count, self._connections())
+        for (name, text), value in zip(_HELP.items(), values, strict=True):
+            gauge = GaugeMetricFamily(name, text, labels=list(self._own))
+            gauge.add_metric(list(self._own.values()), value)
+            yield gauge

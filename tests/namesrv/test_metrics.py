@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.fakes import NOW_MS
+from tests.namesrv.conftest import registration, table_with
+from txrocketmq.namesrv.metrics import NamesrvMetrics
+from txrocketmq.remoting.transport.exporter import exposition
+
+
+def test_brokers_topics_and_connections_are_counted() -> None:
+    table = table_with()
+    table.register(registration(), "a", NOW_MS)
+    table.register(registration(name="broker-b", port=20911), "b", NOW_MS)
+    text = exposition(NamesrvMetrics(table, lambda: 5, {"uid": "x"}).collect()).decode()
+    found = {
+        sample.name: (sample.value, sample.labels)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    labels = {"node_type": "nameserver", "uid": "x"}
+    assert found["txrocketmq_namesrv_brokers"] == (2, labels)
+    assert found["txrocketmq_namesrv_topics"] == (2, labels)
+    assert found["txrocketmq_namesrv_connections"] == (5, labels)
+    assert found["process_resident_memory_bytes"][0] > 0

@@ -2,15 +2,18 @@
 """Sends messages: one by one, one-way, in batches; tries other brokers when one fails.
 
 All attempts of a send share one time limit. A broker that cannot be reached, or answers with a code
-that another broker may not answer with, is avoided by the next attempt. Counterpart of
-DefaultMQProducer and DefaultMQProducerImpl; transactions, request-reply and the latency table are
-not here.
+that another broker may not answer with, is avoided by the next attempt; with
+`send_latency_fault_enable` also by the sends after it. Counterpart of DefaultMQProducer and
+DefaultMQProducerImpl; what asks and answers is in request_reply.py, transactions are in
+transaction.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, Final
+
+from twisted.internet.defer import CancelledError, Deferred
 
 from txrocketmq.client import errors
 from txrocketmq.client.config import ProducerConfig
@@ -19,36 +22,31 @@ from txrocketmq.client.errors import (
     MessageIllegal,
     MQBrokerError,
     MQClientError,
+    NoRoute,
     SendFailed,
+    TooMuchOnTheWay,
 )
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.producer.send_result import SendResult, SendStatus, send_result
-from txrocketmq.client.validate import check_group, check_message
+from txrocketmq.client.producer import trace_dispatcher
+from txrocketmq.client.producer.attempt import Attempts
+from txrocketmq.client.producer.backpressure import Backpressure
+from txrocketmq.client.producer.hooks import CheckForbidden, Hooks, SendHook
+from txrocketmq.client.producer.parcel import Packer, Parcel
+from txrocketmq.client.producer.recall import decode_handle, recall_message
+from txrocketmq.client.producer.request_reply import as_request, reply_to
+from txrocketmq.client.producer.selectors import Selector
+from txrocketmq.client.producer.send_result import SendResult, SendStatus
+from txrocketmq.client.producer.trace_dispatcher import TraceDispatcher
+from txrocketmq.client.started import Started
+from txrocketmq.client.validate import check_group
 from txrocketmq.remoting.errors import ConnectError, RemotingError, RequestTimeout
-from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.compression import compress
-from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
-from txrocketmq.remoting.message.properties import encode_properties
-from txrocketmq.remoting.message.topics import RETRY_PREFIX
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue
 
-
-@dataclass(frozen=True, slots=True)
-class _Parcel:
-    """A message or a batch as it leaves, the same in every attempt."""
-
-    topic: str
-    body: bytes
-    properties: str
-    sys_flag: int
-    flag: int
-    msg_id: str
-    is_batch: bool
+DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
 
 class Producer:
-    """A producer of a group. `instance` is shared and started by the caller.
+    """A producer of a group.
 
     Every send raises MessageIllegal for what no broker would take, NoRoute and NoNameServer when
     there is nowhere to send to, MQBrokerError for an answer that no other broker would give
@@ -59,24 +57,88 @@ class Producer:
         self, instance: ClientInstance, group: str, config: ProducerConfig | None = None
     ) -> None:
         check_group(group)
-        self.group = group
+        if group == DEFAULT_GROUP:
+            raise MessageIllegal(f"the group {group} is reserved: give the producer its own name")
+        self._group = group
         self.config = config or ProducerConfig()
         self._instance = instance
-        instance.register_producer(group)
+        self._hooks = Hooks()
+        self._packer = Packer(instance, group, self.config)
+        self._attempts = Attempts(instance, self.config, self._packer, self._hooks)
+        self._backpressure = Backpressure(
+            self.config.backpressure_send_num, self.config.backpressure_send_size
+        )
+        self._trace: TraceDispatcher | None = None
+        self._tracer: Producer
+        self._registered_group = instance.with_namespace(group)
+        self._register()
+
+    @property
+    def group(self) -> str:
+        """The name of its group."""
+        return self._group
+
+    def _register(self) -> None:
+        self._instance.register_producer(self._registered_group)
+
+    async def start(self) -> None:
+        """Asks for the routes of `topics` in its settings, and tells the brokers that it is there.
+
+        Raises NoNameServer when a route is to be asked for and nobody can be asked. A topic that
+        does not exist yet is no error: the first send creates it, where brokers allow that.
+        """
+        self._attempts.start()
+        if self.config.enable_trace:
+            self._trace = self._new_trace()
+            self._hooks.send.append(self._trace)
+            self._hooks.end_transaction.append(self._trace.transaction_ended)
+            self._trace.start()
+        for topic in self.config.topics:
+            try:
+                await self._attempts.publish_info(self._instance.with_namespace(topic))
+            except NoRoute:
+                continue
+        await self._instance.heartbeat_now()
+
+    def _new_trace(self) -> TraceDispatcher:
+        config = ProducerConfig(
+            send_timeout_ms=trace_dispatcher.SEND_TIMEOUT_MS,
+            max_message_bytes=trace_dispatcher.MAX_MESSAGE_BYTES,
+        )
+        group = trace_dispatcher.trace_group(self.group, "PRODUCE")
+        self._tracer = Producer(self._instance, group, config)
+        return TraceDispatcher(
+            self._instance.clock, self.group, self.config.trace_topic, self._tracer.send
+        )
+
+    async def shutdown(self) -> None:
+        """Sends the traces that wait, and takes leave of the brokers. Raises nothing."""
+        if self._trace is not None:
+            await self._trace.shutdown()
+            await self._tracer.shutdown()
+            self._trace = None
+        self._attempts.stop()
+        await self._instance.unregister_producer(self._registered_group)
+
+    # ----------------------------------------------------------------- sends
 
     async def send(
         self,
         message: Message,
         *,
         queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Sends a message, to this queue or to the next of its topic.
+        """Sends a message, to this queue, to the one that a selector chooses, or to the next.
 
-        The message is given a unique key if it has none. With a queue there is one attempt, whose
-        error is raised as it is.
+        The message is given a unique key if it has none. With a queue or a selector there is one
+        attempt, whose error is raised as it is. Raises what the class says.
         """
-        return await self._send(self._parcel(message), queue, timeout_ms)
+        parcel = await self._packer.message(message)
+        target = await self._target(message, queue, selector, key)
+        return await self._send(parcel, target, timeout_ms)
 
     async def send_batch(
         self,
@@ -85,132 +147,213 @@ class Producer:
         queue: MessageQueue | None = None,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Sends messages of one topic with one request, into one queue."""
-        return await self._send(self._batch(messages), queue, timeout_ms)
+        """Sends messages of one topic with one request, into one queue.
 
-    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Sends a message once, without waiting for an answer: it may be lost."""
-        parcel = self._parcel(message)
-        target = queue or await self._next_queue(parcel.topic, None)
-        address = await self._instance.address_to_publish(target)
-        self._instance.api.send_oneway(address, self._header(parcel, target), parcel.body)
+        `split_batches` makes batches of any number of messages. Raises what the class says.
+        """
+        return await self._send(self._packer.batch(messages), queue, timeout_ms)
 
-    # ---------------------------------------------------------------- parcels
+    async def send_async(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+        timeout_ms: int | None = None,
+    ) -> Started[SendResult]:
+        """Begins to send a message; what it gives is done when a broker has answered.
 
-    def _parcel(self, message: Message) -> _Parcel:
-        config = self.config
-        check_message(message, config.max_message_bytes)
-        msg_id = self._give_key(message)
-        body, sys_flag = message.body, 0
-        if len(body) >= config.compress_body_over_bytes:
-            body = compress(body, config.compression, config.compression_level)
-            sys_flag |= MessageSysFlag.COMPRESSED | config.compression.flag
-        properties = encode_properties({names.WAIT: "true", **message.properties})
-        return _Parcel(
-            message.topic, body, properties, sys_flag, message.flag, msg_id, is_batch=False
+        With `backpressure_enable` it waits while too much is on its way, and raises TooMuchOnTheWay
+        when that takes longer than the time of the send. What the class says is raised by what it
+        gives.
+        """
+        size_bytes = len(message.body)
+        timeout_ms = timeout_ms or self.config.send_timeout_ms
+        limited = self.config.backpressure_enable
+        if limited:
+            timeout_ms -= await self._admitted(size_bytes, timeout_ms)
+        sending = Deferred.fromCoroutine(
+            self.send(message, queue=queue, selector=selector, key=key, timeout_ms=timeout_ms)
         )
+        if limited:
 
-    def _batch(self, messages: Sequence[Message]) -> _Parcel:
-        """Checks as MessageBatch.generateFromList does; its members are not compressed."""
-        if not messages:
-            raise MessageIllegal("a batch needs at least one message")
-        first = messages[0]
-        for message in messages:
-            check_message(message, self.config.max_message_bytes)
-            if message.topic != first.topic:
-                raise MessageIllegal("all messages of a batch have the same topic")
-            if message.waits_for_store != first.waits_for_store:
-                raise MessageIllegal("all messages of a batch wait for the store, or none")
-            if names.DELAY in message.properties:
-                raise MessageIllegal("a batch holds no delayed messages")
-        if first.topic.startswith(RETRY_PREFIX):
-            raise MessageIllegal("retry topics take no batches")
-        keys = [self._give_key(message) for message in messages]
-        body = encode_batch(messages)
-        if len(body) > self.config.max_message_bytes:
-            raise MessageIllegal(
-                f"the batch of {len(body)} bytes is larger than {self.config.max_message_bytes}"
-            )
-        wait = "true" if first.waits_for_store else "false"
-        own_key = self._instance.unique_keys.create(self._instance.clock.now_ms())
-        properties = encode_properties({names.WAIT: wait, names.UNIQ_KEY: own_key})
-        return _Parcel(first.topic, body, properties, 0, 0, ",".join(keys), is_batch=True)
+            def over(outcome: Any) -> Any:
+                self._backpressure.leave(size_bytes)
+                return outcome
 
-    def _give_key(self, message: Message) -> str:
-        key = message.unique_key
-        if key is None:
-            key = self._instance.unique_keys.create(self._instance.clock.now_ms())
-            message.properties[names.UNIQ_KEY] = key
-        return key
+            sending.addBoth(over)
+        return Started(sending)
 
-    def _header(self, parcel: _Parcel, queue: MessageQueue) -> SendMessageRequestHeader:
-        return SendMessageRequestHeader(
-            producer_group=self.group,
-            topic=parcel.topic,
-            default_topic=self.config.create_topic_key,
-            default_topic_queue_nums=self.config.default_topic_queue_nums,
-            queue_id=queue.queue_id,
-            sys_flag=parcel.sys_flag,
-            born_timestamp=self._instance.clock.now_ms(),
-            flag=parcel.flag,
-            properties=parcel.properties,
-            reconsume_times=0,
-            unit_mode=False,
-            batch=parcel.is_batch,
-            bname=queue.broker_name,
-        )
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> None:
+        """Sends a message once, without waiting for an answer: it may be lost.
 
-    # --------------------------------------------------------------- attempts
+        Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
+        """
+        parcel = await self._packer.message(message)
+        target = await self._target(message, queue, selector, key)
+        await self._attempts.oneway(parcel, target)
+
+    # --------------------------------------------------------- ask and answer
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        timeout_ms: int,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> MessageExt:
+        """Sends a message and waits for the reply of whoever consumes it.
+
+        Raises RequestTimedOut when none comes in time, and what a send raises.
+        """
+        steady_ms = self._instance.clock.steady_ms
+        begun_ms = steady_ms()
+        correlation_id = as_request(message, self._instance.client_id, timeout_ms)
+        topic = self._instance.with_namespace(message.topic)
+        if not self._instance.has_route(topic):
+            await self._attempts.publish_info(topic)
+        if not self._instance.is_introduced:  # else a broker would not know whom to push replies to
+            await self._instance.heartbeat_now()
+        left_ms = max(timeout_ms - (steady_ms() - begun_ms), 1)
+        reply = self._instance.replies.expect(correlation_id, left_ms, message.topic)
+        try:
+            await self.send(message, queue=queue, selector=selector, key=key, timeout_ms=left_ms)
+        except BaseException:
+            reply.addErrback(lambda _: None)  # it fails now, or with whatever came first
+            reply.cancel()
+            raise
+        return await reply
+
+    async def reply(
+        self, request: Message, body: bytes, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Answers a message that was sent with `request`.
+
+        Raises NotARequest for any other message, and what a send raises.
+        """
+        parcel = await self._packer.message(reply_to(request, body))
+        return await self._send(parcel, None, timeout_ms)
+
+    async def recall(self, topic: str, recall_handle: str) -> str:
+        """Takes back a message with a time of delivery that has not come; the message's id.
+
+        The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
+        what is no handle, and MQBrokerError when the broker does not take the message back.
+        """
+        group, timeout_ms = self._registered_group, self.config.send_timeout_ms
+        instance, is_done = self._instance, False
+        handle = decode_handle(recall_handle)
+        try:
+            msg_id = await recall_message(instance, group, topic, recall_handle, timeout_ms)
+            is_done = True
+        finally:
+            if self._trace is not None:
+                self._trace.recalled(topic, handle.msg_id, success=is_done)
+        return msg_id
+
+    async def publish_queues(self, topic: str) -> list[MessageQueue]:
+        """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
+        info = await self._attempts.publish_info(self._instance.with_namespace(topic))
+        return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
+
+    # ----------------------------------------------------------------- hooks
+
+    def add_send_hook(self, hook: SendHook) -> None:
+        """From now on the hook sees each attempt to send."""
+        self._hooks.send.append(hook)
+
+    def add_check_forbidden_hook(self, hook: CheckForbidden) -> None:
+        """From now on the hook may keep messages from being sent."""
+        self._hooks.forbidden.append(hook)
+
+    # -------------------------------------------------------------- internals
+
+    async def _target(
+        self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
+    ) -> MessageQueue | None:
+        if selector is None:
+            return queue
+        if queue is not None:
+            raise ValueError("give a queue or a selector, not both")
+        queues = await self.publish_queues(message.topic)
+        chosen = selector(queues, message, key)
+        if chosen not in queues:
+            raise ValueError(f"the selector gave {chosen!r:.200}, which is no queue of the topic")
+        return chosen
+
+    async def _admitted(self, size_bytes: int, timeout_ms: int) -> int:
+        """Waits until there is room; how long that took."""
+        clock = self._instance.clock
+        begun_ms = clock.steady_ms()
+        entered = self._backpressure.enter(size_bytes)
+        if not entered.called:
+            late = clock.later(timeout_ms, entered.cancel)
+            try:
+                await entered
+            except CancelledError:
+                if late.active():
+                    late.cancel()
+                    raise  # the caller's own doing
+                waiting = self._backpressure
+                raise TooMuchOnTheWay(
+                    f"{waiting.count} messages of {waiting.size_bytes} bytes are on their way, and"
+                    f" none of them was answered for in {timeout_ms} ms: send more slowly, or raise"
+                    " backpressure_send_num and backpressure_send_size"
+                ) from None
+            if late.active():
+                late.cancel()
+        return min(clock.steady_ms() - begun_ms, timeout_ms - 1)
+
+    def _shortened(self, left_ms: int) -> int:
+        most_ms = self.config.send_max_timeout_per_request_ms
+        return min(left_ms, most_ms) if most_ms > 0 else left_ms
 
     async def _send(
-        self, parcel: _Parcel, queue: MessageQueue | None, timeout_ms: int | None
+        self, parcel: Parcel, queue: MessageQueue | None, timeout_ms: int | None
     ) -> SendResult:
-        config, now_ms = self.config, self._instance.clock.now_ms
+        config, steady_ms = self.config, self._instance.clock.steady_ms
         timeout_ms = timeout_ms or config.send_timeout_ms
         if queue is not None:
-            return await self._attempt(parcel, queue, timeout_ms)
-        deadline_ms = now_ms() + timeout_ms
-        attempts: list[tuple[str, Exception]] = []
+            return await self._attempts.attempt(parcel, queue, timeout_ms)
+        deadline_ms = steady_ms() + timeout_ms
+        failed: list[tuple[str, Exception]] = []
         result: SendResult | None = None
         last_broker: str | None = None
         for _ in range(1 + config.retry_times):
-            target = await self._next_queue(parcel.topic, last_broker)
+            target = await self._attempts.next_queue(parcel.topic, last_broker)
             last_broker = target.broker_name
-            left_ms = deadline_ms - now_ms()
+            left_ms = self._shortened(deadline_ms - steady_ms())
             if left_ms <= 0:
                 break
             try:
-                result = await self._attempt(parcel, target, left_ms)
+                result = await self._attempts.attempt(parcel, target, left_ms)
             except MQBrokerError as error:
-                attempts.append((last_broker, error))
+                failed.append((last_broker, error))
                 if error.code not in config.retry_response_codes:
                     if result is None:
                         raise
                     break
             except (BrokerNotExist, RemotingError) as error:
-                attempts.append((last_broker, error))
+                failed.append((last_broker, error))
             else:
                 is_safe = result.status is SendStatus.SEND_OK
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
         if result is not None:
             return result
-        if not attempts:
-            attempts.append(("-", RequestTimeout(f"{timeout_ms} ms were over before the first")))
-        raise SendFailed(parcel.topic, attempts, _code_of(attempts[-1][1]))
-
-    async def _attempt(self, parcel: _Parcel, queue: MessageQueue, timeout_ms: int) -> SendResult:
-        address = await self._instance.address_to_publish(queue)
-        reply = await self._instance.api.send(
-            address, self._header(parcel, queue), parcel.body, timeout_ms
-        )
-        return send_result(reply, queue, parcel.msg_id)
-
-    async def _next_queue(self, topic: str, last_broker: str | None) -> MessageQueue:
-        info = await self._instance.publish_info(
-            topic, self.config.create_topic_key, self.config.default_topic_queue_nums
-        )
-        return info.select(last_broker)
+        if not failed:
+            failed.append(("-", RequestTimeout(f"{timeout_ms} ms were over before the first")))
+        raise SendFailed(parcel.topic, failed, _code_of(failed[-1][1]))
 
 
 def _code_of(error: Exception) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a send gives back. Counterpart of client.producer.SendResult and SendStatus."""
+"""What a send gives back. Counterpart of SendResult, SendStatus and TransactionSendResult."""
 
 from __future__ import annotations
 
@@ -45,6 +45,25 @@ class SendResult:
     trace_on: bool = True
     recall_handle: str | None = None
     """With which a delayed message can be taken back (5.x)."""
+
+
+class TransactionStatus(enum.Enum):
+    """What becomes of a transaction (LocalTransactionState)."""
+
+    COMMIT = "COMMIT_MESSAGE"
+    ROLLBACK = "ROLLBACK_MESSAGE"
+    UNKNOWN = "UNKNOW"
+    """Not decided yet: the broker asks later."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSendResult:
+    """What became of a message that was sent in a transaction, and of the transaction."""
+
+    send_result: SendResult
+    status: TransactionStatus
+    error: Exception | None = None
+    """What the local transaction raised; its status is UNKNOWN then."""
 
 
 def send_result(

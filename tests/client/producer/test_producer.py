@@ -232,4 +232,4 @@ def test_a_topic_without_route_is_told(scene: Scene) -> None:
 
 def test_heartbeats_will_tell_of_the_producer(scene: Scene) -> None:
     Producer(scene.client, "g")
-    assert scene.client._producer_groups == {"g"}
+    assert set(scene.client._producers) == {"g"}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt to send: the queue it goes to, the broker's address, its answer, what is learned.
+
+Counterpart of sendKernelImpl and selectOneMessageQueue of DefaultMQProducerImpl, and of the
+detector of LatencyFaultToleranceImpl.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from txrocketmq.client.config import ProducerConfig
+from txrocketmq.client.errors import MQBrokerError, MQClientError
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.producer.hooks import Hooks, SendContext
+from txrocketmq.client.producer.latency import LatencyFaults
+from txrocketmq.client.producer.parcel import Packer, Parcel
+from txrocketmq.client.producer.send_result import SendResult, send_result
+from txrocketmq.client.route import PublishInfo
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.transport.client import parse_address
+
+DETECT_PERIOD_MS: Final = 3_000
+VIP_PORTS_BELOW: Final = 2
+
+log = Logger()
+
+
+class Attempts:
+    """The attempts of one producer; `start` begins to look after brokers that failed."""
+
+    def __init__(
+        self, instance: ClientInstance, config: ProducerConfig, packer: Packer, hooks: Hooks
+    ) -> None:
+        self._instance = instance
+        self._config = config
+        self._packer = packer
+        self._hooks = hooks
+        self._faults = LatencyFaults()
+        self._detecting: Any = None
+        self._topics: dict[str, str] = {}
+        """A topic of each broker, to ask for when it is looked at."""
+
+    def start(self) -> None:
+        """Begins to look at brokers that failed, if that is wanted."""
+        if self._config.send_latency_fault_enable and self._config.start_detector_enable:
+            self._detecting = self._instance.clock.every(DETECT_PERIOD_MS, self._detect)
+
+    def stop(self) -> None:
+        """Ends that."""
+        if self._detecting is not None:
+            self._detecting.cancel()
+
+    async def publish_info(self, topic: str) -> PublishInfo:
+        """The queues of a topic, named as brokers know it. Raises NoRoute and NoNameServer."""
+        return await self._instance.publish_info(
+            topic, self._config.create_topic_key, self._config.default_topic_queue_nums
+        )
+
+    async def next_queue(self, topic: str, last_broker: str | None) -> MessageQueue:
+        """The queue that is next, at another broker than the last one where that is possible."""
+        info = await self.publish_info(topic)
+        if not self._config.send_latency_fault_enable:
+            return info.select(last_broker)
+        now_ms, faults = self._instance.clock.steady_ms(), self._faults
+        return info.select(
+            last_broker, (lambda name: faults.is_available(name, now_ms), faults.is_reachable)
+        )
+
+    async def attempt(self, parcel: Parcel, queue: MessageQueue, timeout_ms: int) -> SendResult:
+        """Sends to a queue. Raises BrokerNotExist, MQBrokerError and RemotingErrors."""
+        steady_ms = self._instance.clock.steady_ms
+        begun_ms = steady_ms()
+        address = await self._address(parcel, queue)
+        header = self._packer.header(parcel, queue)
+        send = self._instance.api.send_reply if parcel.is_reply else self._instance.api.send
+        context = self._context(parcel, queue, address) if self._hooks else None
+        if context is not None:
+            self._hooks.before(context)
+        try:
+            reply = await send(address, header, parcel.body, timeout_ms)
+        except Exception as error:
+            if context is not None:
+                context.error = error
+                self._hooks.after(context)
+            self._learn_of(queue, steady_ms() - begun_ms, error)
+            raise
+        self._learn_of(queue, steady_ms() - begun_ms, None)
+        result = send_result(
+            reply, MessageQueue(parcel.message.topic, queue.broker_name, queue.queue_id),
+            parcel.msg_id,
+        )  # fmt: skip
+        if context is not None:
+            context.result = result
+            self._hooks.after(context)
+        return result
+
+    async def oneway(self, parcel: Parcel, queue: MessageQueue | None) -> None:
+        """Sends without an answer. Raises NoRoute, NoNameServer and BrokerNotExist."""
+        target = queue or await self.next_queue(parcel.topic, None)
+        address = await self._address(parcel, target)
+        if self._hooks:
+            self._hooks.before(self._context(parcel, target, address))
+        self._instance.api.send_oneway(address, self._packer.header(parcel, target), parcel.body)
+
+    async def _address(self, parcel: Parcel, queue: MessageQueue) -> str:
+        address = self._instance.brokers.to_publish(queue.broker_name)
+        if address is None:
+            named = MessageQueue(parcel.topic, queue.broker_name, queue.queue_id)
+            address = await self._instance.address_to_publish(named)
+        return vip_address(address) if self._instance.config.vip_channel_enabled else address
+
+    def _context(self, parcel: Parcel, queue: MessageQueue, address: str) -> SendContext:
+        return SendContext(
+            self._packer.group, parcel.message, queue, address, parcel.message_type,
+            self._instance.clock.now_ms(),
+        )  # fmt: skip
+
+    def _learn_of(self, queue: MessageQueue, latency_ms: int, error: Exception | None) -> None:
+        if not self._config.send_latency_fault_enable:
+            return
+        is_refused = isinstance(error, MQBrokerError)
+        is_lost = isinstance(error, RemotingError)
+        is_gone = is_refused or (is_lost and self._config.start_detector_enable)
+        self._topics[queue.broker_name] = queue.topic
+        self._faults.update(
+            queue.broker_name,
+            latency_ms,
+            self._instance.clock.steady_ms(),
+            isolate=is_refused or is_lost,
+            reachable=not is_gone,
+        )
+
+    def _detect(self) -> None:
+        now_ms = self._instance.clock.steady_ms()
+        for name in self._faults.to_detect(now_ms, self._config.detect_interval_ms):
+            address = self._instance.brokers.to_publish(name)
+            if address is None:
+                self._faults.remove(name)
+                self._topics.pop(name, None)
+                continue
+            Deferred.fromCoroutine(self._look_at(name, address))
+
+    async def _look_at(self, name: str, address: str) -> None:
+        queue = MessageQueue(self._instance.with_namespace(self._topics[name]), name, 0)
+        try:
+            await self._instance.api.max_offset(address, queue, self._config.detect_timeout_ms)
+        except (MQClientError, RemotingError) as error:
+            log.debug("broker {name} is not reachable yet: {error}", name=name, error=error)
+        else:
+            self._faults.seen(name)
+
+
+def vip_address(address: str) -> str:
+    """Where the broker at an address listens for messages alone (MixAll.brokerVIPChannel)."""
+    _, port = parse_address(address)
+    return f"{address.rpartition(':')[0]}:{port - VIP_PORTS_BELOW}"

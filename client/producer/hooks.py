@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of a program that see each message before and after it is sent.
+
+They run on the client's own thread, so they must be quick and may not call the client. Counterpart
+of SendMessageHook, CheckForbiddenHook and EndTransactionHook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from twisted.logger import Logger
+
+from txrocketmq.client.producer.send_result import SendResult, TransactionStatus
+from txrocketmq.client.trace import MessageType
+from txrocketmq.remoting.message.message import Message, MessageQueue
+
+log = Logger()
+
+
+@dataclass(slots=True)
+class SendContext:
+    """One attempt to send; `result` or `error` is there afterwards. `state` is the hooks' own."""
+
+    group: str
+    message: Message
+    queue: MessageQueue
+    broker_address: str
+    message_type: MessageType
+    begun_ms: int
+    result: SendResult | None = None
+    error: Exception | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransactionContext:
+    """What brokers are told of a transaction."""
+
+    group: str
+    message: Message
+    msg_id: str
+    broker_address: str
+    status: TransactionStatus
+    transaction_id: str | None
+    from_check: bool
+
+
+class SendHook(Protocol):
+    """Sees sends; what it raises is logged and changes nothing."""
+
+    def before_send(self, context: SendContext) -> None: ...
+
+    def after_send(self, context: SendContext) -> None: ...
+
+
+CheckForbidden = Callable[[SendContext], None]
+"""Raises anything to keep a message from being sent; the send fails with that."""
+EndTransactionHook = Callable[[EndTransactionContext], None]
+"""Sees how transactions end."""
+
+
+class Hooks:
+    """The hooks of one producer."""
+
+    def __init__(self) -> None:
+        self.send: list[SendHook] = []
+        self.forbidden: list[CheckForbidden] = []
+        self.end_transaction: list[EndTransactionHook] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.send or self.forbidden)
+
+    def before(self, context: SendContext) -> None:
+        """A message is about to leave; raises what a CheckForbidden raises."""
+        for check in self.forbidden:
+            check(context)
+        for hook in self.send:
+            _quietly(hook.before_send, context)
+
+    def after(self, context: SendContext) -> None:
+        """It has been answered, or failed."""
+        for hook in self.send:
+            _quietly(hook.after_send, context)
+
+    def ended(self, context: EndTransactionContext) -> None:
+        """A transaction ends."""
+        for hook in self.end_transaction:
+            _quietly(hook, context)
+
+
+def _quietly(hook: Callable[[Any], None], context: Any) -> None:
+    try:
+        hook(context)
+    except Exception:  # noqa: BLE001 - a hook that fails must not lose a message
+        log.failure("a hook failed")

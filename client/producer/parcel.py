@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages and batches as they leave: checked, named, compressed; the same in every attempt.
+
+Counterpart of what DefaultMQProducerImpl.sendKernelImpl and MessageBatch do before a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from txrocketmq.client.config import ProducerConfig
+from txrocketmq.client.errors import MessageIllegal
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.trace import MessageType
+from txrocketmq.client.validate import check_message
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.compression import compress
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
+from txrocketmq.remoting.message.properties import encode_properties
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+
+REPLY: Final = "reply"
+_BESIDE_REACTOR_BYTES: Final = 256 * 1024
+"""Bodies of this size and more are compressed in a thread."""
+_DELAYS: Final = (
+    names.DELAY,
+    names.START_DELIVER_TIME,
+    names.TIMER_DELAY_MS,
+    names.TIMER_DELAY_SEC,
+    names.TIMER_DELIVER_MS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """See the module. `message` is what it was made of, the first one of a batch."""
+
+    message: Message
+    topic: str
+    body: bytes
+    properties: str
+    sys_flag: int
+    msg_id: str
+    is_batch: bool = False
+    is_reply: bool = False
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+    @property
+    def message_type(self) -> MessageType:
+        """What traces call it."""
+        own = self.message.properties
+        if any(name in own for name in _DELAYS):
+            return MessageType.DELAY
+        return MessageType.TRANS_HALF if own.get(names.TRAN_MSG) == "true" else MessageType.NORMAL
+
+
+class Packer:
+    """Makes the parcels and headers of one producer."""
+
+    def __init__(self, instance: ClientInstance, group: str, config: ProducerConfig) -> None:
+        self._instance = instance
+        self.group = instance.with_namespace(group)
+        self._config = config
+
+    async def message(self, message: Message) -> Parcel:
+        """A message as it leaves. Raises MessageIllegal."""
+        config = self._config
+        check_message(message, config.max_message_bytes)
+        msg_id = self._give_key(message)
+        body, sys_flag = message.body, 0
+        if len(body) >= config.compress_body_over_bytes:
+            body = await self._compressed(body)
+            sys_flag |= MessageSysFlag.COMPRESSED | config.compression.flag
+        own = {names.WAIT: "true", **message.properties}
+        if own.get(names.TRAN_MSG) == "true":
+            sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
+        if self._instance.config.namespace:
+            own[names.INSTANCE_ID] = self._instance.config.namespace
+        reconsume_times, max_reconsume_times = 0, None
+        if message.topic.startswith(RETRY_PREFIX):
+            reconsume_times = int(own.get(names.RECONSUME_TIME, "0"))
+            if names.MAX_RECONSUME_TIMES in own:
+                max_reconsume_times = int(own[names.MAX_RECONSUME_TIMES])
+        return Parcel(
+            message,
+            self._instance.with_namespace(message.topic),
+            body,
+            encode_properties(own),
+            sys_flag,
+            msg_id,
+            is_reply=own.get(names.MSG_TYPE) == REPLY,
+            reconsume_times=reconsume_times,
+            max_reconsume_times=max_reconsume_times,
+        )
+
+    def batch(self, messages: Sequence[Message]) -> Parcel:
+        """Checks as MessageBatch.generateFromList does; its members are not compressed."""
+        if not messages:
+            raise MessageIllegal("a batch needs at least one message")
+        first = messages[0]
+        for message in messages:
+            check_message(message, self._config.max_message_bytes)
+            if message.topic != first.topic:
+                raise MessageIllegal("all messages of a batch have the same topic")
+            if message.waits_for_store != first.waits_for_store:
+                raise MessageIllegal("all messages of a batch wait for the store, or none")
+            if any(name in message.properties for name in _DELAYS):
+                raise MessageIllegal("a batch holds no delayed messages")
+        if first.topic.startswith(RETRY_PREFIX):
+            raise MessageIllegal("retry topics take no batches")
+        keys = [self._give_key(message) for message in messages]
+        body = encode_batch(messages)
+        if len(body) > self._config.max_message_bytes:
+            raise MessageIllegal(
+                f"the batch of {len(body)} bytes is larger than {self._config.max_message_bytes};"
+                " split_batches makes smaller ones"
+            )
+        wait = "true" if first.waits_for_store else "false"
+        own = {names.WAIT: wait, names.UNIQ_KEY: self._new_key()}
+        if self._instance.config.namespace:
+            own[names.INSTANCE_ID] = self._instance.config.namespace
+        topic = self._instance.with_namespace(first.topic)
+        properties = encode_properties(own)
+        return Parcel(first, topic, body, properties, 0, ",".join(keys), is_batch=True)
+
+    def header(self, parcel: Parcel, queue: MessageQueue) -> SendMessageRequestHeader:
+        """The header of an attempt to send it to a queue."""
+        return SendMessageRequestHeader(
+            producer_group=self.group,
+            topic=parcel.topic,
+            default_topic=self._config.create_topic_key,
+            default_topic_queue_nums=self._config.default_topic_queue_nums,
+            queue_id=queue.queue_id,
+            sys_flag=parcel.sys_flag,
+            born_timestamp=self._instance.clock.now_ms(),
+            flag=0 if parcel.is_batch else parcel.message.flag,
+            properties=parcel.properties,
+            reconsume_times=parcel.reconsume_times,
+            max_reconsume_times=parcel.max_reconsume_times,
+            unit_mode=self._instance.config.unit_mode,
+            batch=parcel.is_batch,
+            bname=queue.broker_name,
+        )
+
+    async def _compressed(self, body: bytes) -> bytes:
+        config = self._config
+        if len(body) < _BESIDE_REACTOR_BYTES:
+            return compress(body, config.compression, config.compression_level)
+        return await self._instance.clock.in_thread(
+            lambda: compress(body, config.compression, config.compression_level)
+        )
+
+    def _give_key(self, message: Message) -> str:
+        key = message.unique_key
+        if key is None:
+            key = message.properties[names.UNIQ_KEY] = self._new_key()
+        return key
+
+    def _new_key(self) -> str:
+        return self._instance.unique_keys.create(self._instance.clock.now_ms())

@@ -12,29 +12,24 @@ Counterpart of PullAPIWrapper, DefaultMQPullConsumer and the pull tasks of the l
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from txrocketmq.client.consumer.pulled import wanted_messages
 from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.route import MASTER_ID
 from txrocketmq.client.validate import check_group, check_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.flags import MessageSysFlag, PullSysFlag
-from txrocketmq.remoting.message.message import (
-    MessageDecodeError,
-    MessageExt,
-    MessageQueue,
-    decode_message,
-    unwrap_inner_batch,
-)
-from txrocketmq.remoting.message.tags import SUB_ALL, build_subscription_data
+from txrocketmq.remoting.message.flags import PullSysFlag
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL, TAG, build_subscription_data
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
 
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
@@ -48,7 +43,6 @@ RETRY_MS: Final = 1_000
 FLOW_CONTROL_MS: Final = 20
 """Pause when the broker has too much to do."""
 
-_INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 _PASSING: Final = frozenset(
     {
         ResponseCode.SYSTEM_ERROR,
@@ -68,7 +62,7 @@ log = Logger()
 
 
 class PullLoop:
-    """Reads a topic. `expression` is tags separated by `||`, or `*`.
+    """Reads a topic. `expression` is tags separated by `||`, or `*`; or SQL92, by its type.
 
     `start_from` may be changed until `start`. `done` fires after `stop`, or with the error that
     ended the loop: the listener's, or a refusal of a broker that will not pass, as MQBrokerError.
@@ -82,6 +76,7 @@ class PullLoop:
         *,
         start: Start = "last",
         expression: str = SUB_ALL,
+        expression_type: str = TAG,
         group: str = TOOLS_GROUP,
     ) -> None:
         check_topic(topic)
@@ -92,7 +87,7 @@ class PullLoop:
         self._instance = instance
         self._listener = listener
         self._group = group
-        self._subscription = build_subscription_data(topic, expression)
+        self._subscription = build_subscription_data(topic, expression, expression_type)
         self._offsets: dict[MessageQueue, int] = {}
         self._reading: dict[MessageQueue, Deferred[None]] = {}
         self._troubled: set[str] = set()
@@ -179,7 +174,7 @@ class PullLoop:
                 raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
             broker_id = answer.suggest_which_broker_id
             if reply.code == ResponseCode.SUCCESS:
-                messages = self._messages(queue, reply.body)
+                messages = wanted_messages(reply.body_bytes, queue.broker_name, self._subscription)
                 taken = self._listener(queue, messages) if messages else None
                 if taken is not None:
                     await taken
@@ -216,17 +211,6 @@ class PullLoop:
             bname=queue.broker_name,
         )
 
-    def _messages(self, queue: MessageQueue, body: Any) -> list[MessageExt]:
-        """The messages that are for us: brokers filter by the hash of the tag only."""
-        wanted = []
-        for message in _decoded(body):
-            is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
-            for one in unwrap_inner_batch(message) if is_batch else (message,):
-                if self._subscription.accepts_tags(one.tags):
-                    one.broker_name = queue.broker_name
-                    wanted.append(one)
-        return wanted
-
     # -------------------------------------------------------------------- end
 
     def _failed(self, failure: Failure) -> None:
@@ -246,19 +230,6 @@ class PullLoop:
             self.done.errback(failure)
         else:
             self.done.callback(None)
-
-
-def _decoded(body: bytes) -> Iterator[MessageExt]:
-    """The messages of a pull; a body that does not decompress stays as it is, with its flag."""
-    offset = 0
-    while offset < len(body):
-        try:
-            message, end = decode_message(body, offset)
-        except MessageDecodeError as error:
-            message, end = decode_message(body, offset, decompress_body=False)
-            log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
-        yield message
-        offset = end
 
 
 def _first_error(failure: Failure) -> Failure:

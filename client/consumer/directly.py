@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One message given to a listener because an administrator wants it, and what becomes of it.
+
+Nothing follows from the answer: no offset is committed, and nothing is sent back.
+
+Java: consumeMessageDirectly of ConsumeMessageConcurrentlyService and ConsumeMessageOrderlyService.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from twisted.logger import Logger
+
+from txrocketmq.client.consumer.listener import (
+    Calls,
+    ConsumeContext,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    ConsumeStatus,
+)
+from txrocketmq.client.consumer.pulled import restore_topic
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.protocol.body.client import ConsumeMessageDirectlyResult
+from txrocketmq.remoting.transport.clock import Clock
+
+_RESULTS: Final[dict[Any, str]] = {
+    None: "CR_SUCCESS",
+    ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
+    ConsumeStatus.RECONSUME_LATER: "CR_LATER",
+    ConsumeOrderlyStatus.SUCCESS: "CR_SUCCESS",
+    ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
+    ConsumeOrderlyStatus.COMMIT: "CR_COMMIT",
+    ConsumeOrderlyStatus.ROLLBACK: "CR_ROLLBACK",
+}
+
+log = Logger()
+
+
+async def consume_directly(
+    calls: Calls, clock: Clock, message: MessageExt, *, is_orderly: bool
+) -> ConsumeMessageDirectlyResult:
+    """What the listener makes of a message, and how long it takes for it."""
+    restore_topic(message)
+    queue = MessageQueue(message.topic, message.broker_name or "", message.queue_id)
+    context = ConsumeOrderlyContext(queue) if is_orderly else ConsumeContext(queue)
+    begun_ms = clock.steady_ms()
+    remark = None
+    try:
+        answer = calls.call([message], context)
+        if answer is not None and not isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):
+            answer = await answer
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        log.failure("the listener failed with a message that it was given directly")
+        result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
+    else:
+        result = _RESULTS.get(answer, "CR_RETURN_NULL")
+    return ConsumeMessageDirectlyResult(
+        order=is_orderly,
+        auto_commit=context.auto_commit if isinstance(context, ConsumeOrderlyContext) else True,
+        consume_result=result,
+        remark=remark,
+        spent_time_mills=clock.steady_ms() - begun_ms,
+    )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a push consumer calls for the messages of a group, and what that may answer.
+
+A listener is a function, or a coroutine function, of some messages of one queue and their context.
+`orderly` marks one that wants the messages of a queue in their order, one batch after the other.
+
+Java: MessageListenerConcurrently and MessageListenerOrderly with their contexts and statuses.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.threads import deferToThreadPool
+from twisted.logger import Logger
+from twisted.python.threadpool import ThreadPool
+
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.transport.clock import Clock
+
+_ORDERLY: Final = "_txrocketmq_orderly"
+
+log = Logger()
+
+
+class ConsumeStatus(enum.Enum):
+    """What became of messages."""
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+    """They come again, later each time, and are dead letters in the end."""
+
+
+class ConsumeOrderlyStatus(enum.Enum):
+    """What became of messages that are consumed in order.
+
+    COMMIT and ROLLBACK are for listeners that set `auto_commit` of the context to False: these
+    return SUCCESS until they say with one of the two what becomes of everything since the last one.
+    """
+
+    SUCCESS = "SUCCESS"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+    """They come again after a moment, and nothing else of their queue before them."""
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+
+@dataclass(slots=True)
+class ConsumeContext:
+    """Goes with the messages of a call; the listener may change the last two fields."""
+
+    queue: MessageQueue
+    delay_level: int = 0
+    """When messages that failed come again: a delay level; 0: later each time; -1: never."""
+    ack_index: int | None = None
+    """The index of the last message that succeeded, when only the first ones did; None: all did."""
+
+
+@dataclass(slots=True)
+class ConsumeOrderlyContext:
+    """Goes with messages that are consumed in order; the listener may change the last fields."""
+
+    queue: MessageQueue
+    auto_commit: bool = True
+    """Whether success commits; if not, COMMIT does."""
+    suspend_ms: int = -1
+    """How long the queue rests when its messages failed, 10 to 30,000; -1: as configured."""
+
+
+Listener = Callable[
+    [list[MessageExt], ConsumeContext],
+    "ConsumeStatus | Awaitable[ConsumeStatus | None] | None",
+]
+"""Consumes messages of one queue. Returning None is success, raising anything RECONSUME_LATER."""
+
+OrderlyListener = Callable[
+    [list[MessageExt], ConsumeOrderlyContext],
+    "ConsumeOrderlyStatus | Awaitable[ConsumeOrderlyStatus | None] | None",
+]
+"""The same in order: raising anything is SUSPEND_CURRENT_QUEUE_A_MOMENT."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def orderly(listener: F) -> F:
+    """Marks a listener, as a decorator: it wants the messages of each queue in their order."""
+    setattr(listener, _ORDERLY, True)
+    return listener
+
+
+def is_orderly(listener: Callable[..., Any]) -> bool:
+    """Whether a listener is marked so."""
+    return bool(getattr(listener, _ORDERLY, False))
+
+
+def tell(listener: Callable[..., Any], *news: Any) -> None:
+    """Calls a function that only hears of something: nobody waits, and what fails is logged."""
+    telling = maybeDeferred(listener, *news)
+    telling.addErrback(lambda failure: log.failure("a listener of queues failed", failure))
+
+
+class Calls:
+    """Calls a listener: where the client runs or, if it may block, in one of some threads.
+
+    Coroutine functions are always called where the client runs, since they only wait.
+    """
+
+    def __init__(self, clock: Clock, listener: Callable[..., Any], threads: int) -> None:
+        self._clock = clock
+        self._listener = listener
+        self._pool: ThreadPool | None = None
+        self.is_calling = False
+        """Whether the listener is being called here, so that all else happens on its behalf."""
+        if threads and not is_coroutine(listener):
+            self._pool = ThreadPool(0, threads, "consume")
+
+    def start(self) -> None:
+        """Makes the threads, if there are to be any."""
+        if self._pool is not None:
+            self._pool.start()
+
+    def stop(self) -> None:
+        """Ends the threads as soon as they have nothing to do."""
+        if self._pool is not None and self._pool.started:
+            self._pool.adjustPoolsize(0, 0)
+            pool = self._pool
+            self._clock.reactor.callInThread(pool.stop)
+
+    def call(self, messages: list[MessageExt], context: Any) -> Any:
+        """The listener's answer, or something to wait for. Raises what the listener raises."""
+        if self._pool is None:
+            self.is_calling = True
+            try:
+                return self._listener(messages, context)
+            finally:
+                self.is_calling = False
+        return deferToThreadPool(
+            self._clock.reactor, self._pool, self._listener, messages, context
+        ).addCallback(_awaited)
+
+
+def is_coroutine(listener: Callable[..., Any]) -> bool:
+    """Whether a listener is a coroutine function, or an object that is called as one."""
+    called = getattr(listener, "__call__", None)  # noqa: B004 - of an object's class
+    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(called)
+
+
+def _awaited(answer: Any) -> Any:
+    """What a plain function gave that turned out to give something to wait for."""
+    return maybeDeferred(lambda: answer) if isinstance(answer, Deferred) else answer

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A consumer that is asked for messages: `poll` gives what was pulled ahead.
+
+Either it subscribes to topics, and shares their queues with the other members of the group, or it
+is assigned queues, and shares nothing. `seek` goes on elsewhere in a queue, `pause` lets it rest.
+With auto commit, `poll` commits what earlier calls of it have given: what was given last is
+committed by a later call, or by `commit`, and comes again if neither happens.
+
+Java: DefaultLitePullConsumer, DefaultLitePullConsumerImpl, RebalanceLitePullImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from txrocketmq.client.consumer.assigned import Assigned, AssignedQueues
+from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
+from txrocketmq.client.consumer.listener import tell
+from txrocketmq.client.consumer.local_offsets import LocalOffsets
+from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
+from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.running_info import (
+    lite_properties,
+    properties_of,
+    queues_of,
+    stacks,
+)
+from txrocketmq.client.consumer.subscription import Expression, Subscriptions, subscription_of
+from txrocketmq.client.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.validate import check_group, check_topic
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.allocate import Strategy, averagely
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionData
+from txrocketmq.remoting.protocol.body.client import (
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+)
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
+
+FIRST_CHECK_MS: Final = 10_000
+"""When it is looked for the first time whether the queues of a topic have changed."""
+
+WatchListener = Callable[[str, Collection[MessageQueue]], "object | Awaitable[object]"]
+"""Hears of a topic and all its queues, when these have changed."""
+
+log = Logger()
+
+
+class LitePullConsumer:
+    """Gives messages to a member of `group`. `instance` is shared and started by the caller.
+
+    `subscriptions` gives topics, each with an expression, as `subscribe` does one after the other.
+
+    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        subscriptions: Mapping[str, Expression] | None = None,
+        *,
+        config: LitePullConsumerConfig | None = None,
+        strategy: Strategy = averagely,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = config or LitePullConsumerConfig()
+        self.started_ms = 0
+        self._instance = instance
+        self._clock = instance.clock
+        is_shared = self.config.message_model is MessageModel.CLUSTERING
+        self._subscriptions = Subscriptions(subscriptions or {}, self._clock.now_ms())
+        self._assigns = False
+        self._assign_expressions: dict[str, Expression] = {}
+        self._queues_changed: dict[str, QueuesListener] = {}
+        self.offsets: OffsetStore = (
+            BrokerOffsets(instance, group)
+            if is_shared
+            else LocalOffsets(instance, group, self.config.local_offset_store_dir)
+        )
+        self._rebalance = Rebalance(
+            instance,
+            group,
+            strategy if is_shared else None,
+            self._subscriptions.topics,
+            self._take_over,
+        )
+        self._assigned = AssignedQueues(
+            instance, group, self.config, self.offsets, self._subscription_to
+        )
+        self._commit_due_ms = 0
+        self._watched: dict[str, tuple[WatchListener, set[MessageQueue]]] = {}
+        self._repeating: list[Any] = []
+        self._running = False
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Joins the group and begins to pull; topics and queues may be given before and after.
+
+        Raises NoRoute, NoNameServer, MQBrokerError for a filter that a broker does not take,
+        OffsetsUnreadable; ValueError when the client has a consumer of the group already.
+        """
+        for topic in self._subscriptions.topics():
+            await self._instance.subscribe_queues(topic)
+        await self._subscriptions.check(self._instance, self.group)
+        await self.offsets.load()
+        self._instance.register_consumer(self.group, self)
+        self._running = True
+        self.started_ms = self._clock.now_ms()
+        every, config = self._clock.every, self.config
+        self._repeating = [
+            every(config.persist_interval_ms, self._persist_soon),
+            every(
+                config.topic_metadata_check_interval_ms,
+                self._check_watched_soon,
+                first_ms=FIRST_CHECK_MS,
+            ),
+        ]
+        await self._instance.heartbeat_now()
+        for topic, (listener, _) in list(self._watched.items()):
+            self._watched[topic] = (listener, set(await self.fetch_queues(topic)))
+        if self._running:
+            self._assigned.start()
+            await self._rebalance.start(config.rebalance_interval_ms)
+
+    async def stop(self) -> None:
+        """Pulls no more, tells the brokers what was committed, and leaves the group.
+
+        What `poll` has given and nobody has committed comes again.
+        """
+        if not self._running:
+            return
+        self._running = False
+        self._rebalance.stop()
+        for repeating in self._repeating:
+            repeating.cancel()
+        queues = self._assigned.all()
+        self._assigned.stop()
+        await self.offsets.persist(queues)
+        await self._instance.unregister_consumer(self.group)
+
+    # ---------------------------------------------------------------- topics
+
+    async def subscribe(
+        self,
+        topic: str,
+        expression: Expression = SUB_ALL,
+        queues_changed: QueuesListener | None = None,
+    ) -> None:
+        """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
+
+        Raises ValueError for a consumer that was assigned queues.
+        """
+        self._choose(assigns=False)
+        self._subscriptions.add(topic, expression, self._clock.now_ms())
+        if queues_changed is not None:
+            self._queues_changed[topic] = queues_changed
+        if self._running:
+            with suppress(MQClientError, RemotingError):  # it is looked for again
+                await self._instance.subscribe_queues(topic)  # brokers that have to hear of it
+            await self._instance.heartbeat_now()
+            self._rebalance.look()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Shares the queues of a topic no more."""
+        self._subscriptions.remove(topic)
+        await self._give_up([each for each in self._assigned.all() if each.topic == topic])
+        if self._running:
+            await self._instance.heartbeat_now()
+
+    def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Has these queues and no others, whoever else reads them.
+
+        Raises ValueError for no queues, and for a consumer that has subscribed.
+        """
+        if not queues:
+            raise ValueError("assign needs at least one queue")
+        self._choose(assigns=True)
+        self._assigned.remove([each for each in self._assigned.all() if each not in queues])
+        self._assigned.add(queues)
+
+    def filter_assigned(self, topic: str, expression: Expression) -> None:
+        """What is wanted of assigned queues of a topic (setSubExpressionForAssign).
+
+        Raises ValueError once the consumer has started, and for one that has subscribed.
+        """
+        if self._running:
+            raise ValueError("filter_assigned is to be called before start")
+        self._choose(assigns=True)
+        check_topic(topic)
+        subscription_of(topic, expression, 0)
+        self._assign_expressions[topic] = expression
+
+    @property
+    def assignment(self) -> list[MessageQueue]:
+        """The queues that are its own now."""
+        return self._assigned.all()
+
+    async def fetch_queues(self, topic: str) -> list[MessageQueue]:
+        """All queues of a topic, as the name server has them now. Raises NoRoute."""
+        await self._instance.refresh(topic)
+        return sorted(await self._instance.subscribe_queues(topic))
+
+    async def watch_queues(self, topic: str, listener: WatchListener) -> None:
+        """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
+
+        It is looked for every 30 s. A second listener of a topic takes the place of the first.
+        """
+        known = set(await self.fetch_queues(topic)) if self._running else set()
+        self._watched[topic] = (listener, known)
+
+    def _choose(self, *, assigns: bool) -> None:
+        has_begun = self._subscriptions.topics() or self._assigned.all() or self._assign_expressions
+        if has_begun and assigns != self._assigns:
+            raise ValueError("a consumer either subscribes to topics or is assigned queues")
+        self._assigns = assigns
+
+    # ------------------------------------------------------------------ poll
+
+    async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
+        """Messages of one queue as they were pulled, or none when time is over.
+
+        Raises NotRunning.
+        """
+        return await self._poll(timeout_ms)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> MessageExt:
+        """One message after the other until `stop`; asking for the next is consuming the last."""
+        while self._running:
+            for message in await self._poll(most=1):
+                return message
+        raise StopAsyncIteration
+
+    async def _poll(
+        self, timeout_ms: int | None = None, most: int | None = None
+    ) -> list[MessageExt]:
+        timeout_ms = self.config.poll_timeout_ms if timeout_ms is None else timeout_ms
+        if timeout_ms < 0:
+            raise ValueError(f"timeout_ms must not be negative, as {timeout_ms} is")
+        self._check_running()
+        steady_ms = self._clock.steady_ms
+        if self.config.auto_commit and steady_ms() >= self._commit_due_ms:
+            self._assigned.note_given()
+            self._commit_due_ms = steady_ms() + self.config.auto_commit_interval_ms
+        deadline_ms = steady_ms() + timeout_ms
+        while True:
+            messages = self._assigned.next(most)
+            left_ms = deadline_ms - steady_ms()
+            if messages or left_ms <= 0 or not self._running:
+                return messages
+            await self._assigned.arrival(left_ms)
+
+    # --------------------------------------------------------------- offsets
+
+    async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
+        """Tells the brokers how far it has come: what `poll` has given, or what is said here.
+
+        Returns when they know. Raises MQBrokerError, BrokerNotExist and errors of the connection.
+        """
+        self._check_running()
+        if offsets is None:
+            self._assigned.note_given()
+            queues: Collection[MessageQueue] = self._assigned.all()
+        else:
+            for queue, offset in offsets.items():
+                self._check_assigned(queue)
+                self.offsets.set(queue, offset)
+            queues = list(offsets)
+        for queue in queues:
+            await self.offsets.commit(queue)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """What was committed of a queue, here or by the group; None when nothing was."""
+        self._check_running()
+        noted = self.offsets.noted(queue)
+        return await self.offsets.read(queue) if noted is None else noted
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Goes on at an offset of a queue; what was pulled of it is dropped.
+
+        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
+        """
+        self._check_running()
+        self._check_assigned(queue)
+        address = await self._instance.address_to_subscribe(queue)
+        least = await self._instance.api.min_offset(address, queue)
+        most = await self._instance.api.max_offset(address, queue)
+        if not least <= offset <= most:
+            raise OffsetIllegal(f"{queue} has offsets from {least} to {most}, {offset} is not one")
+        assigned = self._check_assigned(queue)
+        self._assigned.seek(assigned, offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Goes on at the first message that a queue has."""
+        self._check_assigned(queue)
+        address = await self._instance.address_to_subscribe(queue)
+        await self.seek(queue, await self._instance.api.min_offset(address, queue))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Goes on after the last message that a queue has."""
+        self._check_assigned(queue)
+        address = await self._instance.address_to_subscribe(queue)
+        await self.seek(queue, await self._instance.api.max_offset(address, queue))
+
+    async def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> None:
+        """Goes on at the first message of a queue that was stored then or later."""
+        await self.seek(queue, await self.offset_for_timestamp(queue, timestamp_ms))
+
+    async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the first message of a queue that was stored then or later."""
+        address = await self._instance.address_to_subscribe(queue)
+        return await self._instance.api.search_offset(address, queue, timestamp_ms)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Pulls these queues no more; what was pulled is still given by `poll`."""
+        self._assigned.set_paused(queues, is_paused=True)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Pulls these queues again."""
+        self._assigned.set_paused(queues, is_paused=False)
+
+    def _check_running(self) -> None:
+        if not self._running:
+            raise NotRunning("the consumer has not been started, or was stopped")
+
+    def _check_assigned(self, queue: MessageQueue) -> Assigned:
+        assigned = self._assigned.get(queue)
+        if assigned is None:
+            why = "" if self._assigns else "; perhaps the group is changing"
+            raise NotAssigned(f"{queue} is none of the consumer's queues{why}")
+        return assigned
+
+    # ------------------------------------------------------------- the group
+
+    def group_changed(self) -> None:
+        """Members of the group came or went: looks which queues are its own."""
+        self._rebalance.look()
+
+    def describe(self) -> ConsumerData:
+        """What brokers are told of it in heartbeats."""
+        return ConsumerData(
+            group_name=self.group,
+            consume_type="CONSUME_ACTIVELY",
+            message_model=self.config.message_model.value,
+            consume_from_where=self.config.consume_from.value,
+            subscription_data_set=self._subscriptions.all(),
+        )
+
+    async def _take_over(
+        self, topic: str, queues: Sequence[MessageQueue], own: frozenset[MessageQueue]
+    ) -> bool:
+        had = {queue for queue in self._assigned.all() if queue.topic == topic}
+        if had == own:
+            return True
+        await self._give_up(had - own)
+        self._assigned.add(sorted(own - had))
+        # A newer version tells the brokers that this subscription counts, not an older one.
+        self._subscriptions.renew(topic, self._clock.now_ms())
+        await self._instance.heartbeat_now()
+        listener = self._queues_changed.get(topic)
+        if listener is not None:
+            tell(listener, topic, queues, sorted(own))
+        return True
+
+    async def _give_up(self, queues: Collection[MessageQueue]) -> None:
+        self._assigned.remove(queues)
+        await self.offsets.persist(queues)
+        for queue in queues:
+            self.offsets.forget(queue)
+
+    def _subscription_to(self, topic: str) -> SubscriptionData:
+        if topic in self._subscriptions:
+            return self._subscriptions.of(topic)
+        return subscription_of(topic, self._assign_expressions.get(topic, SUB_ALL), 0)
+
+    def _persist_soon(self) -> None:
+        self._spawn(self.offsets.persist(self._assigned.all()), "telling what was committed")
+
+    def _check_watched_soon(self) -> None:
+        self._spawn(self._check_watched(), "looking for changed queues")
+
+    async def _check_watched(self) -> None:
+        for topic, (listener, known) in list(self._watched.items()):
+            try:
+                queues = await self.fetch_queues(topic)
+            except (MQClientError, RemotingError) as error:
+                log.warn("the queues of {topic} are not known: {error}", topic=topic, error=error)
+                continue
+            if set(queues) != known and self._running:
+                self._watched[topic] = (listener, set(queues))
+                tell(listener, topic, queues)
+
+    def _spawn(self, work: Coroutine[Deferred[Any], Any, None], what: str) -> None:
+        Deferred.fromCoroutine(work).addErrback(
+            lambda failure: log.failure("{what} failed", failure, what=what)
+        )
+
+    # -------------------------------------------------------- administrators
+
+    def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
+        """How far it has come in a topic."""
+        return self.offsets.table(topic)
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Does nothing: only push consumers are set back by administrators, as in the original."""
+        log.info(
+            "offsets of {topic} stay: {group} is no push consumer", topic=topic, group=self.group
+        )
+
+    async def consume_directly(
+        self, message: MessageExt, broker_name: str | None
+    ) -> ConsumeMessageDirectlyResult | None:
+        """There is no listener to give a message to."""
+        return None
+
+    def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
+        """What it is doing."""
+        properties = {**lite_properties(self.config), "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
+        return ConsumerRunningInfo(
+            properties=properties_of(self._instance, self.group, self.started_ms, properties),
+            subscription_set=self._subscriptions.all(),
+            mq_table=queues_of(self._instance, self.offsets, self._assigned.process_queues()),
+            jstack=stacks() if with_stacks else None,
+        )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a consumer in broadcasting has come, kept in a file of its own machine.
+
+The file is `CLIENT_ID/GROUP/offsets.json` in `~/.rocketmq_offsets` or another folder, in the format
+of the Java client, so that either goes on where the other has stopped; the state before it stays as
+`.bak`. The client id in the path is the one that a Java consumer in broadcasting has: `ip@DEFAULT`
+unless the instance has a name, so that it is the same the next time.
+
+Java: LocalFileOffsetStore, OffsetSerializeWrapper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from twisted.internet.defer import DeferredLock
+from twisted.logger import Logger
+
+from txrocketmq.client.consumer.offset_store import NotedOffsets
+from txrocketmq.client.errors import OffsetsUnreadable
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.remoting.kept_json import read_kept
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+from txrocketmq.remoting.replaced_file import write_replacing
+from txrocketmq.remoting.serialize.json import encode_pretty
+
+FOLDER: Final = ".rocketmq_offsets"
+FILE: Final = "offsets.json"
+
+log = Logger()
+
+
+@body("org.apache.rocketmq.client.consumer.store.OffsetSerializeWrapper")
+class OffsetSerializeWrapper(Body):
+    """The content of the file."""
+
+    offset_table: Mapping[MessageQueue, int] = member(default_factory=dict)
+
+
+class LocalOffsets(NotedOffsets):
+    """The offsets of one group in broadcasting; see the module. `folder` is None for the usual."""
+
+    def __init__(self, instance: ClientInstance, group: str, folder: Path | None = None) -> None:
+        super().__init__()
+        self._clock = instance.clock
+        self.path = (folder or Path.home() / FOLDER) / stable_client_id(instance) / group / FILE
+        self._stored: dict[MessageQueue, int] | None = None
+        self._turn: DeferredLock = DeferredLock()
+
+    async def load(self) -> None:
+        """Reads the file. Raises OffsetsUnreadable when it is damaged, and its .bak too."""
+        self._stored = dict(await self._turn.run(self._clock.in_thread, self._read))
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        """What the file has; None when it has nothing. Raises OffsetsUnreadable."""
+        if self._stored is None:
+            await self.load()
+        return (self._stored or {}).get(queue)
+
+    async def persist(self, queues: Collection[MessageQueue]) -> None:
+        """Writes what was noted of these queues beside what the file has of others."""
+        try:
+            await self._store(queues)
+        except (OSError, OffsetsUnreadable) as error:
+            log.warn("the offsets were not written to {path}: {error}", path=self.path, error=error)
+
+    async def commit(self, queue: MessageQueue) -> None:
+        """Writes what was noted of a queue. Raises OSError and OffsetsUnreadable."""
+        await self._store([queue])
+
+    async def _store(self, queues: Collection[MessageQueue]) -> None:
+        noted = {queue: self._noted[queue] for queue in queues if queue in self._noted}
+        stored = self._stored or {}
+        if any(stored.get(queue) != offset for queue, offset in noted.items()):
+            written = await self._turn.run(self._clock.in_thread, lambda: self._write(noted))
+            self._stored = written
+
+    def _read(self) -> Mapping[MessageQueue, int]:
+        try:
+            kept = read_kept(self.path)
+            if kept.warning:
+                log.warn("{warning}", warning=kept.warning)
+            if kept.content is None:
+                return {}
+            return OffsetSerializeWrapper.from_json(kept.content).offset_table
+        except (ValueError, BodyError) as error:
+            raise OffsetsUnreadable(
+                f"the offsets of the consumer cannot be read: {error}. Remove the file to begin"
+                " where the configuration says"
+            ) from error
+
+    def _write(self, noted: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
+        table = {**self._read(), **noted}
+        wrapper = OffsetSerializeWrapper(offset_table=table)
+        write_replacing(self.path, encode_pretty(wrapper.to_json()))
+        return table
+
+
+def stable_client_id(instance: ClientInstance) -> str:
+    """The client id of a Java consumer in broadcasting, which keeps the name DEFAULT."""
+    ip = instance.client_id.partition("@")[0]
+    unit = instance.config.unit_name
+    return f"{ip}@{instance.config.instance_name}" + (f"@{unit}" if unit else "")

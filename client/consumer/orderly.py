@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumes the messages of each queue in their order, one batch of it after the other.
+
+A queue is consumed as long as the broker gives it to this client alone, and for a minute at most
+before others get their turn. Messages that the listener fails to consume come again after a moment,
+and nothing of their queue before them; after as many times as configured they go to the retry
+topic, and from there to the dead letters. A listener may commit, or roll back, a number of batches
+together. In broadcasting nobody else reads, so nothing is locked.
+
+Java: ConsumeMessageOrderlyService.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
+from txrocketmq.client.consumer.listener import (
+    Calls,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+)
+from txrocketmq.client.consumer.process_queue import ProcessQueue
+from txrocketmq.client.consumer.pulled import restore_topic
+from txrocketmq.client.consumer.statistics import ConsumerStatistics
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.transport.clock import Clock
+
+MAX_CONTINUOUSLY_MS = 60_000
+"""So long a queue is consumed without a break (maxTimeConsumeContinuously)."""
+BREAK_MS = 10
+MIN_SUSPEND_MS = 10
+MAX_SUSPEND_MS = 30_000
+LOCK_SOON_MS = 10
+FIRST_LOCK_MS = 100
+"""When a lock is asked for that was missing when the queue's turn came."""
+NOT_LOCKED_MS = 3_000
+"""When a queue has its next turn whose lock somebody else has."""
+FOR_EVER = 2**31 - 1
+"""How often messages come again unless it is configured."""
+
+Lock = Callable[[ProcessQueue], Awaitable[bool]]
+"""Asks the broker for the lock of a queue; whether this client has it."""
+SendToRetry = Callable[[MessageExt, int], Awaitable[bool]]
+"""Sends a message to the retry topic, with how often it may come again; whether that went well."""
+
+log = Logger()
+
+
+class OrderlyConsumption:
+    """See the module. `note` takes the offset up to which a queue is consumed."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        config: PushConsumerConfig,
+        calls: Calls,
+        send_to_retry: SendToRetry,
+        note: Callable[[MessageQueue, int], None],
+        lock: Lock,
+        statistics: ConsumerStatistics,
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._calls = calls
+        self._send_to_retry = send_to_retry
+        self._note = note
+        self._lock = lock
+        self._statistics = statistics
+        self._locks = config.message_model is MessageModel.CLUSTERING
+        most = config.max_reconsume_times
+        self._max_reconsume_times = FOR_EVER if most < 0 else most
+        self._turns: deque[ProcessQueue] = deque()
+        self._running = 0
+        self._stopped = False
+        self._idle: list[Deferred[None]] = []
+        self._leaving: dict[ProcessQueue, list[Deferred[None]]] = {}
+
+    def put(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
+        """Messages were put into the process queue; if nobody consumes it, somebody begins to."""
+        if process_queue.waiting and not process_queue.consuming:
+            process_queue.consuming = True
+            self._submit(process_queue)
+
+    def when_idle(self) -> Deferred[None]:
+        """Fires when no listener is at work; what only waits is not begun any more."""
+        self._stopped = True
+        self._turns.clear()
+        idle: Deferred[None] = Deferred()
+        if self._running:
+            self._idle.append(idle)
+        else:
+            idle.callback(None)
+        return idle
+
+    def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
+        """Fires when the listener has no messages of the queue, which was dropped."""
+        left: Deferred[None] = Deferred()
+        if process_queue.listening:
+            self._leaving.setdefault(process_queue, []).append(left)
+        else:
+            left.callback(None)
+        return left
+
+    async def send_back_expired(self, process_queue: ProcessQueue) -> None:
+        """In order nothing may be passed over, however long it takes."""
+
+    # ------------------------------------------------------------------ turns
+
+    def _submit(self, process_queue: ProcessQueue) -> None:
+        if not self._stopped:
+            self._turns.append(process_queue)
+            self._go_on()
+
+    def _later(self, process_queue: ProcessQueue, delay_ms: int) -> None:
+        if delay_ms == -1:
+            delay_ms = self._config.suspend_current_queue_ms
+        delay_ms = min(max(delay_ms, MIN_SUSPEND_MS), MAX_SUSPEND_MS)
+        self._clock.later(delay_ms, self._submit, process_queue)
+
+    def _lock_later(self, process_queue: ProcessQueue, delay_ms: int) -> None:
+        async def lock() -> None:
+            if process_queue.dropped or self._stopped:
+                return
+            has_it = await self._lock(process_queue)
+            self._later(process_queue, LOCK_SOON_MS if has_it else NOT_LOCKED_MS)
+
+        def begin() -> None:
+            locking = Deferred.fromCoroutine(lock())
+            locking.addErrback(lambda failure: log.failure("locking failed", failure))
+
+        self._clock.later(delay_ms, begin)
+
+    def _go_on(self) -> None:
+        while self._turns and self._running < self._config.consume_concurrency:
+            process_queue = self._turns.popleft()
+            if process_queue.dropped:
+                continue
+            if self._locks and not process_queue.is_locked(self._clock.steady_ms()):
+                self._lock_later(process_queue, FIRST_LOCK_MS)
+                continue
+            self._running += 1
+            consuming = Deferred.fromCoroutine(self._consume(process_queue))
+            consuming.addErrback(lambda failure: log.failure("consuming failed", failure))
+            consuming.addBoth(lambda _: self._ended())
+
+    def _ended(self) -> None:
+        self._running -= 1
+        self._clock.later(0, self._go_on)
+        if not self._running:
+            idle, self._idle = self._idle, []
+            for each in idle:
+                each.callback(None)
+
+    async def _consume(self, process_queue: ProcessQueue) -> None:
+        """One turn of a queue."""
+        begun_ms = self._clock.steady_ms()
+        while not process_queue.dropped and not self._stopped:
+            now_ms = self._clock.steady_ms()
+            if self._locks and not process_queue.is_locked(now_ms):
+                self._lock_later(process_queue, LOCK_SOON_MS)
+                return
+            if now_ms - begun_ms > MAX_CONTINUOUSLY_MS:
+                self._later(process_queue, BREAK_MS)
+                return
+            process_queue.last_consume_ms = now_ms
+            messages = process_queue.take(self._config.consume_message_batch_max_size)
+            if not messages:
+                process_queue.consuming = False
+                return
+            for message in messages:
+                restore_topic(message)
+            context = ConsumeOrderlyContext(process_queue.queue)
+            status = await self._ask_listener(process_queue, messages, context)
+            took_ms = self._clock.steady_ms() - now_ms
+            self._statistics.of(process_queue.queue.topic).consumed_in(took_ms)
+            if not await self._settle(process_queue, messages, status, context):
+                return
+
+    # ------------------------------------------------------------- one batch
+
+    async def _ask_listener(
+        self,
+        process_queue: ProcessQueue,
+        messages: list[MessageExt],
+        context: ConsumeOrderlyContext,
+    ) -> ConsumeOrderlyStatus:
+        process_queue.listening = True
+        try:
+            answer = self._calls.call(messages, context)
+            if answer is not None and not isinstance(answer, ConsumeOrderlyStatus):
+                answer = await answer
+        except Exception:  # noqa: BLE001 - whatever it is, the messages come again
+            log.failure(
+                "the listener of queue {queue} failed with {count} messages, which come again",
+                queue=context.queue,
+                count=len(messages),
+            )
+            return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        finally:
+            process_queue.listening = False
+            for left in self._leaving.pop(process_queue, ()):
+                left.callback(None)
+        return ConsumeOrderlyStatus.SUCCESS if answer is None else answer
+
+    async def _settle(
+        self,
+        process_queue: ProcessQueue,
+        messages: list[MessageExt],
+        status: ConsumeOrderlyStatus,
+        context: ConsumeOrderlyContext,
+    ) -> bool:
+        """What follows from the listener's answer; whether the queue goes on at once."""
+        statistics = self._statistics.of(process_queue.queue.topic)
+        offset = -1
+        goes_on = True
+        if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
+            statistics.failed(len(messages))
+            if await self._come_again(messages):
+                process_queue.put_back(messages)
+                goes_on = False
+            elif context.auto_commit:
+                offset = process_queue.commit()
+        elif context.auto_commit:  # COMMIT and ROLLBACK have no meaning then, and are success
+            statistics.succeeded(len(messages))
+            offset = process_queue.commit()
+        elif status is ConsumeOrderlyStatus.SUCCESS:
+            statistics.succeeded(len(messages))
+        elif status is ConsumeOrderlyStatus.COMMIT:
+            offset = process_queue.commit()
+        else:
+            process_queue.rollback()
+            goes_on = False
+        if offset >= 0 and not process_queue.dropped:
+            self._note(process_queue.queue, offset)
+        if not goes_on:
+            self._later(process_queue, context.suspend_ms)
+        return goes_on
+
+    async def _come_again(self, messages: Sequence[MessageExt]) -> bool:
+        """Counts how often messages failed; False when all of them have gone to the retry topic."""
+        comes_again = False
+        for message in messages:
+            if message.reconsume_times >= self._max_reconsume_times:
+                message.properties[names.RECONSUME_TIME] = str(message.reconsume_times)
+                if await self._send_to_retry(message, self._max_reconsume_times):
+                    continue
+            comes_again = True
+            message.reconsume_times += 1
+        return comes_again

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pull of one queue: whom to ask, what to ask for, and what the answer brings.
+
+A broker may suggest to pull from a slave next; that is remembered by the queue.
+
+Java: PullAPIWrapper.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from txrocketmq.client.consumer.pulled import wanted_messages
+from txrocketmq.client.errors import MQBrokerError
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.route import MASTER_ID
+from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.flags import PullSysFlag
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import TAG, SubscriptionData
+from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
+
+
+class Pulled(NamedTuple):
+    """What a pull has brought. `code` is one of api.PULLED."""
+
+    code: int
+    next_offset: int
+    messages: list[MessageExt]
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the queue has no message at the offset, nor will have the next one there."""
+        return self.code == ResponseCode.PULL_OFFSET_MOVED
+
+    @property
+    def is_found(self) -> bool:
+        """Whether there were messages, perhaps none of them wanted."""
+        return self.code == ResponseCode.SUCCESS
+
+
+class QueuePull:
+    """Pulls one queue for a group."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        queue: MessageQueue,
+        *,
+        suspend_ms: int,
+        timeout_ms: int,
+        batch_size: int,
+        batch_bytes: int | None = None,
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self.queue = queue
+        self._suspend_ms = suspend_ms
+        self._timeout_ms = timeout_ms
+        self._batch_size = batch_size
+        self._batch_bytes = batch_bytes
+        self._broker_id = MASTER_ID
+        self._knows_lite = True
+
+    async def pull(
+        self,
+        offset: int,
+        subscription: SubscriptionData,
+        *,
+        commit_offset: int = 0,
+        posts_subscription: bool = False,
+        is_lite: bool = False,
+    ) -> Pulled:
+        """Asks for the messages from an offset on, which the broker may wait for.
+
+        Raises MQBrokerError, BrokerNotExist, MessageDecodeError and errors of the connection.
+        """
+        queue = self.queue
+        address = await self._instance.address_to_subscribe(queue, self._broker_id)
+        commits = commit_offset > 0 and self._broker_id == MASTER_ID  # slaves keep no offsets
+        flags = PullSysFlag.SUSPEND
+        if commits:
+            flags |= PullSysFlag.COMMIT_OFFSET
+        if posts_subscription:
+            flags |= PullSysFlag.SUBSCRIPTION
+        if is_lite:
+            flags |= PullSysFlag.LITE_PULL
+        is_by_tag = subscription.expression_type == TAG
+        header = PullMessageRequestHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=self._batch_size,
+            sys_flag=flags,
+            commit_offset=commit_offset if commits else 0,
+            suspend_timeout_millis=self._suspend_ms,
+            subscription=subscription.sub_string if posts_subscription else None,
+            sub_version=0 if is_lite and is_by_tag else subscription.sub_version,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=self._batch_bytes,
+            bname=queue.broker_name,
+        )
+        try:
+            reply = await self._ask(address, header, is_lite=is_lite)
+        except RemotingError:
+            self._broker_id = MASTER_ID  # a slave may be gone for good
+            raise
+        answer = reply.header
+        if answer is None:
+            raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
+        self._broker_id = answer.suggest_which_broker_id
+        messages = []
+        if reply.code == ResponseCode.SUCCESS:
+            messages = wanted_messages(reply.body_bytes, queue.broker_name, subscription)
+        return Pulled(reply.code, answer.next_begin_offset, messages)
+
+    async def _ask(
+        self, address: str, header: PullMessageRequestHeader, *, is_lite: bool
+    ) -> Reply[PullMessageResponseHeader]:
+        """Brokers of 4.x know lite pulls by their flag only, not by a request code."""
+        pull = self._instance.api.pull
+        if is_lite and self._knows_lite:
+            try:
+                return await pull(address, header, self._timeout_ms, is_lite=True)
+            except MQBrokerError as error:
+                if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise
+                self._knows_lite = False
+        return await pull(address, header, self._timeout_ms)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pull has brought: the messages that the consumer wants, as it is to see them.
+
+Brokers filter by the hash of the tag only, and give inner batches away whole; the rest is done
+here. A message that was sent back has the topic it was first sent to.
+
+Java: PullAPIWrapper.processPullResult, DefaultMQPushConsumerImpl.resetRetryAndNamespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from twisted.logger import Logger
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
+    MessageExt,
+    decode_message,
+    unwrap_inner_batch,
+)
+from txrocketmq.remoting.message.tags import SubscriptionData
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+
+_INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+
+log = Logger()
+
+
+def wanted_messages(
+    body: bytes, broker_name: str, subscription: SubscriptionData
+) -> list[MessageExt]:
+    """The messages of a pull's body that the subscription takes.
+
+    Raises MessageDecodeError for bytes that are no messages.
+    """
+    wanted = []
+    for message in _decoded(body):
+        is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
+        for one in unwrap_inner_batch(message) if is_batch else (message,):
+            if subscription.accepts_tags(one.tags):
+                one.broker_name = broker_name
+                wanted.append(one)
+    return wanted
+
+
+def restore_topic(message: MessageExt) -> None:
+    """Gives a message that comes again the topic that it was first sent to."""
+    origin = message.properties.get(names.RETRY_TOPIC)
+    if origin and message.topic.startswith(RETRY_PREFIX):
+        message.topic = origin
+
+
+def _decoded(body: bytes) -> Iterator[MessageExt]:
+    """The messages of a pull; a body that does not decompress stays as it is, with its flag."""
+    offset = 0
+    while offset < len(body):
+        try:
+            message, end = decode_message(body, offset)
+        except MessageDecodeError as error:
+            message, end = decode_message(body, offset, decompress_body=False)
+            log.warn("message {id} is damaged: {error}", id=message.offset_msg_id, error=error)
+        yield message
+        offset = end

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A consumer of a group: it shares the queues of its topics with the other members, and commits.
+
+Which queues are its own follows from the queues and from the members of the group. Each of its
+queues is pulled as long as not too many of its messages wait to be consumed. What was consumed is
+told to the brokers every 5 s and at the end, so that the group goes on from there, here or
+elsewhere; a message may come twice, and none is passed over. In broadcasting each member has all
+queues, and keeps its offsets in a file.
+
+Java: DefaultMQPushConsumer, DefaultMQPushConsumerImpl, RebalancePushImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from txrocketmq.client.consumer import locks
+from txrocketmq.client.consumer.begin import first_offset
+from txrocketmq.client.consumer.concurrent import ConcurrentConsumption
+from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
+from txrocketmq.client.consumer.directly import consume_directly
+from txrocketmq.client.consumer.give_back import GiveBack
+from txrocketmq.client.consumer.listener import Calls, Listener, OrderlyListener, is_orderly, tell
+from txrocketmq.client.consumer.local_offsets import LocalOffsets
+from txrocketmq.client.consumer.locks import QueueLocks
+from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
+from txrocketmq.client.consumer.orderly import OrderlyConsumption
+from txrocketmq.client.consumer.process_queue import ProcessQueue
+from txrocketmq.client.consumer.pulling import Pulling
+from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
+from txrocketmq.client.consumer.running_info import (
+    properties_of,
+    push_properties,
+    queues_of,
+    stacks,
+)
+from txrocketmq.client.consumer.statistics import SAMPLE_HOUR_MS, SAMPLE_MS, ConsumerStatistics
+from txrocketmq.client.consumer.subscription import Expression, Subscriptions
+from txrocketmq.client.errors import MQClientError
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.validate import check_group
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.allocate import Strategy, averagely
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.protocol.body.client import (
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+)
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
+
+UNLOCK_DELAY_MS: Final = 20_000
+"""So long the lock of a queue that is given up waits for its listener (unlockDelayTimeMills)."""
+LOCK_AGAIN_MS: Final = 500
+"""When it looks again for queues that somebody else still had locked."""
+RESET_PAUSE_MS: Final = 10_000
+"""How long queues rest that are set back, so that listeners may end."""
+
+log = Logger()
+
+
+class PushConsumer:
+    """Consumes as a member of `group`. `instance` is shared and started by the caller.
+
+    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
+    MessageSelector. All members of a group have the same subscriptions and share queues by the same
+    strategy. A listener that `listener.orderly` marks gets the messages of a queue in order; so
+    does any other with `orderly=True`. `queues_changed` hears of each change of its queues.
+
+    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        subscriptions: Mapping[str, Expression],
+        listener: Listener | OrderlyListener,
+        *,
+        config: PushConsumerConfig | None = None,
+        strategy: Strategy = averagely,
+        orderly: bool | None = None,
+        queues_changed: QueuesListener | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = config or PushConsumerConfig()
+        self.listener = listener
+        self.is_orderly = is_orderly(listener) if orderly is None else orderly
+        self.statistics = ConsumerStatistics()
+        self.started_ms = 0
+        self._instance = instance
+        self._clock = instance.clock
+        self._is_shared = self.config.message_model is MessageModel.CLUSTERING
+        self._queues_changed = queues_changed
+        self.subscriptions = Subscriptions(subscriptions, self._clock.now_ms())
+        if self._is_shared:
+            self.subscriptions.add(RETRY_PREFIX + group, SUB_ALL, self._clock.now_ms())
+        self.offsets: OffsetStore = (
+            BrokerOffsets(instance, group)
+            if self._is_shared
+            else LocalOffsets(instance, group, self.config.local_offset_store_dir)
+        )
+        self._locks = QueueLocks(instance, group) if self.is_orderly and self._is_shared else None
+        self._calls = Calls(
+            self._clock,
+            listener,
+            self.config.consume_concurrency if self.config.consume_in_threads else 0,
+        )
+        self._consumption = self._make_consumption()
+        self._puller = Pulling(
+            instance,
+            group,
+            self.config,
+            self.subscriptions,
+            self.offsets,
+            self._consumption,
+            self.statistics,
+        )
+        self._rebalance = Rebalance(
+            instance,
+            group,
+            strategy if self._is_shared else None,
+            self.subscriptions.topics,
+            self._take_over,
+        )
+        self._reading: dict[MessageQueue, ProcessQueue] = {}
+        self._leaving: set[MessageQueue] = set()
+        self._pulling: dict[ProcessQueue, Deferred[None]] = {}
+        self._repeating: list[Any] = []
+        self._stopped = True
+
+    def _make_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
+        back = GiveBack(self._instance, self.group, self.config.max_reconsume_times)
+        if not self.is_orderly:
+            return ConcurrentConsumption(
+                self._clock,
+                self.config,
+                self._calls,
+                back.to_broker,
+                self.offsets.note,
+                self.statistics,
+            )
+        return OrderlyConsumption(
+            self._clock,
+            self.config,
+            self._calls,
+            back.to_retry_topic,
+            self.offsets.set,
+            self._renew_lock,
+            self.statistics,
+        )
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that are this member's own now."""
+        return sorted(self._reading)
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Joins the group, and consumes from then on.
+
+        Raises NoRoute for a topic that no broker has, NoNameServer, MQBrokerError for a filter that
+        a broker does not take, and OffsetsUnreadable for a damaged file of offsets in broadcasting;
+        ValueError when the client has a consumer of the group already.
+        """
+        for topic in self.subscriptions.topics():
+            if not topic.startswith(RETRY_PREFIX):
+                await self._instance.subscribe_queues(topic)
+        await self.subscriptions.check(self._instance, self.group)
+        await self.offsets.load()
+        self._instance.register_consumer(self.group, self)
+        self._stopped = False
+        self.started_ms = self._clock.now_ms()
+        self._calls.start()
+        every, config, steady_ms = self._clock.every, self.config, self._clock.steady_ms
+        self._repeating = [
+            every(config.persist_interval_ms, self._persist_soon),
+            every(config.consume_timeout_ms, self._send_back_expired),
+            every(SAMPLE_MS, lambda: self.statistics.sample(steady_ms())),
+            every(SAMPLE_HOUR_MS, lambda: self.statistics.sample_hour(steady_ms())),
+        ]
+        if self._locks is not None:
+            self._repeating.append(
+                every(locks.LOCK_INTERVAL_MS, self._renew_locks, first_ms=locks.FIRST_LOCK_MS)
+            )
+        await self._instance.heartbeat_now()
+        if not self._stopped:
+            await self._rebalance.start(config.rebalance_interval_ms)
+
+    async def stop(self) -> None:
+        """Consumes no more, tells the brokers how far it has come, and leaves the group."""
+        if self._stopped:
+            return
+        self._stopped = self._puller.is_over = True
+        self._rebalance.stop()
+        for repeating in self._repeating:
+            repeating.cancel()
+        idle = self._consumption.when_idle()
+        for pulling in list(self._pulling.values()):
+            pulling.cancel()
+        if self._calls.is_calling:
+            await self._clock.pause(0)  # until the listener that stops the consumer has returned
+        if self.config.await_termination_ms:
+            await self._no_longer_than(idle, self.config.await_termination_ms)
+        for process_queue in self._reading.values():
+            process_queue.dropped = True
+        await self.offsets.persist(list(self._reading))
+        if self._locks is not None:
+            await self._locks.unlock_all(list(self._reading.values()))
+        self._reading.clear()
+        self._calls.stop()
+        await self._instance.unregister_consumer(self.group)
+
+    def suspend(self) -> None:
+        """Pulls no more until `resume`; what was pulled is consumed."""
+        self._puller.is_suspended = True
+
+    def resume(self) -> None:
+        """Pulls again, and looks for its queues."""
+        self._puller.is_suspended = False
+        self._rebalance.look()
+
+    async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
+        """Subscribes to a topic as well, or otherwise; the brokers hear of it at once."""
+        self.subscriptions.add(topic, expression, self._clock.now_ms())
+        if not self._stopped:
+            await self._instance.heartbeat_now()
+            self._rebalance.look()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Subscribes to a topic no more."""
+        self.subscriptions.remove(topic)
+        if not self._stopped:
+            for queue in [each for each in self._reading if each.topic == topic]:
+                await self._give_up(queue)
+            await self._instance.heartbeat_now()
+
+    def describe(self) -> ConsumerData:
+        """What brokers are told of it in heartbeats."""
+        return ConsumerData(
+            group_name=self.group,
+            consume_type="CONSUME_PASSIVELY",
+            message_model=self.config.message_model.value,
+            consume_from_where=self.config.consume_from.value,
+            subscription_data_set=self.subscriptions.all(),
+        )
+
+    # ------------------------------------------------------------- rebalance
+
+    def group_changed(self) -> None:
+        """Members of the group came or went: looks which queues are its own."""
+        self._rebalance.look()
+
+    async def _take_over(
+        self, topic: str, queues: Sequence[MessageQueue], own: frozenset[MessageQueue]
+    ) -> bool:
+        """Takes and gives up queues of a topic; False when some could not be taken."""
+        had = {queue for queue in self._reading if queue.topic == topic}
+        steady_ms = self._clock.steady_ms()
+        lost = {queue for queue in had if self._reading[queue].is_pull_expired(steady_ms)}
+        for queue in lost & own:
+            log.warn("queue {queue} has not been pulled for long and is begun anew", queue=queue)
+        for queue in (had - own) | lost:
+            await self._give_up(queue)
+        wanted = sorted(own - (had - lost) - self._leaving)
+        taken = 0
+        for queue in await self._locked(wanted):
+            taken += await self._take(queue)
+        if taken or (had - own) | lost:
+            # A newer version tells the brokers that this subscription counts, not an older one.
+            self.subscriptions.renew(topic, self._clock.now_ms())
+            if not self._stopped:
+                await self._instance.heartbeat_now()
+            if self._queues_changed is not None:
+                tell(self._queues_changed, topic, queues, sorted(own))
+        return taken == len(own - (had - lost))
+
+    async def _locked(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
+        """Those of some queues that may be read: all, or in order those that are locked."""
+        if self._locks is None or not queues:
+            return queues
+        granted = await self._locks.lock(queues)
+        if len(granted) < len(queues):
+            self._rebalance.look_later(LOCK_AGAIN_MS)
+        return [queue for queue in queues if queue in granted]
+
+    async def _give_up(self, queue: MessageQueue) -> None:
+        process_queue = self._reading.pop(queue, None)
+        if process_queue is None:
+            return
+        process_queue.dropped = True
+        self._puller.queues = len(self._reading)
+        pulling = self._pulling.get(process_queue)
+        if pulling is not None:
+            pulling.cancel()
+        await self.offsets.persist([queue])
+        self.offsets.forget(queue)
+        if self._locks is not None:
+            self._leaving.add(queue)
+            self._spawn(self._unlock(process_queue), f"unlocking queue {queue}")
+
+    async def _unlock(self, process_queue: ProcessQueue) -> None:
+        """Lets others have a queue once its listener is done, or has taken too long for that."""
+        assert self._locks is not None
+        queue = process_queue.queue
+        left = self._consumption.when_left(process_queue)
+        if not left.called:
+            process_queue.try_unlock_times += 1
+            until_ms = process_queue.last_lock_ms + UNLOCK_DELAY_MS
+            await self._no_longer_than(left, max(until_ms - self._clock.steady_ms(), 0))
+        process_queue.locked = False
+        self._locks.unlock([queue])
+        self._leaving.discard(queue)
+        self._rebalance.look_later()
+
+    async def _take(self, queue: MessageQueue) -> bool:
+        self.offsets.forget(queue)
+        try:
+            offset = await first_offset(self._instance, self.offsets, self.config, queue)
+        except (MQClientError, RemotingError) as error:
+            if not self._stopped:
+                log.warn("queue {queue} is taken later: {error}", queue=queue, error=error)
+            return False
+        if self._stopped:
+            return False
+        process_queue = ProcessQueue(queue, self._clock.steady_ms())
+        process_queue.locked = self._locks is not None
+        self._reading[queue] = process_queue
+        self._puller.queues = len(self._reading)
+        pulling = Deferred.fromCoroutine(self._read(process_queue, offset))
+        pulling.addErrback(self._log_failure, f"reading queue {queue}")
+        self._pulling[process_queue] = pulling
+        pulling.addBoth(self._end_pulling, process_queue)
+        return True
+
+    def _end_pulling(self, _: object, process_queue: ProcessQueue) -> None:
+        self._pulling.pop(process_queue, None)
+
+    async def _renew_lock(self, process_queue: ProcessQueue) -> bool:
+        return self._locks is not None and await self._locks.renew_one(process_queue)
+
+    def _renew_locks(self) -> None:
+        assert self._locks is not None
+        self._spawn(self._locks.renew(list(self._reading.values())), "renewing locks")
+
+    async def _read(self, process_queue: ProcessQueue, offset: int) -> None:
+        """Pulls a queue until it is given up, or has no messages where it is read."""
+        moved = await self._puller.read(process_queue, offset)
+        if moved is None or process_queue.dropped:
+            return
+        queue = process_queue.queue
+        log.warn("queue {queue} goes on at offset {offset}", queue=queue, offset=moved)
+        self._pulling.pop(process_queue, None)
+        process_queue.dropped = True
+        self.offsets.set(queue, moved)
+        await self._give_up(queue)
+        self._rebalance.look()
+
+    # -------------------------------------------------------- administrators
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Goes on elsewhere in queues of a topic, after listeners have had time to end."""
+        self._puller.is_suspended = True
+        try:
+            for queue, process_queue in self._reading.items():
+                if queue.topic == topic and queue in offsets:
+                    process_queue.dropped = True
+                    process_queue.clear()
+            await self._clock.pause(RESET_PAUSE_MS)
+            for queue in list(self._reading):
+                if queue.topic == topic and queue in offsets and not self._stopped:
+                    self.offsets.set(queue, offsets[queue])
+                    await self._give_up(queue)
+        finally:
+            self.resume()
+
+    def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
+        """How far it has come in a topic."""
+        return self.offsets.table(topic)
+
+    def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
+        """What it is doing."""
+        properties = {
+            **push_properties(self.config),
+            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "PROP_CONSUMEORDERLY": self.is_orderly,
+        }
+        return ConsumerRunningInfo(
+            properties=properties_of(self._instance, self.group, self.started_ms, properties),
+            subscription_set=self.subscriptions.all(),
+            mq_table=queues_of(self._instance, self.offsets, self._reading.values()),
+            status_table={
+                topic: self.statistics.status(topic) for topic in self.subscriptions.topics()
+            },
+            jstack=stacks() if with_stacks else None,
+        )
+
+    async def consume_directly(
+        self, message: MessageExt, broker_name: str | None
+    ) -> ConsumeMessageDirectlyResult | None:
+        """Gives a message to the listener now; nothing is committed or sent back."""
+        message.broker_name = broker_name
+        return await consume_directly(self._calls, self._clock, message, is_orderly=self.is_orderly)
+
+    # ------------------------------------------------------------------ more
+
+    def _send_back_expired(self) -> None:
+        for process_queue in self._reading.values():
+            self._spawn(
+                self._consumption.send_back_expired(process_queue),
+                "sending back what took too long",
+            )
+
+    def _persist_soon(self) -> None:
+        self._spawn(self.offsets.persist(list(self._reading)), "telling how far the group is")
+
+    def _spawn(self, work: Coroutine[Deferred[Any], Any, None], what: str) -> None:
+        Deferred.fromCoroutine(work).addErrback(self._log_failure, what)
+
+    async def _no_longer_than(self, done: Deferred[None], timeout_ms: int) -> None:
+        timeout = self._clock.pause(timeout_ms)
+        timeout.addErrback(lambda failure: failure.trap(CancelledError))
+        both: Deferred[None] = Deferred()
+
+        def first(_: object) -> None:
+            if not both.called:
+                both.callback(None)
+
+        done.addBoth(first)
+        timeout.addBoth(first)
+        await both
+        timeout.cancel()
+
+    def _log_failure(self, failure: Failure, what: str) -> None:
+        if failure.check(CancelledError) is None:
+            log.failure("{what} failed", failure, what=what)

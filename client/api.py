@@ -7,27 +7,45 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import heartbeat, offset, pull, send
-from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData
+from txrocketmq.remoting.protocol import heartbeat, offset, pull, send, transaction
+from txrocketmq.remoting.protocol.body.heartbeat import (
+    CheckClientRequestBody,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+)
 from txrocketmq.remoting.protocol.heartbeat import (
+    GetConsumerListByGroupRequestHeader,
     HeartbeatRequestHeader,
+    LockBatchMqRequestHeader,
+    UnlockBatchMqRequestHeader,
     UnregisterClientRequestHeader,
 )
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
 )
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMessageResponseHeader
+from txrocketmq.remoting.protocol.send import (
+    ConsumerSendMsgBackRequestHeader,
+    RecallMessageRequestHeader,
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+)
+from txrocketmq.remoting.protocol.transaction import EndTransactionRequestHeader
 from txrocketmq.remoting.transport.client import Connections, as_deferred
 
 Q = TypeVar("Q", bound=Header)
@@ -69,24 +87,53 @@ class Api:
         timeout_ms: int,
     ) -> Reply[SendMessageResponseHeader]:
         """Sends a message or, when the header says so, a batch."""
-        call = send.SEND_BATCH_MESSAGE if header.batch else send.SEND_MESSAGE_V2
+        call = _call_of(header)
         return await self._ask(address, call, header, body, timeout_ms, STORED)
+
+    async def send_reply(
+        self, address: str, header: SendMessageRequestHeader, body: bytes, timeout_ms: int
+    ) -> Reply[SendMessageResponseHeader]:
+        """Sends the answer to a request of another client."""
+        call = send.SEND_REPLY_MESSAGE_V2
+        return await self._ask(address, call, header, body, timeout_ms, STORED)
+
+    async def recall(
+        self, address: str, header: RecallMessageRequestHeader, timeout_ms: int
+    ) -> str:
+        """Takes a delayed message back; its id."""
+        reply = await self._ask(address, send.RECALL_MESSAGE, header, timeout_ms=timeout_ms)
+        assert reply.header is not None
+        return reply.header.msg_id
+
+    def end_transaction(self, address: str, header: EndTransactionRequestHeader) -> None:
+        """Tells a broker what became of a transaction; there is no answer."""
+        self._connections.invoke_oneway(address, transaction.END_TRANSACTION, header)
 
     def send_oneway(self, address: str, header: SendMessageRequestHeader, body: bytes) -> None:
         """The same without an answer: it may be lost."""
-        call = send.SEND_BATCH_MESSAGE if header.batch else send.SEND_MESSAGE_V2
-        self._connections.invoke_oneway(address, call, header, body)
+        self._connections.invoke_oneway(address, _call_of(header), header, body)
 
     async def pull(
-        self, address: str, header: PullMessageRequestHeader, timeout_ms: int
+        self,
+        address: str,
+        header: PullMessageRequestHeader,
+        timeout_ms: int,
+        *,
+        is_lite: bool = False,
     ) -> Reply[PullMessageResponseHeader]:
-        """Pulls messages of a queue; the answer's code is one of PULLED."""
-        return await self._ask(address, pull.PULL_MESSAGE, header, b"", timeout_ms, PULLED)
+        """Pulls messages of a queue; the answer's code is one of PULLED.
 
-    async def max_offset(self, address: str, queue: MessageQueue) -> int:
+        `is_lite`: as LITE_PULL_MESSAGE, which brokers have since 5.0.
+        """
+        call = pull.LITE_PULL_MESSAGE if is_lite else pull.PULL_MESSAGE
+        return await self._ask(address, call, header, b"", timeout_ms, PULLED)
+
+    async def max_offset(
+        self, address: str, queue: MessageQueue, timeout_ms: int | None = None
+    ) -> int:
         """The offset after the last message of a queue."""
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
-        reply = await self._ask(address, offset.GET_MAX_OFFSET, header)
+        reply = await self._ask(address, offset.GET_MAX_OFFSET, header, timeout_ms=timeout_ms)
         assert reply.header is not None
         return reply.header.offset
 
@@ -106,14 +153,101 @@ class Api:
         assert reply.header is not None
         return reply.header.offset
 
-    async def heartbeat(self, address: str, data: HeartbeatData) -> None:
-        """Tells a broker who is here."""
-        await self._ask(address, heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode())
+    async def heartbeat(
+        self, address: str, data: HeartbeatData, timeout_ms: int | None = None
+    ) -> Mapping[str, str]:
+        """Tells a broker who is here; the extension fields of its answer."""
+        reply = await self._ask(
+            address, heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode(), timeout_ms
+        )
+        return reply.ext_fields or {}
 
-    async def unregister(self, address: str, client_id: str, producer_group: str) -> None:
-        """Tells a broker that a producer leaves."""
-        header = UnregisterClientRequestHeader(client_id=client_id, producer_group=producer_group)
+    async def unregister(
+        self,
+        address: str,
+        client_id: str,
+        *,
+        producer_group: str | None = None,
+        consumer_group: str | None = None,
+    ) -> None:
+        """Tells a broker that a producer or a consumer leaves its group."""
+        header = UnregisterClientRequestHeader(
+            client_id=client_id, producer_group=producer_group, consumer_group=consumer_group
+        )
         await self._ask(address, heartbeat.UNREGISTER_CLIENT, header)
+
+    async def consumer_ids(self, address: str, group: str) -> list[str]:
+        """The clients that consume as a group, as a broker knows them."""
+        header = GetConsumerListByGroupRequestHeader(consumer_group=group)
+        reply = await self._ask(address, heartbeat.GET_CONSUMER_LIST_BY_GROUP, header)
+        return list(GetConsumerListByGroupResponseBody.decode(reply.body_bytes).consumer_id_list)
+
+    async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int:
+        """The next offset of a queue that a group is to consume; QUERY_NOT_FOUND: none is known."""
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            bname=queue.broker_name,
+        )
+        reply = await self._ask(address, offset.QUERY_CONSUMER_OFFSET, header)
+        assert reply.header is not None
+        return reply.header.offset
+
+    def commit_offset(
+        self, address: str, group: str, queue: MessageQueue, next_offset: int
+    ) -> None:
+        """Tells a broker how far a group has consumed a queue; there is no answer."""
+        header = _committing(group, queue, next_offset)
+        self._connections.invoke_oneway(address, offset.UPDATE_CONSUMER_OFFSET, header)
+
+    async def commit_offset_and_wait(
+        self, address: str, group: str, queue: MessageQueue, next_offset: int
+    ) -> None:
+        """Tells a broker how far a group has consumed a queue."""
+        header = _committing(group, queue, next_offset)
+        await self._ask(address, offset.UPDATE_CONSUMER_OFFSET, header)
+
+    async def send_back(
+        self, address: str, header: ConsumerSendMsgBackRequestHeader, timeout_ms: int
+    ) -> None:
+        """Gives a message that could not be consumed back, to be delivered later."""
+        await self._ask(address, send.CONSUMER_SEND_MSG_BACK, header, timeout_ms=timeout_ms)
+
+    async def check_subscription(self, address: str, body: CheckClientRequestBody) -> None:
+        """Asks whether a broker can filter by a subscription."""
+        await self._ask(address, heartbeat.CHECK_CLIENT_CONFIG, NoHeader(), body.encode())
+
+    async def lock_queues(
+        self, address: str, body: LockBatchRequestBody, timeout_ms: int
+    ) -> frozenset[MessageQueue]:
+        """Asks for queues that no other client of the group is to have; those that are granted."""
+        reply = await self._ask(
+            address,
+            heartbeat.LOCK_BATCH_MQ,
+            LockBatchMqRequestHeader(),
+            body.encode(),
+            timeout_ms,
+        )
+        return LockBatchResponseBody.decode(reply.body_bytes).lock_ok_mq_set
+
+    def unlock_queues(self, address: str, body: UnlockBatchRequestBody) -> None:
+        """Gives such queues back; there is no answer."""
+        self._connections.invoke_oneway(
+            address, heartbeat.UNLOCK_BATCH_MQ, UnlockBatchMqRequestHeader(), body.encode()
+        )
+
+    async def unlock_queues_and_wait(
+        self, address: str, body: UnlockBatchRequestBody, timeout_ms: int
+    ) -> None:
+        """Gives such queues back."""
+        await self._ask(
+            address,
+            heartbeat.UNLOCK_BATCH_MQ,
+            UnlockBatchMqRequestHeader(),
+            body.encode(),
+            timeout_ms,
+        )
 
     async def _ask(
         self,
@@ -132,3 +266,21 @@ class Api:
         if reply.code not in accepted:
             raise MQBrokerError(reply.code, reply.remark, address)
         return reply
+
+
+def _call_of(
+    header: SendMessageRequestHeader,
+) -> Call[SendMessageRequestHeader, SendMessageResponseHeader]:
+    return send.SEND_BATCH_MESSAGE if header.batch else send.SEND_MESSAGE_V2
+
+
+def _committing(
+    group: str, queue: MessageQueue, next_offset: int
+) -> UpdateConsumerOffsetRequestHeader:
+    return UpdateConsumerOffsetRequestHeader(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        commit_offset=next_offset,
+        bname=queue.broker_name,
+    )

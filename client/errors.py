@@ -7,7 +7,14 @@
     |- BrokerNotExist             a broker of the route has no address
     |- MessageIllegal             a message, topic or group that no broker would take
     |- SendFailed                 all attempts to send failed; `attempts` says how
+    |- RequestTimedOut            nobody answered a request in time
+    |- NotARequest                a message to be answered that nobody asks with
+    |- TooMuchOnTheWay            backpressure: brokers have not answered for what was sent before
     |- ClientClosed               the client was stopped
+    |- NotRunning                 the consumer was not started, or has been stopped
+    |- OffsetsUnreadable          the local offsets of a consumer in broadcasting are damaged
+    |- NotAssigned                a queue is not one of the consumer's own
+    |- OffsetIllegal              a queue has no message there, nor will it begin there
     `- MQBrokerError              a broker or name server answered with an error
 
 `code` is the number that the Java client reports (ClientErrorCode, ResponseCode). Errors of the
@@ -25,6 +32,8 @@ ACCESS_BROKER_TIMEOUT = 10002
 BROKER_NOT_EXIST = 10003
 NO_NAME_SERVER = 10004
 NOT_FOUND_TOPIC = 10005
+REQUEST_TIMEOUT = 10006
+CREATE_REPLY_MESSAGE = 10007
 
 
 class MQClientError(Exception):
@@ -72,8 +81,40 @@ class SendFailed(MQClientError):
         self.code = code
 
 
+class RequestTimedOut(MQClientError):
+    """A request that was sent, and not answered in time (RequestTimeoutException)."""
+
+    code = REQUEST_TIMEOUT
+
+
+class NotARequest(MQClientError):
+    """A message that cannot be answered, since nobody asked."""
+
+    code = CREATE_REPLY_MESSAGE
+
+
+class TooMuchOnTheWay(MQClientError):
+    """A message that could not even leave in its time, for all that was sent before it."""
+
+
 class ClientClosed(MQClientError):
     """The client was stopped meanwhile."""
+
+
+class NotRunning(MQClientError):
+    """A consumer that was not started, or has been stopped."""
+
+
+class OffsetsUnreadable(MQClientError):
+    """Local offsets that are damaged; the text names the file."""
+
+
+class NotAssigned(MQClientError):
+    """A queue that the consumer does not have, perhaps because the group is changing."""
+
+
+class OffsetIllegal(MQClientError):
+    """An offset beyond either end of its queue."""
 
 
 class MQBrokerError(MQClientError):

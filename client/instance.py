@@ -2,25 +2,35 @@
 """One client: its routes, its connections, its heartbeats; producers and consumers share it.
 
 Routes of all topics that were ever asked for are asked for again every 30 s, and whoever watches a
-topic hears of changes. Every broker's master hears of the producers every 30 s. Counterpart of
-MQClientInstance.
+topic hears of changes. Every 30 s the brokers hear of the producers and consumers; those who are no
+master only when there is a consumer. A broker hears of them at once when a connection to it has
+been made anew. When a broker says that a group has changed, the group's consumer hears of it; when
+it asks what became of a transaction, a producer of the group does. Name servers that are told by
+an HTTP server are asked for every two minutes. Counterpart of MQClientInstance and
+ClientRemotingProcessor.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from txrocketmq.client import top_addressing
 from txrocketmq.client.api import Api
 from txrocketmq.client.config import DEFAULT_INSTANCE, ClientConfig
+from txrocketmq.client.consumer_requests import AskedConsumer, ConsumerRequests
+from txrocketmq.client.credentials import seal_of
 from txrocketmq.client.errors import BrokerNotExist, ClientClosed, MQClientError, NoRoute
+from txrocketmq.client.heartbeats import Heartbeats
 from txrocketmq.client.name_servers import NameServers
+from txrocketmq.client.namespace import with_namespace, without_namespace
 from txrocketmq.client.route import (
     BrokerAddresses,
     PublishInfo,
@@ -28,12 +38,20 @@ from txrocketmq.client.route import (
     is_changed,
     publish_queues,
     subscribe_queues,
+    why_not_writable,
 )
+from txrocketmq.client.tls import wrap_of
+from txrocketmq.client.told import RegisteredProducer, Replies, ToldProducers
+from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.ids import UniqueKeys, ip_bytes
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerData
+from txrocketmq.remoting.protocol import heartbeat
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock, Repeating
@@ -54,7 +72,21 @@ class ClientInstance:
     ) -> None:
         self.config = config
         self.clock = clock or Clock()
-        self._connections = connections or Connections(self.clock)
+        self._connections = connections or Connections(
+            self.clock,
+            Dispatcher(
+                Registry(
+                    _Told(self),
+                    ToldProducers(self),
+                    ConsumerRequests(self._asked_consumer),
+                ),
+                self.clock.now_ms,
+                self.clock.steady_ms,
+            ),
+            seal=seal_of(config),
+            wrap=wrap_of(config, self.clock.reactor),
+        )
+        self._connections.on_connected = self._connected
         self.api = Api(self._connections, config.api_timeout_ms)
         self.name_servers = NameServers(
             self._connections, config.name_servers, config.api_timeout_ms
@@ -67,7 +99,14 @@ class ClientInstance:
         self._publish: dict[str, PublishInfo] = {}
         self._asking: dict[str, list[Deferred[bool]]] = {}
         self._watchers: dict[str, list[Callable[[], None]]] = {}
-        self._producer_groups: set[str] = set()
+        self.replies = Replies(self.clock)
+        self._met: set[str] = set()
+        """Addresses of brokers that a connection was made to."""
+        self._introduced: set[str] = set()
+        """Addresses of brokers that a heartbeat has gone to."""
+        self._heartbeats = Heartbeats(use_v2=config.use_heartbeat_v2)
+        self._producers: dict[str, list[RegisteredProducer | None]] = {}
+        self._consumers: dict[str, RegisteredConsumer] = {}
         self._looking: list[Repeating] = []
         self._closed = False
 
@@ -80,6 +119,35 @@ class ClientInstance:
                 config.heartbeat_broker_interval_ms, self._heartbeat, first_ms=FIRST_HEARTBEAT_MS
             ),
         ]
+        if config.namesrv_domain and not config.name_servers:
+            self._looking.append(
+                every(
+                    top_addressing.PERIOD_MS,
+                    lambda: self._log_failure(
+                        Deferred.fromCoroutine(self.fetch_name_servers()),
+                        "asking for the name servers",
+                    ),
+                    first_ms=top_addressing.FIRST_MS,
+                )
+            )
+
+    async def fetch_name_servers(self) -> None:
+        """Asks the HTTP server for the name servers, if there is one and none are given.
+
+        Raises NoNameServer when it tells none.
+        """
+        config = self.config
+        if config.namesrv_domain and not config.name_servers:
+            told = await top_addressing.fetch(config, self.clock)
+            self.name_servers.update(dataclasses.replace(config, namesrv_addr=told).name_servers)
+
+    def with_namespace(self, name: str) -> str:
+        """The name of a topic or group as brokers know it."""
+        return with_namespace(self.config.namespace, name)
+
+    def without_namespace(self, name: str) -> str:
+        """The name of a topic or group as the program knows it."""
+        return without_namespace(self.config.namespace, name)
 
     async def stop(self) -> None:
         """Takes leave of the brokers and closes all connections."""
@@ -88,9 +156,11 @@ class ClientInstance:
         self._closed = True
         for repeating in self._looking:
             repeating.cancel()
-        for group in sorted(self._producer_groups):
-            for address in self.brokers.masters():
-                await self._quietly(self.api.unregister(address, self.client_id, group))
+        for group in sorted(self._producers):
+            await self._unregister_producers(group)
+        self.replies.fail_all(ClientClosed("the client was stopped"))
+        for group in sorted(self._consumers):
+            await self.unregister_consumer(group)
         self._connections.close()
         self.clock.stop()  # not before: it is what ends the waiting for answers
 
@@ -108,7 +178,7 @@ class ClientInstance:
         if info is not None and info.queues:
             return info
         if topic in self._routes:
-            raise NoRoute(topic, "its brokers allow no writing, or have no master")
+            raise NoRoute(topic, why_not_writable(self._routes[topic]))
         pattern = await self.name_servers.route(create_topic_key)
         if pattern is None:
             raise NoRoute(
@@ -117,7 +187,15 @@ class ClientInstance:
                 " by itself (autoCreateTopicEnable)",
             )
         self._take(topic, default_route(pattern, max_queues))
-        return self._publish[topic]
+        info = self._publish[topic]
+        if not info.queues:
+            why = why_not_writable(self._routes[topic])
+            raise NoRoute(topic, f"no broker has it, and of those that create topics {why}")
+        return info
+
+    def has_route(self, topic: str) -> bool:
+        """Whether the topic has been asked for."""
+        return topic in self._routes
 
     async def subscribe_queues(self, topic: str) -> list[MessageQueue]:
         """All queues of a topic that can be read. Raises NoRoute, NoNameServer, MQBrokerError."""
@@ -182,12 +260,13 @@ class ClientInstance:
         self._routes[topic] = route
         self._publish[topic] = PublishInfo(publish_queues(topic, route))
         self.brokers.update(route.broker_datas)
-        self.brokers.keep(
-            {each.broker_name for its in self._routes.values() for each in its.broker_datas}
-        )
+        self._forget_offline_brokers()
         for changed in tuple(self._watchers.get(topic, ())):
             changed()
         return True
+
+    def _forget_offline_brokers(self) -> None:
+        self.brokers.keep(each for its in self._routes.values() for each in its.broker_datas)
 
     def _poll_routes(self) -> None:
         for topic in self._routes.keys() | self._watchers.keys():
@@ -195,18 +274,109 @@ class ClientInstance:
 
     # ------------------------------------------------------------ heartbeats
 
-    def register_producer(self, group: str) -> None:
-        """From now on heartbeats tell of a producer of this group."""
-        self._producer_groups.add(group)
+    def register_producer(self, group: str, producer: RegisteredProducer | None = None) -> None:
+        """From now on heartbeats tell of a producer of this group; it may be asked, if given."""
+        self._producers.setdefault(group, []).append(producer)
+
+    async def unregister_producer(
+        self, group: str, producer: RegisteredProducer | None = None
+    ) -> None:
+        """Ends that, and tells the brokers when it was the last one of the group."""
+        its = self._producers.get(group, [])
+        if producer in its:
+            its.remove(producer)
+            if not its:
+                await self._unregister_producers(group)
+
+    async def _unregister_producers(self, group: str) -> None:
+        self._producers.pop(group, None)
+        for address in self.brokers.masters():
+            await self._quietly(self.api.unregister(address, self.client_id, producer_group=group))
+
+    def producer_of(self, group: str) -> RegisteredProducer | None:
+        """A producer of the group that can be asked."""
+        for producer in self._producers.get(group, ()):
+            if producer is not None:
+                return producer
+        return None
+
+    def register_consumer(self, group: str, consumer: RegisteredConsumer) -> None:
+        """From now on heartbeats tell of this consumer. ValueError: the group has one already."""
+        if group in self._consumers:
+            raise ValueError(f"this client has a consumer of the group {group} already")
+        self._consumers[group] = consumer
+
+    async def unregister_consumer(self, group: str) -> None:
+        """Tells all brokers that the consumer of the group leaves."""
+        if self._consumers.pop(group, None) is not None:
+            for address in self.brokers.all():
+                await self._quietly(
+                    self.api.unregister(address, self.client_id, consumer_group=group)
+                )
+
+    def group_changed(self, group: str) -> None:
+        """A broker has said that members of a group came or went."""
+        consumer = self._consumers.get(group)
+        if consumer is not None:
+            consumer.group_changed()
+
+    def _asked_consumer(self, group: str) -> AskedConsumer | None:
+        return self._consumers.get(group)
+
+    @property
+    def is_introduced(self) -> bool:
+        """Whether a heartbeat has gone to each master that is known."""
+        return self._introduced.issuperset(self.brokers.masters())
+
+    async def heartbeat_now(self) -> None:
+        """Tells all brokers at once, and waits until they know; those that fail are passed over."""
+        await gatherResults([self._beat(address, data) for address, data in self._beats()])
 
     def _heartbeat(self) -> None:
-        if not self._producer_groups:
+        self._forget_offline_brokers()
+        self._introduced.intersection_update(self.brokers.all())
+        for address, data in self._beats():
+            self._beat(address, data)
+
+    def _beat(self, address: str, data: HeartbeatData) -> Deferred[None]:
+        self._introduced.add(address)
+        beat = Deferred.fromCoroutine(self._tell(address, data))
+        self._log_failure(beat, f"the heartbeat to {address}")
+        return beat
+
+    async def _tell(self, address: str, data: HeartbeatData) -> None:
+        says = await self.api.heartbeat(address, data)
+        self._heartbeats.answered(address, data, says)
+
+    def _connected(self, address: str) -> None:
+        """A broker may have been started anew: it hears of us, and groups may have changed.
+
+        With the first connection to it, whoever starts here looks after that.
+        """
+        self._heartbeats.forget(address)
+        known = self.brokers.all()
+        self._met = {its for its in self._met if its in known}
+        if address not in self._met:
+            if address in known:
+                self._met.add(address)
             return
-        groups = [ProducerData(group_name=group) for group in sorted(self._producer_groups)]
-        data = HeartbeatData(client_id=self.client_id, producer_data_set=groups)
-        for address in self.brokers.masters():
-            beat = Deferred.fromCoroutine(self.api.heartbeat(address, data))
-            self._log_failure(beat, f"the heartbeat to {address}")
+        for its, data in self._beats():
+            if its == address:
+                self._beat(address, data)
+        for consumer in self._consumers.values():
+            consumer.group_changed()
+
+    def _beats(self) -> list[tuple[str, HeartbeatData]]:
+        """To whom what is to be told."""
+        if not self._producers and not self._consumers:
+            return []
+        data = HeartbeatData(
+            client_id=self.client_id,
+            producer_data_set=[ProducerData(group_name=group) for group in sorted(self._producers)],
+            consumer_data_set=[each.describe() for each in self._consumers.values()],
+        )
+        brokers = self.brokers.all() if self._consumers else self.brokers.masters()
+        return self._heartbeats.for_brokers(data, brokers)
 
     def _log_failure(self, result: Deferred[Any], what: str) -> None:
         def failed(failure: Failure) -> None:
@@ -224,9 +394,34 @@ class ClientInstance:
             log.debug("{error}", error=error)
 
 
+class RegisteredConsumer(AskedConsumer, Protocol):
+    """What the instance has to know of a consumer."""
+
+    def describe(self) -> ConsumerData:
+        """What brokers are told of it."""
+
+    def group_changed(self) -> None:
+        """Members of its group came or went."""
+
+
+class _Told:
+    """What brokers tell a client."""
+
+    def __init__(self, instance: ClientInstance) -> None:
+        self._instance = instance
+
+    @serves(heartbeat.NOTIFY_CONSUMER_IDS_CHANGED)
+    def notify_consumer_ids_changed(
+        self, request: Request[NotifyConsumerIdsChangedRequestHeader]
+    ) -> Reply[NoHeader]:
+        """A group has changed; nobody waits for the answer."""
+        self._instance.group_changed(request.header.consumer_group)
+        return Reply()
+
+
 def client_id(ip: str, config: ClientConfig) -> str:
     """ip@instance, or ip@instance@unit (ClientConfig.buildMQClientId, changeInstanceNameToPID)."""
     name = config.instance_name
-    if name == DEFAULT_INSTANCE:
+    if name == DEFAULT_INSTANCE and not config.keep_default_instance_name:
         name = f"{os.getpid()}#{time.monotonic_ns()}"
     return f"{ip}@{name}" + (f"@{config.unit_name}" if config.unit_name else "")

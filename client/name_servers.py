@@ -31,8 +31,17 @@ class NameServers:
     def __init__(self, connections: Connections, addresses: Sequence[str], timeout_ms: int) -> None:
         self._connections = connections
         self._timeout_ms = timeout_ms
-        self.addresses = random.sample(list(addresses), len(addresses))
+        self.addresses: list[str] = []
         self._current = 0
+        self.update(addresses)
+
+    def update(self, addresses: Sequence[str]) -> None:
+        """From now on these are the name servers; the one that is asked stays where it can."""
+        if sorted(addresses) == sorted(self.addresses):
+            return
+        asked = self.addresses[self._current] if self.addresses else None
+        self.addresses = random.sample(list(addresses), len(addresses))
+        self._current = self.addresses.index(asked) if asked in self.addresses else 0
 
     async def route(self, topic: str) -> TopicRouteData | None:
         """The route of a topic; None when no broker has it.
@@ -50,7 +59,7 @@ class NameServers:
     async def ask(self, call: Call[Q, R], header: Q) -> Reply[R]:
         """The answer of the first name server that gives one. Raises NoNameServer."""
         if not self.addresses:
-            raise NoNameServer("no name server is given: set namesrv_addr, or $NAMESRV_ADDR")
+            raise NoNameServer("no name server is given: set namesrv_addr or $NAMESRV_ADDR")
         failures: list[str] = []
         count = len(self.addresses)
         start = self._current

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from txrocketmq.remoting.message.flags import is_readable, is_writable
 from txrocketmq.remoting.message.message import MessageQueue
@@ -22,6 +22,10 @@ MAX_QUEUES = 65_536
 _INDEX_MASK = 0x7FFFFFFF
 
 
+def _any(_: str) -> bool:
+    return True
+
+
 class PublishInfo:
     """The queues a producer may send to; `select` takes one after the other."""
 
@@ -29,12 +33,21 @@ class PublishInfo:
         self.queues = tuple(queues)
         self._index = random.getrandbits(31) if start is None else start
 
-    def select(self, last_broker: str | None = None) -> MessageQueue:
-        """The next queue, of another broker than the last one where there is any."""
-        for _ in self.queues:
-            queue = self._next()
-            if queue.broker_name != last_broker:
-                return queue
+    def select(
+        self,
+        last_broker: str | None = None,
+        preferences: Sequence[Callable[[str], bool]] = (),
+    ) -> MessageQueue:
+        """The next queue, of another broker than the last one where there is any.
+
+        Each preference is asked about the names of brokers; where no queue suits the first one, the
+        second counts, and where none suits any, every queue will do.
+        """
+        for suits in preferences or (_any,):
+            for _ in self.queues:
+                queue = self._next()
+                if queue.broker_name != last_broker and suits(queue.broker_name):
+                    return queue
         return self._next()
 
     def _next(self) -> MessageQueue:
@@ -68,6 +81,19 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
     )
 
 
+def why_not_writable(route: TopicRouteData) -> str:
+    """Why nothing can be sent by a route that has no queue to send to."""
+    if not route.queue_datas and not route.order_topic_conf:
+        return "its route names no queues"
+    writable = [data for data in route.queue_datas if is_writable(data.perm)]
+    if not writable and route.queue_datas:
+        return "its brokers allow no writing"
+    if any(data.write_queue_nums > 0 for data in writable):
+        names = ", ".join(sorted({data.broker_name for data in writable}))
+        return f"no master is registered for {names}; a slave takes no messages"
+    return "it has no queue that can be written"
+
+
 def default_route(route: TopicRouteData, max_queues: int) -> TopicRouteData:
     """The route of the topic that new ones are made after, as that of a new one (TBW102)."""
     queue_datas = []
@@ -95,9 +121,16 @@ class BrokerAddresses:
         for broker in brokers:
             self._by_name[broker.broker_name] = dict(broker.broker_addrs)
 
-    def keep(self, names: set[str]) -> None:
-        """Forgets the brokers that no route names any more."""
-        self._by_name = {name: its for name, its in self._by_name.items() if name in names}
+    def keep(self, brokers: Iterable[BrokerData]) -> None:
+        """Forgets the brokers and the addresses that no route names any more."""
+        named: dict[str, set[str]] = {}
+        for broker in brokers:
+            named.setdefault(broker.broker_name, set()).update(broker.broker_addrs.values())
+        kept = {
+            name: {n: address for n, address in its.items() if address in named.get(name, ())}
+            for name, its in self._by_name.items()
+        }
+        self._by_name = {name: its for name, its in kept.items() if its}
 
     def masters(self) -> list[str]:
         """Addresses of all masters."""

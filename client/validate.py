@@ -33,12 +33,13 @@ def check_message(message: Message, max_body_bytes: int) -> None:
     """Raises MessageIllegal unless a broker may take the message."""
     check_topic(message.topic)
     if message.topic in FORBIDDEN_TO_SEND:
-        raise MessageIllegal(f"topic {message.topic} is the brokers' own: nobody may send to it")
+        raise MessageIllegal(f"topic {message.topic} is reserved for the brokers")
     if not message.body:
         raise MessageIllegal("the message body is empty, which RocketMQ does not allow")
     if len(message.body) > max_body_bytes:
         raise MessageIllegal(
-            f"the message body of {len(message.body)} bytes is larger than {max_body_bytes}"
+            f"the message body has {len(message.body)} bytes, but at most {max_body_bytes} are"
+            " allowed"
         )
 
 
@@ -47,7 +48,9 @@ def _check_name(kind: str, name: str, max_length: int) -> None:
         raise MessageIllegal(f"the {kind} is blank")
     if not _LEGAL.fullmatch(name):
         raise MessageIllegal(
-            f"{kind} {name!r:.200} is illegal: use letters, digits and the characters % | _ -"
+            f"the {kind} {name!r:.200} is illegal: use letters, digits and the characters % | _ -"
         )
     if len(name) > max_length:
-        raise MessageIllegal(f"a {kind} has at most {max_length} characters, not {len(name)}")
+        raise MessageIllegal(
+            f"the name of a {kind} can have at most {max_length} characters, not {len(name)}"
+        )

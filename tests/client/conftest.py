@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.client.fakes import Scene
+from tests.client.consumer.fake_broker import Broker
+from tests.client.fakes import Scene, a_route, result_of
 
 
 @pytest.fixture
 def scene() -> Scene:
     """A client among fakes."""
     return Scene()
+
+
+@pytest.fixture
+def broker(scene: Scene) -> Iterator[Broker]:
+    """A broker; the client has started."""
+    scene.routes["T"] = a_route({"broker-a": 1})
+    scene.client.start()
+    yield Broker(scene)
+    result_of(scene.client.stop())

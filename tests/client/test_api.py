@@ -118,7 +118,7 @@ def test_heartbeat_and_leave() -> None:
     data = HeartbeatData(client_id="me", producer_data_set=(ProducerData(group_name="g"),))
     result_of(api(connections).heartbeat(BROKER_A, data))
     assert HeartbeatData.decode(connections.asked[0][3]) == data
-    result_of(api(connections).unregister(BROKER_A, "me", "g"))
+    result_of(api(connections).unregister(BROKER_A, "me", producer_group="g"))
     leave = connections.asked[1][2]
     assert (leave.client_id, leave.producer_group, leave.consumer_group) == ("me", "g", None)
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from twisted.internet.testing import MemoryReactorClock
 
@@ -27,6 +29,7 @@ from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData
 from txrocketmq.remoting.protocol.body.route import BrokerData
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
+from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -211,3 +214,70 @@ def test_brokers_that_do_not_answer_hold_up_the_end_only_so_long() -> None:
         reactor.advance(0.1)
     assert ending.called
     assert reactor.getDelayedCalls() == []
+
+
+def test_a_route_without_a_master_says_so(scene: Scene) -> None:
+    scene.routes["T"] = a_route({"broker-a": 2}, addresses={"broker-a": {1: BROKER_A}})
+    with pytest.raises(NoRoute, match="no master is registered for broker-a; a slave takes no"):
+        result_of(scene.client.publish_info("T", "TBW102", 4))
+
+
+def test_a_new_connection_to_a_broker_is_told_who_is_here(scene: Scene) -> None:
+    scene.routes["T"] = a_route({"broker-a": 1, "broker-b": 1})
+    result_of(scene.client.publish_info("T", "TBW102", 4))
+    scene.client.register_producer("g")
+    scene.client._connected(BROKER_A)
+    assert scene.connections.questions(heartbeat.HEART_BEAT) == []  # the start looks after that
+    scene.client._connected(BROKER_A)
+    for _ in range(2):
+        scene.client._connected("10.0.0.7:9876")  # no broker
+    assert [address for address, _ in scene.connections.questions(heartbeat.HEART_BEAT)] == [
+        BROKER_A
+    ]
+
+
+def test_producers_of_a_group_leave_with_the_last_of_them(scene: Scene) -> None:
+    scene.routes["T"] = a_route({"broker-a": 1})
+    result_of(scene.client.publish_info("T", "TBW102", 4))
+    scene.client.register_producer("g")
+    scene.client.register_producer("g")
+    result_of(scene.client.unregister_producer("g"))
+    assert scene.connections.questions(heartbeat.UNREGISTER_CLIENT) == []
+    result_of(scene.client.unregister_producer("g"))
+    ((_, header),) = scene.connections.questions(heartbeat.UNREGISTER_CLIENT)
+    assert header.producer_group == "g"
+
+
+def test_name_servers_that_a_server_tells(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch(config: ClientConfig, clock: Clock) -> str:
+        return "10.0.0.5:9876; 10.0.0.6:9876"
+
+    monkeypatch.setattr("txrocketmq.client.top_addressing.fetch", fetch)
+    config = ClientConfig(namesrv_addr="", namesrv_domain="tells", client_ip="10.0.0.9")
+    client = ClientInstance(config, Clock(scene.time), cast(Connections, scene.connections))
+    client.start()
+    assert client.name_servers.addresses == []
+    scene.time.advance(10)
+    assert sorted(client.name_servers.addresses) == ["10.0.0.5:9876", "10.0.0.6:9876"]
+
+
+def test_ids_of_clients(scene: Scene) -> None:
+    named = ClientConfig(instance_name="n", unit_name="u")
+    assert client_id("1.2.3.4", named) == "1.2.3.4@n@u"
+    assert client_id("1.2.3.4", ClientConfig()) != client_id("1.2.3.4", ClientConfig())
+    kept = ClientConfig(keep_default_instance_name=True)
+    assert client_id("1.2.3.4", kept) == "1.2.3.4@DEFAULT"
+
+
+def test_namespaces(scene: Scene) -> None:
+    scene.client.config = ClientConfig(namespace="ns")
+    assert scene.client.with_namespace("%RETRY%g") == "%RETRY%ns%g"
+    assert scene.client.without_namespace("ns%T") == "T"
+
+
+def test_a_pattern_without_a_master_is_no_route(scene: Scene) -> None:
+    scene.routes["TBW102"] = a_route({"broker-a": 4}, addresses={"broker-a": {1: BROKER_A}})
+    with pytest.raises(NoRoute, match="no master is registered for broker-a"):
+        result_of(scene.client.publish_info("T", "TBW102", 4))
+    with pytest.raises(NoRoute, match="no master is registered for broker-a"):
+        result_of(scene.client.publish_info("T", "TBW102", 4))

@@ -123,5 +123,5 @@ def test_a_slave_that_is_gone_is_replaced_by_the_next() -> None:
 def test_brokers_that_no_route_names_are_forgotten() -> None:
     brokers = BrokerAddresses()
     brokers.update(a_route({"broker-a": 1, "broker-b": 1}).broker_datas)
-    brokers.keep({"broker-b"})
+    brokers.keep(a_route({"broker-b": 1}).broker_datas)
     assert brokers.masters() == [BROKER_B]

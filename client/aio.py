@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face of the client for asyncio: what waits is a coroutine.
+
+It works under any running loop and installs no reactor; the client's own runs in a thread. A
+function of the program, plain or a coroutine function, runs in the loop in which the object was
+started. A coroutine that is cancelled cancels what it waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from txrocketmq.client import forgotten, names
+from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.faces import (
+    Life,
+    Member,
+    adapted,
+    functions_of_program,
+    make_face,
+    remember,
+)
+from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.producer import producer, transaction
+from txrocketmq.client.reactor_thread import ReactorThread, settle_deferred, settle_future
+from txrocketmq.client.started import Started
+
+END_MS: Final = 3_000
+"""How long what was forgotten may take to end when the program does."""
+
+
+class AioFace:
+    """A class of the core for asyncio."""
+
+    _core_class: type
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = ReactorThread.take()
+        try:
+            self._life: Life = self._thread.ask(
+                lambda: Life(
+                    self._core_class, self._thread.instances, arguments, settings, self._adapt
+                )
+            )
+        except BaseException:
+            self._thread.leave()
+            raise
+        self._has_left = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_has_left", True) and not self._life.is_started:
+            self._leave()
+
+    async def start(self) -> Self:
+        """Starts it; the same object. Raises what the core's start raises."""
+        self._loop = asyncio.get_running_loop()
+        remember(self, self._life, self._end_at_exit)
+        try:
+            await self._wait(self._life.start)
+        except BaseException:
+            forgotten.closed(self)
+            self._leave()
+            raise
+        return self
+
+    async def shutdown(self) -> None:
+        """Ends it in order. It may be called again, and does nothing then."""
+        if self._has_left:
+            return
+        try:
+            await self._wait(self._life.shutdown)
+        finally:
+            forgotten.closed(self)
+            self._leave()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.shutdown()
+
+    def _leave(self) -> None:
+        if not self._has_left:
+            self._has_left = True
+            self._thread.leave()
+
+    def _end_at_exit(self) -> None:
+        future: Future[Any] = Future()
+        with suppress(Exception):
+            self._thread.begin(self._life.shutdown, lambda outcome: settle_future(future, outcome))
+            future.result(END_MS / 1000)
+
+    def _begin(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Begins work in the client's thread; what the loop can wait for."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def settle(outcome: Any) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle, future, outcome)
+
+        cancel = self._thread.begin(work, settle)
+        future.add_done_callback(lambda done: cancel() if done.cancelled() else None)
+        return future
+
+    async def _wait(self, work: Callable[[], Any]) -> Any:
+        return await self._begin(work)
+
+    def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Deferred[Any]:
+            result: Deferred[Any] = Deferred()
+            if self._loop is None:
+                raise RuntimeError("a function of the program is called before the start")
+            running = asyncio.run_coroutine_threadsafe(_called(function, arguments), self._loop)
+            running.add_done_callback(
+                lambda future: self._thread.reactor.callFromThread(settle_deferred, result, future)
+            )
+            return result
+
+        return call
+
+
+async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    result = function(*arguments)
+    return await result if hasattr(result, "__await__") else result
+
+
+def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Failure):
+        future.set_exception(outcome.value or RuntimeError("a failure without an error"))
+    else:
+        future.set_result(outcome)
+
+
+def _wrap(member: Member) -> Any:
+    name, function = member.name, member.function
+    if member.is_property:
+        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+    takes = functions_of_program(function)
+
+    async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:
+        self._life.check()
+        arguments, named = adapted(function, arguments, named, self._adapt, takes)
+        core = self._life.core
+        result = await self._wait(lambda: function(core, *arguments, **named))
+        return self._begin(lambda: result.result) if isinstance(result, Started) else result
+
+    def plain(self: AioFace, *arguments: Any, **named: Any) -> Any:
+        if self._has_left:
+            self._life.check()
+        arguments, named = adapted(function, arguments, named, self._adapt, takes)
+        core = self._life.core
+        return self._thread.ask(lambda: function(core, *arguments, **named))
+
+    return waiting if member.waits else plain
+
+
+def aio(core: type) -> type:
+    """The class for asyncio, of a class of the core."""
+    face = make_face(core, AioFace, _wrap, "txrocketmq.client.aio")
+    if hasattr(core, "__anext__"):
+
+        async def following(self: AioFace) -> Any:
+            if self._life.has_left:
+                raise StopAsyncIteration
+            self._life.check()
+            return await self._wait(self._life.core.__anext__)
+
+        face.__aiter__ = lambda self: self  # type: ignore[attr-defined]
+        face.__anext__ = following  # type: ignore[attr-defined]
+    return face
+
+
+__all__ = [  # noqa: PLE0604
+    *names.__all__,
+    "LitePullConsumer",
+    "Producer",
+    "PushConsumer",
+    "TransactionProducer",
+]
+
+Producer = aio(producer.Producer)
+TransactionProducer = aio(transaction.TransactionProducer)
+PushConsumer = aio(push.PushConsumer)
+LitePullConsumer = aio(lite_pull.LitePullConsumer)

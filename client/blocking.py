@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face of the client for programs that wait: each call returns when it is done.
+
+Use it from any thread. A function of the program, such as a listener, runs in a thread of its own.
+Ctrl-C while a call waits ends the waiting.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from txrocketmq.client import forgotten, names
+from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.faces import (
+    Life,
+    Member,
+    adapted,
+    functions_of_program,
+    make_face,
+    remember,
+)
+from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.producer import producer, transaction
+from txrocketmq.client.reactor_thread import ReactorThread, settle_future
+from txrocketmq.client.started import Started
+
+END_MS: Final = 3_000
+"""How long what was forgotten may take to end when the program does."""
+
+
+class BlockingFace:
+    """A class of the core for programs that wait."""
+
+    _core_class: type
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self._thread = ReactorThread.take()
+        try:
+            self._life: Life = self._thread.ask(
+                lambda: Life(
+                    self._core_class, self._thread.instances, arguments, settings, self._adapt
+                )
+            )
+        except BaseException:
+            self._thread.leave()
+            raise
+        self._has_left = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_has_left", True) and not self._life.is_started:
+            self._leave()
+
+    def start(self) -> Self:
+        """Starts it; the same object. Raises what the core's start raises."""
+        remember(self, self._life, self._end_at_exit)
+        try:
+            self._thread.ask(self._life.start)
+        except BaseException:
+            forgotten.closed(self)
+            self._leave()
+            raise
+        return self
+
+    def shutdown(self) -> None:
+        """Ends it in order. It may be called again, and does nothing then."""
+        if self._has_left:
+            return
+        try:
+            self._thread.ask(self._life.shutdown)
+        finally:
+            forgotten.closed(self)
+            self._leave()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def _leave(self) -> None:
+        if not self._has_left:
+            self._has_left = True
+            self._thread.leave()
+
+    def _end_at_exit(self) -> None:
+        future: Future[Any] = Future()
+        with suppress(Exception):
+            self._thread.begin(self._life.shutdown, lambda outcome: settle_future(future, outcome))
+            future.result(END_MS / 1000)
+
+    def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"{function.__qualname__} is a coroutine function: txrocketmq.client.aio takes it,"
+                " txrocketmq.client takes plain functions"
+            )
+        return lambda *arguments: self._thread.call_beside(function, *arguments)
+
+
+def _wrap(member: Member) -> Any:
+    name, function = member.name, member.function
+    if member.is_property:
+        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+    takes = functions_of_program(function)
+
+    def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:
+        if member.waits or self._has_left:
+            self._life.check()
+        arguments, named = adapted(function, arguments, named, self._adapt, takes)
+        core = self._life.core
+        result = self._thread.ask(lambda: function(core, *arguments, **named))
+        if isinstance(result, Started):
+            future: Future[Any] = Future()
+            self._thread.begin(
+                lambda: result.result, lambda outcome: settle_future(future, outcome)
+            )
+            return future
+        return result
+
+    return method
+
+
+def blocking(core: type) -> type:
+    """The class for programs that wait, of a class of the core."""
+    face = make_face(core, BlockingFace, _wrap, "txrocketmq.client")
+    if hasattr(core, "__anext__"):
+
+        def following(self: BlockingFace) -> Any:
+            if self._life.has_left:
+                raise StopIteration
+            self._life.check()
+            try:
+                return self._thread.ask(self._life.core.__anext__)
+            except StopAsyncIteration:
+                raise StopIteration from None
+
+        face.__iter__ = lambda self: self  # type: ignore[attr-defined]
+        face.__next__ = following  # type: ignore[attr-defined]
+    return face
+
+
+__all__ = [  # noqa: PLE0604
+    *names.__all__,
+    "LitePullConsumer",
+    "Producer",
+    "PushConsumer",
+    "TransactionProducer",
+]
+
+Producer = blocking(producer.Producer)
+TransactionProducer = blocking(transaction.TransactionProducer)
+PushConsumer = blocking(push.PushConsumer)
+LitePullConsumer = blocking(lite_pull.LitePullConsumer)

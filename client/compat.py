@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classes of apache/rocketmq-client-python (the package `rocketmq`), on this client.
+
+A program that was written for it runs after one changed import:
+
+    from txrocketmq.client.compat import Message, Producer, PushConsumer
+
+No C++ library is needed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+from txrocketmq.client import blocking
+from txrocketmq.client.compat_messages import Message, ReceivedMessage, as_text
+from txrocketmq.client.consumer.config import MessageModel as CoreMessageModel
+from txrocketmq.client.consumer.listener import (
+    ConsumeContext,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+)
+from txrocketmq.client.consumer.listener import ConsumeStatus as CoreConsumeStatus
+from txrocketmq.client.producer.selectors import by_hash
+from txrocketmq.client.producer.send_result import SendResult as CoreSendResult
+from txrocketmq.client.producer.send_result import SendStatus as CoreSendStatus
+from txrocketmq.client.producer.send_result import TransactionStatus as CoreTransactionStatus
+from txrocketmq.remoting.message import message as core
+
+__all__ = [
+    "ConsumeStatus",
+    "Message",
+    "MessageModel",
+    "Producer",
+    "ProducerException",
+    "ProducerSendOnewayFailed",
+    "ProducerSendOrderlyFailed",
+    "ProducerSendSyncFailed",
+    "ProducerStartFailed",
+    "PushConsumer",
+    "PushConsumerException",
+    "PushConsumerStartFailed",
+    "ReceivedMessage",
+    "RocketMQException",
+    "SendResult",
+    "SendStatus",
+    "TransactionMQProducer",
+    "TransactionStatus",
+]
+
+
+class RocketMQException(Exception):
+    """Base of the errors here; its cause is the client's own error."""
+
+
+class ProducerException(RocketMQException):
+    """Of a producer."""
+
+
+class ProducerStartFailed(ProducerException):
+    """It could not start."""
+
+
+class ProducerSendSyncFailed(ProducerException):
+    """A message could not be sent."""
+
+
+class ProducerSendOnewayFailed(ProducerException):
+    """Likewise, one-way."""
+
+
+class ProducerSendOrderlyFailed(ProducerException):
+    """Likewise, with a sharding key."""
+
+
+class PushConsumerException(RocketMQException):
+    """Of a consumer."""
+
+
+class PushConsumerStartFailed(PushConsumerException):
+    """It could not start."""
+
+
+class SendStatus(enum.IntEnum):
+    """Whether a message is as safe as brokers are configured to make it."""
+
+    OK = 0
+    FLUSH_DISK_TIMEOUT = 1
+    FLUSH_SLAVE_TIMEOUT = 2
+    SLAVE_NOT_AVAILABLE = 3
+
+
+class TransactionStatus(enum.IntEnum):
+    """What became of a transaction."""
+
+    COMMIT = 0
+    ROLLBACK = 1
+    UNKNOWN = 2
+
+
+class ConsumeStatus(enum.IntEnum):
+    """What became of a message."""
+
+    CONSUME_SUCCESS = 0
+    RECONSUME_LATER = 1
+
+
+class MessageModel(enum.IntEnum):
+    """Whether the members of a group share the messages, or each has all of them."""
+
+    BROADCASTING = 0
+    CLUSTERING = 1
+
+
+class SendResult(NamedTuple):
+    """Where a message is."""
+
+    status: SendStatus
+    msg_id: str
+    offset: int
+
+
+_STATUSES = {
+    CoreSendStatus.SEND_OK: SendStatus.OK,
+    CoreSendStatus.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    CoreSendStatus.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    CoreSendStatus.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+_TRANSACTIONS = {
+    TransactionStatus.COMMIT: CoreTransactionStatus.COMMIT,
+    TransactionStatus.ROLLBACK: CoreTransactionStatus.ROLLBACK,
+    TransactionStatus.UNKNOWN: CoreTransactionStatus.UNKNOWN,
+}
+
+
+def _send_result(result: CoreSendResult) -> SendResult:
+    return SendResult(_STATUSES[result.status], result.msg_id, result.queue_offset)
+
+
+class _Client:
+    """What producers and consumers have in common: settings until `start`, then a client."""
+
+    def __init__(self, group_id: str | bytes) -> None:
+        self._group = as_text(group_id)
+        self._settings: dict[str, Any] = {}
+        self._started: Any = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def set_group(self, group_name: str | bytes) -> None:
+        """The group."""
+        self._group = as_text(group_name)
+
+    def set_instance_name(self, name: str | bytes) -> None:
+        """The second part of the client's id."""
+        self._set("instance_name", as_text(name))
+
+    def set_name_server_address(self, addr: str | bytes) -> None:
+        """Name servers, separated by semicolons."""
+        self._set("namesrv_addr", as_text(addr))
+
+    set_namesrv_addr = set_name_server_address
+
+    def set_name_server_domain(self, domain: str | bytes) -> None:
+        """Host and port of an HTTP server that tells the name servers."""
+        self._set("namesrv_domain", as_text(domain))
+
+    def set_session_credentials(
+        self, access_key: str | bytes, access_secret: str | bytes, channel: str | bytes = ""
+    ) -> None:
+        """The account that signs requests; the channel is that of a cloud, and has no meaning."""
+        self._set("access_key", as_text(access_key))
+        self._set("secret_key", as_text(access_secret))
+
+    def start(self) -> None:
+        """Starts it."""
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Ends it."""
+        if self._started is not None:
+            self._started.shutdown()
+            self._started = None
+
+    def _set(self, name: str, value: Any) -> None:
+        if self._started is not None:
+            raise RocketMQException(f"{name} can be set only before the start")
+        self._settings[name] = value
+
+
+class Producer(_Client):
+    """A producer; `timeout` is in milliseconds. `orderly` changes nothing, as in the original."""
+
+    def __init__(
+        self,
+        group_id: str | bytes,
+        orderly: bool = False,  # noqa: FBT001, FBT002 - the original's signature
+        timeout: int | None = None,
+        compress_level: int | None = None,
+        max_message_size: int | None = None,
+    ) -> None:
+        super().__init__(group_id)
+        if timeout is not None:
+            self.set_timeout(timeout)
+        if compress_level is not None:
+            self.set_compress_level(compress_level)
+        if max_message_size is not None:
+            self.set_max_message_size(max_message_size)
+
+    def set_timeout(self, timeout: int) -> None:
+        """How long a send may take, in milliseconds."""
+        self._set("send_timeout_ms", timeout)
+
+    def set_compress_level(self, level: int) -> None:
+        """0 to 9."""
+        self._set("compression_level", level)
+
+    def set_max_message_size(self, max_size: int) -> None:
+        """The largest body in bytes."""
+        self._set("max_message_bytes", max_size)
+
+    def set_message_trace(self, message_trace: bool) -> None:  # noqa: FBT001 - as above
+        """Whether messages leave a trace."""
+        self._set("enable_trace", message_trace)
+
+    def start(self) -> None:
+        """Starts it. Raises ProducerStartFailed."""
+        try:
+            self._started = self._make().start()
+        except Exception as error:
+            raise ProducerStartFailed(str(error)) from error
+
+    def send_sync(self, msg: Message) -> SendResult:
+        """Sends a message. Raises ProducerSendSyncFailed."""
+        return self._sent(ProducerSendSyncFailed, lambda own: own.send(msg.as_core()))
+
+    def send_oneway(self, msg: Message) -> None:
+        """Sends a message that may be lost. Raises ProducerSendOnewayFailed."""
+        try:
+            self._own().send_oneway(msg.as_core())
+        except RocketMQException:
+            raise
+        except Exception as error:
+            raise ProducerSendOnewayFailed(str(error)) from error
+
+    def send_orderly_with_sharding_key(self, msg: Message, sharding_key: str | bytes) -> SendResult:
+        """Sends a message to the queue of a key. Raises ProducerSendOrderlyFailed."""
+        return self._sent(
+            ProducerSendOrderlyFailed,
+            lambda own: own.send(msg.as_core(), selector=by_hash, key=as_text(sharding_key)),
+        )
+
+    def _make(self) -> Any:
+        return blocking.Producer(self._group, **self._settings)
+
+    def _own(self) -> Any:
+        if self._started is None:
+            raise ProducerException("the producer is not started: call start()")
+        return self._started
+
+    def _sent(
+        self, error_class: type[ProducerException], send: Callable[[Any], CoreSendResult]
+    ) -> SendResult:
+        own = self._own()
+        try:
+            return _send_result(send(own))
+        except Exception as error:
+            raise error_class(str(error)) from error
+
+
+class TransactionMQProducer(Producer):
+    """A producer of transactions; `checker_callback(message)` says what became of one."""
+
+    def __init__(
+        self,
+        group_id: str | bytes,
+        checker_callback: Callable[[ReceivedMessage], TransactionStatus],
+        user_args: Any = None,
+        timeout: int | None = None,
+        compress_level: int | None = None,
+        max_message_size: int | None = None,
+    ) -> None:
+        super().__init__(
+            group_id, timeout=timeout, compress_level=compress_level,
+            max_message_size=max_message_size,
+        )  # fmt: skip
+        self._checker = checker_callback
+
+    def send_message_in_transaction(
+        self,
+        message: Message,
+        local_execute: Callable[[ReceivedMessage, Any], TransactionStatus],
+        user_args: Any = None,
+    ) -> SendResult:
+        """Sends a message and runs the local transaction. Raises ProducerSendSyncFailed."""
+
+        def execute(sent: core.Message, argument: Any) -> CoreTransactionStatus:
+            return _transaction_status(local_execute(ReceivedMessage(sent), argument))
+
+        return self._sent(
+            ProducerSendSyncFailed,
+            lambda own: own.send_in_transaction(message.as_core(), execute, user_args).send_result,
+        )
+
+    def _make(self) -> Any:
+        def check(message: core.MessageExt) -> CoreTransactionStatus:
+            return _transaction_status(self._checker(ReceivedMessage(message)))
+
+        return blocking.TransactionProducer(self._group, check, **self._settings)
+
+
+def _transaction_status(status: Any) -> CoreTransactionStatus:
+    if status not in _TRANSACTIONS:
+        raise ValueError(f"a transaction ends with a TransactionStatus, not with {status!r:.80}")
+    return _TRANSACTIONS[status]
+
+
+class PushConsumer(_Client):
+    """A consumer of a group; each message goes to the function of its topic.
+
+    With `orderly`, the messages of a queue come one after the other.
+    """
+
+    def __init__(
+        self,
+        group_id: str | bytes,
+        orderly: bool = False,  # noqa: FBT001, FBT002 - the original's signature
+        message_model: MessageModel = MessageModel.CLUSTERING,
+    ) -> None:
+        super().__init__(group_id)
+        self._orderly = orderly
+        self.set_message_model(message_model)
+        self._callbacks: dict[str, Callable[[ReceivedMessage], ConsumeStatus]] = {}
+        self._expressions: dict[str, str] = {}
+
+    def set_message_model(self, model: MessageModel) -> None:
+        """Whether the members of the group share the messages, or each has all of them."""
+        try:
+            name = MessageModel(model).name
+        except ValueError:
+            raise PushConsumerException(f"{model!r:.80} is no MessageModel") from None
+        self._set("message_model", CoreMessageModel[name])
+
+    def set_thread_count(self, thread_count: int) -> None:
+        """How many messages are consumed at the same time."""
+        self._set("consume_concurrency", thread_count)
+
+    def set_message_batch_max_size(self, max_size: int) -> None:
+        """How many messages a thread takes at once."""
+        self._set("consume_message_batch_max_size", max_size)
+
+    def subscribe(
+        self,
+        topic: str | bytes,
+        callback: Callable[[ReceivedMessage], ConsumeStatus],
+        expression: str | bytes = "*",
+    ) -> None:
+        """Messages of a topic, all or those with certain tags, go to a function."""
+        if self._started is not None:
+            raise PushConsumerException("subscribe before the start")
+        self._callbacks[as_text(topic)] = callback
+        self._expressions[as_text(topic)] = as_text(expression)
+
+    def start(self) -> None:
+        """Joins the group. Raises PushConsumerStartFailed."""
+        try:
+            self._started = blocking.PushConsumer(
+                self._group,
+                self._expressions,
+                self._consume_in_order if self._orderly else self._consume,
+                orderly=self._orderly,
+                **self._settings,
+            ).start()
+        except Exception as error:
+            raise PushConsumerStartFailed(str(error)) from error
+
+    def _consume(
+        self, messages: list[core.MessageExt], context: ConsumeContext
+    ) -> CoreConsumeStatus:
+        for index, message in enumerate(messages):
+            context.ack_index = index - 1
+            if not self._succeeds(message):
+                return (
+                    CoreConsumeStatus.CONSUME_SUCCESS
+                    if index
+                    else (CoreConsumeStatus.RECONSUME_LATER)
+                )
+            context.ack_index = index
+        return CoreConsumeStatus.CONSUME_SUCCESS
+
+    def _consume_in_order(
+        self, messages: list[core.MessageExt], context: ConsumeOrderlyContext
+    ) -> ConsumeOrderlyStatus:
+        if all(self._succeeds(message) for message in messages):
+            return ConsumeOrderlyStatus.SUCCESS
+        return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+    def _succeeds(self, message: core.MessageExt) -> bool:
+        status = self._callbacks[message.topic](ReceivedMessage(message))
+        if status not in (ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER):
+            raise ValueError(f"consuming ends with a ConsumeStatus, not with {status!r:.80}")
+        return bool(status == ConsumeStatus.CONSUME_SUCCESS)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as apache/rocketmq-client-python has them: those to send, and those that came."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from txrocketmq.client.producer.new_message import new_message
+from txrocketmq.remoting.message import message as core
+from txrocketmq.remoting.message import properties as names
+
+
+def as_text(value: str | bytes) -> str:
+    """What either kind of string says."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Message:
+    """A message to send."""
+
+    def __init__(self, topic: str | bytes) -> None:
+        self._topic = as_text(topic)
+        self._body = b""
+        self._properties: dict[str, str] = {}
+
+    def set_keys(self, keys: str | bytes) -> None:
+        """Keys, separated by blanks."""
+        self._properties[names.KEYS] = as_text(keys)
+
+    def set_tags(self, tags: str | bytes) -> None:
+        """The tag that subscriptions filter by."""
+        self._properties[names.TAGS] = as_text(tags)
+
+    def set_body(self, body: str | bytes) -> None:
+        """The body; a text is sent in UTF-8."""
+        self._body = body.encode() if isinstance(body, str) else body
+
+    def set_property(self, key: str | bytes, value: str | bytes) -> None:
+        """A property of the program's own. ValueError for a name that is the system's."""
+        names.check_user_property(as_text(key), as_text(value))
+        self._properties[as_text(key)] = as_text(value)
+
+    def set_delay_time_level(self, delay_time_level: int) -> None:
+        """When it is delivered: a delay level."""
+        self._properties[names.DELAY] = str(delay_time_level)
+
+    def as_core(self) -> core.Message:
+        """A new message for each send: each has a unique key of its own."""
+        message = new_message(self._topic, self._body)
+        message.properties.update(self._properties)
+        return message
+
+
+class ReceivedMessage:
+    """A message that came, or that a transaction is about. `tags`, `keys` and `body` are bytes."""
+
+    def __init__(self, message: core.Message) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        """What a stored message has: queue_id, reconsume_times, store_size, queue_offset, ..."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._message, name)
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        return self._message.topic
+
+    @property
+    def tags(self) -> bytes:
+        """Its tag."""
+        return (self._message.tags or "").encode()
+
+    @property
+    def keys(self) -> bytes:
+        """Its keys, separated by blanks."""
+        return self._message.properties.get(names.KEYS, "").encode()
+
+    @property
+    def body(self) -> bytes:
+        """Its body."""
+        return self._message.body
+
+    @property
+    def id(self) -> str:
+        """The id that its producer gave it."""
+        return self._message.unique_key or str(getattr(self._message, "msg_id", ""))
+
+    @property
+    def delay_time_level(self) -> int:
+        """Its delay level; 0 when it has none."""
+        return self._message.delay_level
+
+    def get_property(self, prop: str | bytes | enum.Enum) -> bytes | None:
+        """A property; None when it has none of that name."""
+        name = prop.value if isinstance(prop, enum.Enum) else prop
+        value = self._message.properties.get(as_text(name))
+        return None if value is None else value.encode()
+
+    def __getitem__(self, key: str | bytes | enum.Enum) -> bytes | None:
+        return self.get_property(key)
+
+    def __str__(self) -> str:
+        return self.body.decode("utf-8")
+
+    def __bytes__(self) -> bytes:
+        return self.body
+
+    def __repr__(self) -> str:
+        return f"<ReceivedMessage topic={self.topic!r} id={self.id!r} body={self.body!r}>"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Traces of messages: the fields of a record in their order, and its text.
+
+Fields end with \x01, records with \x02; what is not known is the word `null`, as the original
+writes it. Counterpart of TraceContext, TraceBean and TraceDataEncoder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+FIELD_END: Final = "\x01"
+RECORD_END: Final = "\x02"
+
+
+class MessageType(enum.IntEnum):
+    """What kind of message it is; the numbers are the wire's."""
+
+    NORMAL = 0
+    TRANS_HALF = 1
+    TRANS_COMMIT = 2
+    DELAY = 3
+    ORDER = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRecord:
+    """What all records have; the fields of each are written in the order of its declaration."""
+
+    word: ClassVar[str]
+
+    @property
+    def data(self) -> str:
+        """The record as text."""
+        values = (getattr(self, each.name) for each in dataclasses.fields(self))
+        return FIELD_END.join((self.word, *map(_text, values))) + RECORD_END
+
+    @property
+    def found_by(self) -> frozenset[str]:
+        """The keys under which it can be found."""
+        keys = getattr(self, "keys", None) or ""
+        return frozenset({getattr(self, "msg_id", ""), *keys.split()} - {""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pub(TraceRecord):
+    """A message was sent."""
+
+    word = "Pub"
+    timestamp_ms: int
+    region: str
+    group: str
+    topic: str
+    msg_id: str
+    tags: str | None
+    keys: str | None
+    store_host: str
+    body_bytes: int
+    cost_ms: int
+    message_type: MessageType
+    offset_msg_id: str | None
+    success: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransaction(TraceRecord):
+    """A transaction was committed or rolled back, or is not decided yet."""
+
+    word = "EndTransaction"
+    timestamp_ms: int
+    region: str
+    group: str
+    topic: str
+    msg_id: str
+    tags: str | None
+    keys: str | None
+    store_host: str
+    message_type: MessageType = MessageType.TRANS_COMMIT
+    transaction_id: str | None
+    state: str
+    from_check: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(TraceRecord):
+    """A delayed message was taken back."""
+
+    word = "Recall"
+    timestamp_ms: int
+    region: str
+    group: str
+    topic: str
+    msg_id: str
+    success: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubBefore(TraceRecord):
+    """A message is given to a listener."""
+
+    word = "SubBefore"
+    timestamp_ms: int
+    region: str | None
+    group: str
+    request_id: str
+    msg_id: str
+    retry_times: int
+    keys: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAfter(TraceRecord):
+    """A listener is done with a message."""
+
+    word = "SubAfter"
+    request_id: str
+    msg_id: str
+    cost_ms: int
+    success: bool
+    keys: str | None
+    context_code: int
+    timestamp_ms: int
+    group: str
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, int) else str(value)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face of the client for Twisted: what waits gives a Deferred.
+
+Everything runs in the reactor, functions of the program as well; what these give may be a Deferred
+or a coroutine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.client import forgotten, names
+from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.faces import Life, Member, make_face, remember
+from txrocketmq.client.instances import instances_of
+from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
+from txrocketmq.client.producer import producer, transaction
+from txrocketmq.client.started import Started
+from txrocketmq.remoting.transport.clock import Clock
+
+
+class TxFace:
+    """A class of the core for Twisted; `reactor` is the global one unless it is given."""
+
+    _core_class: type
+
+    def __init__(self, *arguments: Any, reactor: Any = None, **settings: Any) -> None:
+        reactor = reactor or Clock().reactor
+        self._life = Life(
+            self._core_class, instances_of(reactor), arguments, settings, lambda function: function
+        )
+
+    def start(self) -> Deferred[Self]:
+        """Starts it; fires with the same object. Fails with what the core's start raises."""
+        remember(self, self._life, lambda: None)
+        started = Deferred.fromCoroutine(self._life.start())
+
+        def failed(failure: Any) -> Any:
+            forgotten.closed(self)
+            return failure
+
+        started.addErrback(failed)
+        return started.addCallback(lambda _: self)
+
+    def shutdown(self) -> Deferred[None]:
+        """Ends it in order. It may be called again, and does nothing then."""
+        forgotten.closed(self)
+        return Deferred.fromCoroutine(self._life.shutdown())
+
+    def __aenter__(self) -> Deferred[Self]:
+        return self.start()
+
+    def __aexit__(self, *_: object) -> Deferred[None]:
+        return self.shutdown()
+
+
+def _wrap(member: Member) -> Any:
+    name, function = member.name, member.function
+    if member.is_property:
+        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+
+    def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
+        return Deferred.fromCoroutine(_checked(self._life, function, arguments, named))
+
+    def plain(self: TxFace, *arguments: Any, **named: Any) -> Any:
+        return function(self._life.core, *arguments, **named)
+
+    return waiting if member.waits else plain
+
+
+async def _checked(
+    life: Life, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    life.check()
+    result = await function(life.core, *arguments, **named)
+    return await result.result if isinstance(result, Started) else result
+
+
+async def _following(life: Life) -> Any:
+    if life.has_left:
+        raise StopAsyncIteration
+    life.check()
+    return await life.core.__anext__()
+
+
+def tx(core: type) -> type:
+    """The class for Twisted, of a class of the core."""
+    face = make_face(core, TxFace, _wrap, "txrocketmq.client.tx")
+    if hasattr(core, "__anext__"):
+
+        def following(self: TxFace) -> Deferred[Any]:
+            return Deferred.fromCoroutine(_following(self._life))
+
+        face.__aiter__ = lambda self: self  # type: ignore[attr-defined]
+        face.__anext__ = following  # type: ignore[attr-defined]
+    return face
+
+
+__all__ = [  # noqa: PLE0604
+    *names.__all__,
+    "LitePullConsumer",
+    "Producer",
+    "PushConsumer",
+    "TransactionProducer",
+]
+
+Producer = tx(producer.Producer)
+TransactionProducer = tx(transaction.TransactionProducer)
+PushConsumer = tx(push.PushConsumer)
+LitePullConsumer = tx(lite_pull.LitePullConsumer)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tests.client.core import Core
+from txrocketmq.client.aio import aio
+from txrocketmq.client.errors import MQClientError
+from txrocketmq.client.reactor_thread import ReactorThread
+
+Made: Any = aio(Core)
+WHERE = {"namesrv_addr": "127.0.0.1:1"}
+
+
+def test_what_waits_is_awaited() -> None:
+    async def main() -> None:
+        async with Made("g", size=4, **WHERE) as made:
+            assert await made.later(5) == 5
+            assert await asyncio.gather(*(made.later(n) for n in range(9))) == list(range(9))
+            assert made.double(5) == 10
+            assert made.size == 4
+            with pytest.raises(ValueError, match="negative"):
+                await made.later(-1)
+
+    asyncio.run(main())
+    assert ReactorThread._shared is None
+
+
+def test_what_is_begun_gives_a_future() -> None:
+    async def main() -> None:
+        async with Made("g", **WHERE) as made:
+            begun = await made.begin(5)
+            assert isinstance(begun, asyncio.Future)
+            assert await begun == 5
+            assert [each async for each in made] == [1, 0]
+
+    asyncio.run(main())
+
+
+def test_functions_of_the_program_run_in_the_loop() -> None:
+    where: list[str] = []
+
+    async def waits(number: int) -> int:
+        await asyncio.sleep(0)
+        where.append(threading.current_thread().name)
+        return number + 1
+
+    def plain(number: int) -> int:
+        where.append(threading.current_thread().name)
+        return number + 2
+
+    def fails(number: int) -> int:
+        raise LookupError(number)
+
+    async def main() -> None:
+        async with Made("g", waits, **WHERE) as made:
+            assert await made.call(plain, 1) == 3
+            assert await made.call(waits, 1) == 2
+            assert await made.listen(1) == 2
+            with pytest.raises(LookupError):
+                await made.call(fails, 1)
+
+    asyncio.run(main())
+    assert set(where) == {threading.current_thread().name}
+
+
+def test_cancelling_cancels_what_is_waited_for() -> None:
+    async def main() -> None:
+        async with Made("g", **WHERE) as made:
+            waiting = asyncio.ensure_future(made.never())
+            await asyncio.sleep(0)
+            await made.later(1)  # it has begun by now
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await made.later(1)
+            assert made._life.core.cancelled
+
+    asyncio.run(main())
+
+
+def test_before_its_life() -> None:
+    async def main() -> None:
+        made = Made("g", **WHERE)
+        with pytest.raises(MQClientError, match="not started"):
+            await made.later(1)
+        with pytest.raises(MQClientError):
+            await Made("bad", **WHERE).start()
+        del made
+        assert ReactorThread._shared is None
+
+    asyncio.run(main())
+
+
+def test_what_is_forgotten_is_ended() -> None:
+    async def main() -> Any:
+        return await Made("g", **WHERE).start()
+
+    made = asyncio.run(main())
+    made._end_at_exit()
+    assert made._life.core.said == ["start", "shutdown"]
+    asyncio.run(made.shutdown())

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face for programs that wait."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from tests.client.core import Core
+from txrocketmq.client import forgotten
+from txrocketmq.client.blocking import blocking
+from txrocketmq.client.errors import ClientClosed, MQClientError
+from txrocketmq.client.reactor_thread import ReactorThread
+
+Made: Any = blocking(Core)
+WHERE = {"namesrv_addr": "127.0.0.1:1"}
+
+
+def test_calls_return_when_they_are_done() -> None:
+    with Made("g", size=4, **WHERE) as made:
+        assert made.later(5) == 5
+        assert made.double(5) == 10
+        assert made.size == 4
+        with pytest.raises(ValueError, match="negative"):
+            made.later(-1)
+    assert ReactorThread._shared is None
+
+
+def test_what_is_begun_gives_a_future() -> None:
+    with Made("g", **WHERE) as made:
+        begun = made.begin(5)
+        assert isinstance(begun, Future)
+        assert begun.result(30) == 5
+        assert isinstance(made.begin(-5).exception(30), ValueError)
+
+
+def test_functions_of_the_program_run_in_threads_of_their_own() -> None:
+    where: list[str] = []
+
+    def function(number: int) -> int:
+        where.append(threading.current_thread().name)
+        return number + 1
+
+    with Made("g", function, **WHERE) as made:
+        assert made.call(function, 1) == 2
+        assert made.listen(2) == 3
+        assert made.here(lambda number: number, 3) == 3
+    assert all(name.startswith("txrocketmq-function") for name in where)
+    assert len(where) == 2
+
+
+def test_a_coroutine_function_belongs_to_another_face() -> None:
+    async def function(number: int) -> int:
+        return number
+
+    with pytest.raises(TypeError, match="txrocketmq.client.aio takes it"):
+        Made("g", function, **WHERE)
+    assert ReactorThread._shared is None
+
+
+def test_an_iterator() -> None:
+    with Made("g", **WHERE) as made:
+        assert list(made) == [1, 0]
+
+
+def test_before_and_after_its_life() -> None:
+    made = Made("g", **WHERE)
+    assert made.double(1) == 2
+    with pytest.raises(MQClientError, match="not started"):
+        made.later(1)
+    made.start()
+    made.shutdown()
+    made.shutdown()
+    with pytest.raises(ClientClosed):
+        made.later(1)
+
+
+def test_what_cannot_start_leaves_no_thread() -> None:
+    with pytest.raises(MQClientError):
+        Made("bad", **WHERE).start()
+    with pytest.raises(TypeError):
+        Made("g", unknown=1, **WHERE)
+    assert ReactorThread._shared is None
+    assert forgotten._open == {}
+
+
+def test_one_that_was_never_started_goes_by_itself() -> None:
+    made = Made("g", **WHERE)
+    assert ReactorThread._shared is not None
+    del made
+    assert ReactorThread._shared is None
+
+
+def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made("g", **WHERE).start()
+
+    def interrupted(self: Future[Any], timeout: float | None = None) -> Any:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.never()
+    assert made._thread.ask(lambda: made._life.core.cancelled)
+    made.shutdown()
+
+
+def test_what_is_forgotten_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made("g", **WHERE).start()
+    made._end_at_exit()
+    assert made._life.core.said == ["start", "shutdown"]
+    made.shutdown()

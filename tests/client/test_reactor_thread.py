@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reactor of the client's own, in a thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import Logger
+
+from txrocketmq.client.reactor_thread import ReactorThread
+
+
+@pytest.fixture
+def thread() -> Iterator[ReactorThread]:
+    taken = ReactorThread.take()
+    yield taken
+    taken.leave()
+
+
+def test_all_share_one_and_the_last_ends_it() -> None:
+    one, two = ReactorThread.take(), ReactorThread.take()
+    assert one is two
+    one.leave()
+    assert one.is_alive
+    two.leave()
+    assert not one.is_alive
+    assert ReactorThread.take().ask(lambda: 5) == 5
+    ReactorThread.take().leave()
+    assert ReactorThread._shared is not None
+    ReactorThread._shared.leave()
+
+
+def test_work_is_done_there(thread: ReactorThread) -> None:
+    async def waits() -> str:
+        await succeed(None)
+        return threading.current_thread().name
+
+    assert thread.ask(lambda: threading.current_thread().name) == "txrocketmq-reactor"
+    assert thread.ask(waits) == "txrocketmq-reactor"
+    assert thread.ask(lambda: succeed(3)) == 3
+    with pytest.raises(KeyError):
+        thread.ask(lambda: fail(KeyError("x")))
+    with pytest.raises(ZeroDivisionError):
+        thread.ask(lambda: 1 // 0)
+
+
+def test_who_would_wait_for_himself_is_told(thread: ReactorThread) -> None:
+    with pytest.raises(RuntimeError, match="would wait for itself"):
+        thread.ask(lambda: thread.ask(lambda: 1))
+
+
+def test_functions_of_the_program_run_beside(thread: ReactorThread) -> None:
+    def names() -> str:
+        return threading.current_thread().name
+
+    assert thread.ask(lambda: thread.call_beside(names)).startswith("txrocketmq-function")
+    with pytest.raises(ZeroDivisionError):
+        thread.ask(lambda: thread.call_beside(lambda: 1 // 0))
+
+
+def test_begun_work_can_be_cancelled(thread: ReactorThread) -> None:
+    ended = threading.Event()
+    waiting: Deferred[None] = Deferred()
+    cancel = thread.begin(lambda: waiting, lambda outcome: ended.set())
+    cancel()
+    assert ended.wait(30)
+
+
+def test_after_a_fork_it_is_said_to_be_gone(
+    thread: ReactorThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReactorThread, "is_alive", property(lambda self: False))
+    with pytest.raises(RuntimeError, match="before a fork"):
+        thread.begin(lambda: None, lambda outcome: None)
+    shared = ReactorThread._shared
+    ReactorThread.forget()
+    assert ReactorThread._shared is None
+    ReactorThread._shared = shared
+
+
+def test_the_log_is_pythons(thread: ReactorThread, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "txrocketmq"):
+        Logger("txrocketmq.client.x").info("it {what}", what="works")
+        Logger("somebody.else").info("not ours")
+    assert [record.getMessage() for record in caplog.records] == ["it works"]

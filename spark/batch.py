@@ -9,16 +9,18 @@ before `partitions()` is called. So all that tasks need is settled in the constr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import extents_of, splits
-from txrocketmq.spark.scan import Scan
-from txrocketmq.spark.store import resolve
+from txrocketmq.spark.reading import Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # PySpark 4.1
 
 
 class StoreReader(DataSourceReader):
@@ -28,27 +30,14 @@ class StoreReader(DataSourceReader):
     """
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
-        stores = resolve(
-            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
-        )
-        self._options = options
-        self._extents = extents_of(stores, options)
-        self._scan = Scan.of(options, output)
+        self._reading = Reading(options, output)
 
     def partitions(self) -> list[InputPartition]:
-        return [
-            InputPartition(split)
-            for extent in self._extents
-            for split in splits(extent, self._options)
-        ]
+        return [InputPartition(part) for part in self._reading.parts()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        split = partition.value
-        if split is None:  # Spark's own, when there are no partitions
-            return
-        name = split.store.broker_name
-        (extent,) = (each for each in self._extents if each.store.broker_name == name)
-        yield from self._scan.read(split, extent.wanted)
+        if partition.value is not None:  # Spark's own, when there are no partitions
+            yield from self._reading.batches(partition.value)
 
 
 class PushdownStoreReader(StoreReader):
@@ -59,9 +48,5 @@ class PushdownStoreReader(StoreReader):
 
         Called for each planning, so nothing adds up from call to call.
         """
-        conditions = Conditions.of(filters)
-        self._extents = [
-            extent.narrowed(extent.wanted.selection.narrowed(conditions))
-            for extent in self._extents
-        ]
+        self._reading.narrow(Conditions.of(filters))
         return filters

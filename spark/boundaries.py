@@ -9,7 +9,7 @@ The queues tell: each of their units was written by the broker for a record.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message.record import RECORD_FIXED
 from txrocketmq.spark.queue_files import UNITS
 from txrocketmq.spark.resync import LONGEST_RECORD_BYTES, beyond, resync
-
-if TYPE_CHECKING:
-    from txrocketmq.spark.store import Segment, Store
+from txrocketmq.spark.store import Segment, Store
 
 _REGION_BYTES: Final = 64 << 20
 """Of the log: so much is looked up at once, at most 700,000 units."""
@@ -36,7 +34,7 @@ class Boundaries:
     """Of one store, at one time; keeps the units of the region that was asked for last."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = store = store.at_once()
         self._from = self._to = 0
         self._units: NDArray[Any] = np.empty(0, UNITS)
         """Of the region, sorted by physical offset."""

@@ -24,7 +24,6 @@ from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import schema
 from txrocketmq.spark.columns import numbers
-from txrocketmq.spark.columns.gather import Positions, utf8
 from txrocketmq.spark.columns.hosts import BORN, STORE, hosts, message_ids
 from txrocketmq.spark.columns.messages import (
     INNER_BATCH,
@@ -35,6 +34,7 @@ from txrocketmq.spark.columns.messages import (
 )
 from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.gather import Positions, utf8
 from txrocketmq.spark.records import Records
 
 MAX_BAD_BYTES: Final = 64 << 10

@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
+from txrocketmq.remoting.operating_system import forget, read_cached, read_no_further
 from txrocketmq.spark.errors import OptionError, StoreError
 
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
@@ -51,6 +52,10 @@ class Entry(NamedTuple):
     is_dir: bool
 
 
+Tree = dict[str, list[Entry]]
+"""What directories hold, by their paths."""
+
+
 class Files(Protocol):
     """Reading of files by path. Paths are those of `files_of` with names joined by "/"."""
 
@@ -61,6 +66,10 @@ class Files(Protocol):
 
     def list(self, path: str) -> list[Entry]:
         """What the directory holds, by name; FileNotFoundError when there is none."""
+        ...
+
+    def tree(self, path: str) -> Tree:
+        """What the directory and all those below it hold, by their paths; empty without one."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -110,6 +119,16 @@ class LocalFiles:
                     continue  # deleted since
         return sorted(entries)
 
+    def tree(self, path: str) -> Tree:
+        try:
+            found = {path: self.list(path)}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        for each in found[path]:
+            if each.is_dir:
+                found |= self.tree(f"{path}/{each.name}")
+        return found
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110 - paths are text here, as for remote files
 
@@ -156,7 +175,7 @@ def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
 
     The system's own read-ahead is switched off: it would cache what is read next.
     """
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    read_no_further(descriptor)
     got = 0
     while got < len(view):
         at = offset + got
@@ -165,7 +184,7 @@ def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
         cached = _read_cached(descriptor, at, chunk)
         count = cached + _read_all(descriptor, at + cached, chunk[cached:])
         if cached < count:
-            os.posix_fadvise(descriptor, at, count, os.POSIX_FADV_DONTNEED)
+            forget(descriptor, at, count)
         got += count
         if count < length:
             break
@@ -175,7 +194,7 @@ def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
 def _read_cached(descriptor: int, offset: int, view: memoryview) -> int:
     """How many bytes could be read without waiting for the disk: those in the page cache."""
     try:
-        return os.preadv(descriptor, [view], offset, os.RWF_NOWAIT)
+        return read_cached(descriptor, view, offset)
     except BlockingIOError:
         return 0
     except OSError as error:
@@ -197,6 +216,17 @@ class ArrowFiles:
             Entry(each.base_name, each.size or 0, each.type == fs.FileType.Directory)
             for each in found
         )
+
+    def tree(self, path: str) -> Tree:
+        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+        found: dict[str, set[Entry]] = {}
+        for each in _file_system(self.uri).get_file_info(selector):
+            is_dir = each.type == fs.FileType.Directory
+            entry = Entry(each.base_name, each.size or 0, is_dir)
+            found.setdefault(each.path.rpartition("/")[0], set()).add(entry)
+            if is_dir:
+                found.setdefault(each.path, set())
+        return {name: sorted(entries) for name, entries in found.items()}
 
     def exists(self, path: str) -> bool:
         return bool(_file_system(self.uri).get_file_info(path).type != fs.FileType.NotFound)

@@ -15,22 +15,30 @@ Java: DefaultMessageStore.recover, CommitLog.recoverNormally and recoverAbnormal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from txrocketmq.spark.boundaries import next_record
+from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.resync import whole_bytes
+from txrocketmq.spark.store import Segment, Store
 from txrocketmq.spark.walk import Buffer, Stop, walk
 
-if TYPE_CHECKING:
-    from txrocketmq.spark.store import Segment, Store
-
 _WINDOW_BYTES: Final = 8 << 20
+_FIRST_REMOTE_WINDOW_BYTES: Final = 256 << 10
+"""Each next one is twice as large."""
 _MOST_QUEUES: Final = 4096
-_MOST_QUEUES_REMOTE: Final = 8
+_ASKED_AT_ONCE: Final = 8
+"""Of the queues of a remote store."""
+_NEAR_BYTES: Final = 1 << 20
+"""So far a remote log is rather walked than one more queue asked."""
+_PROBE_BYTES: Final = 64 << 10
+_PROBED_BYTES: Final = 4096
+"""Read at one place in so many bytes."""
 _MOST_VERIFIED: Final = 16
 _HEAD_BYTES: Final = 64
 """Enough of a record to know it again: its offset and both times."""
@@ -53,13 +61,14 @@ def end_of_log(store: Store) -> int:
 
     A record that a queue knows counts, even damaged: it is to be reported, not to be passed over.
     """
+    store = store.at_once()
     segments = store.segments()
     if not segments:
         return 0
     key = f"{store.uri}\0{store.files}"
     known = _known.get(key)
     is_known = known is not None and _is_still(store, segments, known)
-    dispatched = [] if is_known else _dispatched(store)
+    dispatched = [] if is_known else newest_units(store)
     start = known.start if known and is_known else _start(store, segments, dispatched)
     starts, end, reason = _walked(store, segments, start)
     is_torn = reason in (Stop.BAD, Stop.PARTIAL)
@@ -71,7 +80,7 @@ def end_of_log(store: Store) -> int:
             _known.clear()
         _known[key] = _Tail(starts[-1], store.read(starts[-1], _HEAD_BYTES))
     if is_known and is_torn:
-        dispatched = _dispatched(store)
+        dispatched = newest_units(store)
     for place, size in dispatched:
         if (
             segments[0].first_offset <= place
@@ -129,18 +138,52 @@ def _is_still(store: Store, segments: list[Segment], known: _Tail) -> bool:
         return False
 
 
-def _dispatched(store: Store) -> list[tuple[int, int]]:
-    """Where the last records of the queues start and how long they are, the newest first."""
+def newest_units(store: Store) -> list[tuple[int, int]]:
+    """Where the last records of queues start and how long they are, the newest first.
+
+    Of some queues, where there are very many, or where the store is far away: there so many are
+    asked as it takes to come near the end.
+    """
     queues = store.queues()
-    most = _MOST_QUEUES_REMOTE if store.files.is_remote else _MOST_QUEUES
-    step = -(-len(queues) // most) or 1
-    units = (queue.last_unit() for queue in queues[::step])
-    places = [
+    if store.files.is_remote:
+        return _newest_remote(store, queues)
+    step = -(-len(queues) // _MOST_QUEUES) or 1
+    return _places(queue.last_unit() for queue in queues[::step])
+
+
+def _newest_remote(store: Store, queues: Sequence[Queue]) -> list[tuple[int, int]]:
+    about = _about_end(store)
+    step = -(-len(queues) // _ASKED_AT_ONCE) or 1
+    found: list[tuple[int, int]] = []
+    for first in range(step):
+        found += _places(queue.newest(about) for queue in queues[first::step])
+        if found and about - max(found)[0] <= _NEAR_BYTES:
+            break
+    return sorted(found, reverse=True)
+
+
+def _places(units: Iterable[NDArray[Any] | None]) -> list[tuple[int, int]]:
+    found = [
         (int(unit["physical_offset"][0]), int(unit["size"][0]))
         for unit in units
         if unit is not None
     ]
-    return sorted(places, reverse=True)
+    return sorted(found, reverse=True)
+
+
+def _about_end(store: Store) -> int:
+    """About where the log ends: nothing but zeros is seen after it. No more than a hint."""
+    for segment in reversed(store.segments()):
+        low, high = 0, -(-segment.size // _PROBE_BYTES)
+        while low < high:
+            middle = (low + high) // 2
+            if any(store.read(segment.first_offset + middle * _PROBE_BYTES, _PROBED_BYTES)):
+                low = middle + 1
+            else:
+                high = middle
+        if low:
+            return min(segment.first_offset + low * _PROBE_BYTES, segment.end)
+    return store.min_offset()
 
 
 def _walked(store: Store, segments: list[Segment], start: int) -> tuple[list[int], int, Stop]:
@@ -176,8 +219,10 @@ def _steps(
 ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, Stop]]:
     """Walks a file from a boundary on: physical offsets of records, where they end, and why."""
     data = np.empty(_WINDOW_BYTES, np.uint8)
+    window = _FIRST_REMOTE_WINDOW_BYTES if store.files.is_remote else _WINDOW_BYTES
     while at < segment.end:
-        asked = min(len(data), segment.end - at)
+        asked = min(window, segment.end - at)
+        window = min(2 * window, len(data))
         buffer = _read(store, segment, at, data[:asked])
         found = walk(buffer, at)
         yield found.starts + at, at + found.stop, found.reason
@@ -190,6 +235,7 @@ def _steps(
         longer = whole_bytes(buffer[found.stop :], segment.end - at) if is_partial else 0
         if longer:
             data = data if longer <= len(data) else np.empty(longer, np.uint8)
+            window = max(window, longer)
             continue
         is_damage = found.reason is Stop.BAD or (is_partial and _is_full(store, segment))
         if not is_damage or store.queue_kind == "files":

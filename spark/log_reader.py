@@ -69,7 +69,7 @@ def read_log(
 ) -> Iterator[Found]:
     """The records that start in [start, end), in order, and what stands in their places.
 
-    `end` is at most the store's `end_of_log()`. With `first_is_boundary` a record is known to begin
+    `end` is at most `end_of_log` of the store. With `first_is_boundary` a record is known to begin
     at `start`, else the first one is looked for. What `keep` leaves of the records is given. `pace`
     says how fast the log may be read.
     """
@@ -82,7 +82,7 @@ def read_log(
 
 class _Range:
     def __init__(self, store: Store, windows: Windows, keep: Keep | None) -> None:
-        self._store = store
+        self._store = store = store.at_once()
         self._windows = windows
         self._keep = keep
         self._segments = store.segments()

@@ -12,6 +12,7 @@ from typing import Final
 
 from txrocketmq.spark.fingerprint import fingerprint
 from txrocketmq.spark.log_cut import first_boundary, first_stored_since
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_position import LogPosition
 from txrocketmq.spark.log_times import offset_before
 from txrocketmq.spark.offsets import LATEST, Offsets
@@ -38,7 +39,7 @@ def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str
 
 
 def _at_time(store: Store, timestamp_ms: int) -> LogPosition:
-    least, most = store.min_offset(), store.end_of_log()
+    least, most = store.min_offset(), end_of_log(store)
     near = offset_before(store, timestamp_ms, least, most)
     found = first_stored_since(store, timestamp_ms, near, most)
     if found is None:  # the time may be still to come
@@ -55,7 +56,7 @@ def _at_offsets(extent: Extent) -> LogPosition:
     if start not in (store.min_offset(), extent.end):
         start = first_boundary(store, start, extent.end)
     # Asked anew: bounds may name messages that came since the extent's end was looked for.
-    until = store.end_of_log() if first else extent.end
+    until = end_of_log(store) if first else extent.end
     return LogPosition(log=start, fingerprint=fingerprint(store, start), first=first, until=until)
 
 

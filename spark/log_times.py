@@ -25,15 +25,22 @@ _SAMPLE_BYTES: Final = 1 << 20
 _LAST_WINDOWS_BYTES: Final = (64 << 10, 1 << 20, 16 << 20, 128 << 20)
 
 
-def offset_before(store: Store, timestamp_ms: int, start: int, end: int) -> int:
-    """An offset in [start, end]: all records that begin before it were stored before the time."""
-    low, _ = _bisected(store, start, end, lambda stored: stored < timestamp_ms - SLACK_MS)
+def offset_before(
+    store: Store, timestamp_ms: int, start: int, end: int, step_ms: int = SLACK_MS
+) -> int:
+    """An offset in [start, end]: all records that begin before it were stored before the time.
+
+    As long as the broker's clock was never set back by more than `step_ms`.
+    """
+    low, _ = _bisected(store, start, end, lambda stored: stored < timestamp_ms - step_ms)
     return low
 
 
-def offset_after(store: Store, timestamp_ms: int, start: int, end: int) -> int:
-    """An offset in [start, end]: all records from there on were stored at the time or later."""
-    _, high = _bisected(store, start, end, lambda stored: stored < timestamp_ms + SLACK_MS)
+def offset_after(
+    store: Store, timestamp_ms: int, start: int, end: int, step_ms: int = SLACK_MS
+) -> int:
+    """As offset_before: all records from there on were stored at the time or later."""
+    _, high = _bisected(store, start, end, lambda stored: stored < timestamp_ms + step_ms)
     return high
 
 
@@ -42,14 +49,18 @@ def _bisected(
 ) -> tuple[int, int]:
     """The last place known to be early, and the first known not to be; else start and end."""
     low, high = start, end
-    for segment in store.segments():
-        if low < segment.first_offset < high:
-            stored = store.stored_at(segment.first_offset)
-            if stored is None:
-                continue
-            if not is_early(stored):
-                return _refined(store, low, segment.first_offset, is_early)
-            low = segment.first_offset
+    firsts = [each.first_offset for each in store.segments() if low < each.first_offset < high]
+    while firsts:
+        middle = len(firsts) // 2
+        stored = store.stored_at(firsts[middle])
+        if stored is None:
+            del firsts[middle]  # it cannot be told by this one
+        elif is_early(stored):
+            low = firsts[middle]
+            del firsts[: middle + 1]
+        else:
+            high = firsts[middle]
+            del firsts[middle:]
     return _refined(store, low, high, is_early)
 
 

@@ -92,6 +92,7 @@ TABLES: Final = (
 _EVERY: Final = Use.MESSAGES | Use.TABLE
 _NO_MEANING: Final = frozenset({"checkpointlocation", "queryname", "serialization.format"})
 """Spark's own, which it hands to sources and sinks too."""
+_OF_TABLE: Final = "option."
 _OF_KAFKA: Final = {
     "paths": "storePath",
     "subscribe": "topic",
@@ -114,24 +115,29 @@ class SourceOptions:
     """The options of one read or write, parsed. Sizes are bytes, times milliseconds."""
 
     store_path: str | None = _option("storePath", None, Use.STORE | Use.TABLE)
-    """Directory of a store, or several: a comma list, globs. Local, `file:`, `s3:`, `gs:`, `hdfs:`
-    or `abfs:`. `load(path)` is the same. This or nameServer is needed."""
+    """The directory of a store, or several, separated by commas or as globs. They can be local
+    paths or begin with `file:`, `s3:`, `gs:`, `hdfs:` or `abfs:`. `load(path)` does the same.
+    Either this option or nameServer is needed."""
     name_server: str | None = _option("nameServer", None, Use.LIVE | Use.SINK)
-    """Addresses of name servers, separated by `;`: reads and writes go to the live cluster."""
+    """The addresses of name servers, separated by `;`, of the cluster to read or to write."""
     table: str = _option("table", "messages", Use.STORE_BATCH | Use.TABLE, values.choice(*TABLES))
-    """What to read of a store, see the tables below."""
+    """The table of the store to read; see below."""
 
     topics: tuple[str, ...] | None = _option("topic", None, _EVERY | Use.SINK, values.names)
-    """Topics, separated by commas. Stores: all when not given; clusters: this, topicPattern or
-    assign is needed. Writing: the topic of all rows, whatever their column says."""
+    """Topics, separated by commas. Without it, all topics of a store are read; a cluster needs this
+    option, topicPattern or assign. In a write it is the topic of all rows, and their column is
+    ignored."""
     topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
-    """Regular expression that whole names of topics match."""
+    """A regular expression that the whole name of a topic has to match."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
     """Queues: `{"topic": {"broker": [0, 1]}}`, or `{"topic": [0, 1]}` on every broker."""
     tags: frozenset[str] | None = _option(
         "subExpression", None, Use.MESSAGES, values.tag_expression, shown="*"
     )
     """Tags separated by `||`; `*` is all. Use `where` for conditions on properties."""
+    sql_expression: str | None = _option("sqlExpression", None, Use.LIVE)
+    """An SQL92 expression over the properties of messages, by which brokers choose what they give:
+    `a > 5 AND b = 'x'`. They need `enablePropertyFilter=true`. Not together with subExpression."""
 
     starting_offsets: Offsets | None = _option(
         "startingOffsets", None, _EVERY, starting_offsets,
@@ -143,25 +149,31 @@ class SourceOptions:
     ending_offsets: Offsets | None = _option(
         "endingOffsets", None, Use.BATCH, ending_offsets, shown="latest"
     )
-    """As startingOffsets, without `earliest`: the first offsets that are not read."""
+    """The first offsets that are not read, in the form of startingOffsets without `earliest`."""
     starting_timestamp_ms: int | None = _option(
         "startingTimestamp", None, Use.MESSAGES, values.timestamp
     )
-    """Messages stored at this time or later: ISO 8601 (UTC unless it says otherwise) or
-    milliseconds since 1970. Goes before startingOffsets."""
+    """Only messages stored at this time or later are read. The time is in ISO 8601 (UTC, unless it
+    names a zone) or in milliseconds since 1970. Overrides startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
-    """Messages stored before this time. Goes before endingOffsets."""
+    """Only messages stored before this time are read. Overrides endingOffsets."""
+    clock_step_ms: int | None = _option(
+        "clockStepMs", None, Use.STORE_BATCH, values.whole(0),
+        shown="60000 for the options startingTimestamp and endingTimestamp",
+    )  # fmt: skip
+    """How far the broker's clock was set back at most, in milliseconds. When it is given,
+    conditions on `storeTimestamp` choose files of the log, as these two options always do."""
 
     columns: tuple[str, ...] | None = _option("columns", None, _EVERY, values.names)
-    """Columns in their order, separated by commas; all but those on demand when not given. What is
-    not asked for is not decoded: Spark itself does not tell a source which columns it needs."""
+    """The columns in their order, separated by commas. Without it, all columns but those on demand
+    are read. Other columns are not decoded; Spark does not tell a source which columns it needs."""
     properties_format: str = _option(
         "propertiesFormat", "map", Use.MESSAGES, values.choice("map", "json", "raw")
     )
-    """How the column properties comes: a map, JSON text, or the text of the store."""
+    """The form of the column properties: a map, JSON text, or the text of the store."""
     view: str = _option("view", "logical", Use.STORE, values.choice("logical", "physical"))
-    """`logical`: what consumers can see, without system topics unless they are named. `physical`:
-    every record of the log, prepared and rolled back ones and system topics included."""
+    """`logical` is what consumers can see, without system topics unless they are named. `physical`
+    is every record of the log, including prepared and rolled back messages and system topics."""
     decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES, parse=values.boolean)
     """Whether bodies are decompressed."""
     kafka_names: bool = _option(
@@ -176,79 +188,81 @@ class SourceOptions:
     `spark.sql.python.filterPushdown.enabled=true`, which `register(spark)` sets."""
 
     broker_name: str | None = _option("brokerName", None, Use.STORE | Use.TABLE)
-    """Name of the broker whose store it is, where the store does not tell."""
+    """The name of the broker to which the store belongs, if the store does not contain it."""
     cluster: str | None = _option("cluster", None, _EVERY)
-    """Name of the cluster, for the column of that name."""
+    """The name of the cluster, for the column of that name."""
     min_partitions: int | None = _option("minPartitions", None, _EVERY, values.whole(1, 100_000))
-    """At least so many partitions, where there is enough to read; else one for each file of the
-    log, or for each queue of a cluster."""
+    """The least number of partitions, if there is enough to read. Without it, there is one for each
+    file of the log, or for each queue of a cluster."""
     max_records_per_partition: int | None = _option(
         "maxRecordsPerPartition", None, Use.BATCH, values.whole(1)
     )
-    """About so many records in a partition at most."""
+    """The approximate highest number of records in a partition."""
     window_bytes: int = _option(
         "windowBytes", 8 << 20, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 30), shown="8m"
     )
-    """Bytes of the log that are read at once; a task needs about 170 MiB of memory beside them."""
+    """How much of the log is read at once; a task needs about 170 MiB of memory in addition."""
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
                                shown="4m")  # fmt: skip
-    """Bytes of log in one Arrow batch."""
+    """How much of the log goes into one Arrow batch."""
     max_bytes_per_second: int | None = _option(
         "maxBytesPerSecond", None, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 50)
     )
-    """At most about so many bytes of log are read in a second by each task, for the sake of a
-    broker that uses the same disk."""
+    """How much of the log each task may read in a second, approximately, to spare a broker that
+    uses the same disk."""
     max_bytes_per_trigger: int | None = _option(
         "maxBytesPerTrigger", None, Use.STORE_STREAM, values.size(1, 1 << 60)
     )
-    """At most about so many bytes of log in a micro-batch, of all brokers together."""
+    """How much of the logs a micro-batch may contain, approximately, of all brokers together."""
     max_offsets_per_trigger: int | None = _option(
         "maxOffsetsPerTrigger", None, Use.LIVE_STREAM, values.whole(1)
     )
-    """At most so many messages in a micro-batch, shared out by what waits in each queue."""
+    """The highest number of messages in a micro-batch; each queue gets a share according to how
+    much waits there."""
 
     fail_on_data_loss: bool = _option(
         "failOnDataLoss", default=True, uses=_EVERY, parse=values.boolean
     )
-    """Whether a read fails that was asked for what is gone. Otherwise it is skipped, a warning is
-    logged, and the table `dataloss` tells."""
+    """Whether a read fails if messages that it should read have been deleted. Otherwise they are
+    skipped, a warning is logged, and the table `dataloss` lists them."""
     bad_records: BadRecordPolicy = _option(
         "badRecords", values.FAIL, _EVERY, values.bad_records, shown="fail"
     )
-    """What a damaged record does: `fail`, `skip` (with a warning), or `quarantine=PATH`: written
-    to a folder of Parquet files."""
+    """What happens at a damaged record: the read fails (`fail`), the record is skipped with a
+    warning (`skip`), or it is also written to a folder of Parquet files (`quarantine=PATH`)."""
     verify: str = _option("verify", "tail", Use.STORE | Use.TABLE,
                           values.choice("none", "tail", "crc", "store"))  # fmt: skip
-    """`tail` or `none`: records are whole, and the last ones of the log match their CRC-32; `crc`:
-    each body matches its CRC-32; `store`: that, and consume queues and index agree with the log."""
+    """What is checked. `tail` and `none`: records are complete, and the last ones of the log match
+    their CRC-32. `crc`: each body matches its CRC-32. `store`: in addition, consume queues and
+    index agree with the log."""
 
     group: str | None = _option("group", None, Use.LIVE | Use.SINK)
-    """Consumer group of a read, producer group of a write."""
+    """The consumer group of a read, or the producer group of a write."""
     commit_group_offsets: bool = _option(
         "commitGroupOffsets", default=False, uses=Use.LIVE_STREAM, parse=values.boolean
     )  # fmt: skip
-    """Whether a stream reports what it has read as the offsets of `group`, so that tools show its
-    lag. The stream itself goes by its checkpoint."""
+    """Whether a stream commits what it has read as the offsets of `group`, so that tools show its
+    lag. The stream itself resumes from its checkpoint."""
     pull_batch_size: int = _option("pullBatchSize", 32, Use.LIVE, values.whole(1, 1024))
-    """Messages asked for in a pull request; the broker may send fewer."""
+    """How many messages a pull request asks for; the broker may send fewer."""
     pull_timeout_ms: int = _option("pullTimeoutMs", 3000, Use.LIVE, values.whole(1, 600_000))
-    """How long a name server or broker may take for an answer, in milliseconds."""
+    """How long a name server or broker may take to answer, in milliseconds."""
 
     send_timeout_ms: int = _option("sendTimeoutMs", 3000, Use.SINK, values.whole(1, 600_000))
     """How long a broker may take to store a message, in milliseconds."""
     send_retries: int = _option("sendRetries", 2, Use.SINK, values.whole(0, 100))
-    """How often a send that failed is tried again, on another broker where there is one."""
+    """How often a failed send is repeated, at another broker if there is one."""
     max_message_bytes: int = _option("maxMessageBytes", 4 << 20, Use.SINK,
                                      values.size(1 << 10, 1 << 28), shown="4m")  # fmt: skip
-    """Largest message, and largest batch of messages, that the brokers take."""
+    """The size of the largest message, or batch of messages, that the brokers accept."""
     transactional: bool = _option(
         "transactional", default=False, uses=Use.SINK, parse=values.boolean
     )
-    """Whether rows are sent as half messages, which consumers get when all tasks are done: each is
-    committed by itself then, or rolled back when the write fails."""
+    """Whether rows are sent as half messages, which consumers receive only when all tasks are done.
+    Each message is then committed by itself, or rolled back if the write fails."""
     batch_key: str | None = _option("batchKey", None, Use.SINK)
-    """Name of this write among all: written again under it, only what is not there yet is sent.
-    `rocketmq_batch` gives it to each micro-batch."""
+    """A name for this write. If it is repeated under the same name, only messages that are not
+    there yet are sent. `rocketmq_batch` sets it for each micro-batch."""
 
     given: frozenset[str] = frozenset()
     """Names of the options that were given, as declared."""
@@ -256,6 +270,7 @@ class SourceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """The options parsed; OptionError for unknown names and values that make no sense."""
+        options = of_table(options) or options
         parsed: dict[str, Any] = {}
         given: list[str] = []
         for name, value in options.items():
@@ -294,7 +309,9 @@ class SourceOptions:
         """What a read with these options does; OptionError when it says not of what."""
         if self.store_path is None and self.name_server is None:
             raise OptionError(
-                "option storePath (directory of a store) or nameServer (addresses) is needed"
+                "option storePath (directory of a store) or nameServer (addresses) is needed. Spark"
+                " does not hand a source the options of a permanent table that was created with a"
+                " list of columns: create it without one, columns are chosen by the option columns"
             )
         if self.store_path is None:
             return Use.LIVE_STREAM if stream else Use.LIVE_BATCH
@@ -322,6 +339,8 @@ class SourceOptions:
     def _check_live(self) -> None:
         if not self.given & {"topic", "topicPattern", "assign"}:
             raise OptionError("option topic, topicPattern or assign is needed with nameServer")
+        if self.tags is not None and self.sql_expression is not None:
+            raise OptionError("subExpression and sqlExpression are both given: choose one")
         if self.commit_group_offsets and self.group is None:
             raise OptionError("option group is needed with commitGroupOffsets=true")
         for name, offsets in (
@@ -347,6 +366,26 @@ class SourceOptions:
         if self.topic_pattern is not None:
             return self.topic_pattern.matches(topic)
         return self.assign is None or topic in self.assign.topics()
+
+
+def of_table(options: Mapping[str, str]) -> dict[str, str] | None:
+    """The options of CREATE TABLE, among all that Spark says of the table; None of anything else.
+
+    It gives them as they are and once more as `option.NAME`, beside the table's own properties, its
+    owner, comment and provider; a path is there without that prefix only.
+    """
+    lower = {name.lower(): value for name, value in options.items()}
+    if "provider" not in lower:
+        return None
+    found = {
+        name.removeprefix(_OF_TABLE): value
+        for name, value in lower.items()
+        if name.startswith(_OF_TABLE)
+    }
+    path = lower.get("path", lower.get("location"))
+    if path is not None and not found.keys() & {"path", "storepath"}:
+        found["path"] = path
+    return found
 
 
 def declared_options() -> dict[str, Option]:

@@ -7,6 +7,7 @@ kafkaNames, the types of Spark's Kafka source.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -115,18 +116,8 @@ class Output:
         return found or ("queueId",)  # the rows have to be counted, whatever they show
 
     def spark_schema(self) -> StructType:
-        """For DataSource.schema(): what is never null is declared so, and so are the values of its
-        maps, which the schema as a text cannot say.
-        """
-        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only Spark asks
-
-        fields = [
-            pa.field(column.name, _NEVER_NULL.get(column.type, column.arrow.type), nullable=False)
-            if not column.nullable
-            else column.arrow
-            for column in self.columns
-        ]
-        return from_arrow_schema(pa.schema(fields))
+        """For DataSource.schema()."""
+        return spark_struct(self.columns)
 
     def batch(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as Spark is to see them, of a batch with at least the columns `decoded`."""
@@ -147,6 +138,30 @@ class Output:
 
     def _source(self, column: Column) -> str | None:
         return _DECODED.get(column.name, column.name) if self.kafka_names else column.name
+
+
+def spark_struct(columns: Sequence[Column]) -> StructType:
+    """The schema of the columns: what is never null is declared so, and so are the values of its
+    maps, which the schema as a text cannot say.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only Spark asks
+
+    fields = [
+        pa.field(column.name, _NEVER_NULL.get(column.type, column.arrow.type), nullable=False)
+        if not column.nullable
+        else column.arrow
+        for column in columns
+    ]
+    return from_arrow_schema(pa.schema(fields))
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """What Spark expects of the batches of a schema, times in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only Spark asks
+
+    if "timezone" not in inspect.signature(to_arrow_schema).parameters:  # before PySpark 4.1
+        return to_arrow_schema(schema)
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def available_columns(options: SourceOptions) -> list[Column]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store.formats import CONSUME_QUEUE_EXT_ADDRESS_MAX
 from txrocketmq.remoting.message.tags import java_string_hashes
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.spark.log_end import newest_units
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import UNITS, Queue
 from txrocketmq.spark.selection import RecordFilter
@@ -100,7 +101,12 @@ def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[n
 
 
 def dispatched(store: Store) -> int:
-    """Up to where the consume queues know the log: the end of the last record in any of them."""
+    """Up to where the consume queues know the log: the end of the last record in any of them.
+
+    Of a remote store perhaps somewhat less: of some of them.
+    """
+    if store.files.is_remote:
+        return max((place + size for place, size in newest_units(store)), default=0)
     ends = [0]
     for queue in store.queues():
         unit = queue.last_unit()

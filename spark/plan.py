@@ -5,6 +5,12 @@ An `Extent` is the range of a store's log that is read, and the filter of its re
 what is gone, `extent_of` says so before any job starts. `splits` cuts an extent into what tasks
 read: whole files of the log, or, where topics, queues, tags or offsets are chosen that make up less
 than half of the bytes, the records that the consume queues name.
+
+The options alone decide which of the two it is, since the two differ where queues do not know all
+that is in the log. Conditions of a query take away what they are known not to want and change
+nothing else: of what is read by the log, tasks pick records by queues only as far as these are
+proven to know all (`spark.covered`), and times choose files only where somebody vouches for the
+clock that gave them (option clockStepMs).
 """
 
 from __future__ import annotations
@@ -12,20 +18,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
-from txrocketmq.spark.log_times import mean_record_bytes, offset_after, offset_before
+from txrocketmq.spark.log_end import end_of_log
+from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, queue_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched, indexes, tagged
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.split import LogRange, QueuePicks, Split
+from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.store import Segment, Store
 
 _EARLIEST: Final = Offsets(EARLIEST)
@@ -36,6 +44,10 @@ MOST_PARTITIONS: Final = 100_000
 """Of one store, whatever is asked for, besides one for each file of its log."""
 _PICKS_BYTES: Final = 64 << 20
 """Neighbouring files of the log are one split of picks up to about so many bytes of records."""
+_COVERED_BYTES: Final = 4 << 30
+"""Of the log, in a split of which queues have to account for all: else a task reads it."""
+_ASKING_BYTES: Final = 4 << 20
+"""What could be read of a remote log while one queue is asked for its units."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,14 @@ class Extent:
     def narrowed(self, selection: Selection) -> Extent:
         """The same with a selection that has the conditions of a query."""
         return replace(self, wanted=replace(self.wanted, selection=selection))
+
+
+class _Known(NamedTuple):
+    """What consume queues know of the messages that options name."""
+
+    end: int
+    """Up to where in the log."""
+    queues: list[Queue]
 
 
 # ------------------------------------------------------------------------------------- extents
@@ -86,7 +106,8 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
-    least, most = store.min_offset(), store.end_of_log()
+    store = store.at_once()
+    least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
         raise UnsupportedLayout(
             f"verify=store needs consume queue files, which {store.uri} has not; verify=crc is what"
@@ -94,7 +115,8 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
         )
     start = _start_of_log(store, starting, least, most, fail=options.fail_on_data_loss)
     end = _end_of_log(store, ending, most, fail=options.fail_on_data_loss)
-    queues = _queue_bounds(store, starting, ending, least, fail=options.fail_on_data_loss)
+    ends = (least, most)
+    queues = _queue_bounds(store, starting, ending, ends, fail=options.fail_on_data_loss)
     wanted = Selection.of(options).on(store.broker_name, queues)
     return Extent(store, start, max(start, end), wanted)
 
@@ -125,7 +147,7 @@ def _end_of_log(store: Store, ending: Offsets, most: int, *, fail: bool) -> int:
 
 
 def _queue_bounds(
-    store: Store, starting: Offsets, ending: Offsets, least: int, *, fail: bool
+    store: Store, starting: Offsets, ending: Offsets, ends: tuple[int, int], *, fail: bool
 ) -> dict[tuple[str, int], Bounds]:
     named = {
         (topic, queue_id)
@@ -138,7 +160,7 @@ def _queue_bounds(
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
     return {
-        (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), least, fail=fail)
+        (topic, queue_id): _bounds(store, topic, queue_id, (starting, ending), ends, fail=fail)
         for topic, queue_id in sorted(named)
     }
 
@@ -148,7 +170,7 @@ def _bounds(
     topic: str,
     queue_id: int,
     asked: tuple[Offsets, Offsets],
-    least: int,
+    ends: tuple[int, int],
     *,
     fail: bool,
 ) -> Bounds:
@@ -156,7 +178,7 @@ def _bounds(
     place = queue_text(topic, store.broker_name, queue_id)
     if queue is None:
         raise OptionError(f"offsets are given for {place}, which {store.uri} does not have")
-    first, end = queue.min_index(least), queue.max_index()
+    first, end = queue.min_index(ends[0]), queue.max_index(ends[1])
     low = asked[0].of_queue(topic, store.broker_name, queue_id)
     high = asked[1].of_queue(topic, store.broker_name, queue_id)
     if low > end:
@@ -176,12 +198,16 @@ def _bounds(
 
 def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     """The extent in pieces for tasks; none when nothing of it can be wanted."""
-    extent = _within_time_and_place(extent)
+    asked = _within_times(replace(extent, wanted=extent.wanted.as_asked), options)
+    extent = _within_conditions(replace(asked, wanted=extent.wanted), options)
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
-    picked = None if options.verify == "store" else _picks(extent, segments, options)
-    return [*_ranges(extent, segments, options)] if picked is None else picked
+    known = _known_queues(asked, options)
+    if known is not None:
+        return _picks(extent, known, segments, options)
+    covered = _covered_picks(extent, segments, options)
+    return [*_ranges(extent, segments, options)] if covered is None else covered
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -189,15 +215,25 @@ def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
     return _ranges(extent, _segments(extent, fail=options.fail_on_data_loss), options)
 
 
-def _within_time_and_place(extent: Extent) -> Extent:
+def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = False) -> Extent:
+    start, end = extent.start, extent.end
+    times = extent.wanted.times(with_conditions=by_query)
+    step_ms = SLACK_MS if options.clock_step_ms is None else options.clock_step_ms
+    if start < end and times.low > Bounds().low:
+        start = offset_before(extent.store, times.low, start, end, step_ms)
+    if start < end and times.high < Bounds().high:
+        end = offset_after(extent.store, times.high, start, end, step_ms)
+    return replace(extent, start=start, end=end)
+
+
+def _within_conditions(extent: Extent, options: SourceOptions) -> Extent:
+    """Without what the query's conditions are known to leave out."""
     places = extent.wanted.selection.conditions.bounds("physicalOffset")
     start, end = max(extent.start, places.low), min(extent.end, places.high)
-    times = extent.wanted.times()
-    if start < end and times.low > Bounds().low:
-        start = offset_before(extent.store, times.low, start, end)
-    if start < end and times.high < Bounds().high:
-        end = offset_after(extent.store, times.high, start, end)
-    return replace(extent, start=start, end=end)
+    extent = replace(extent, start=start, end=end)
+    if options.clock_step_ms is None:
+        return extent
+    return _within_times(extent, options, by_query=True)
 
 
 def _segments(extent: Extent, *, fail: bool) -> list[Segment]:
@@ -236,63 +272,121 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
     return found
 
 
-def _chosen_queues(extent: Extent) -> list[Queue]:
-    """The queues that may hold what is wanted."""
-    wanted, store = extent.wanted, extent.store
-    selection = wanted.selection
-    names = selection.topics or (selection.assign and selection.assign.topics())
+def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
+    """What the queues know of the messages that the options name.
+
+    None where the options name none, and where reading the log is cheaper.
+    """
+    wanted, store = asked.wanted, asked.store
+    by_log = not wanted.selection.logical or options.verify == "store"
+    if by_log or not wanted.names_queues or store.queue_kind != "files":
+        return None
+    # Before the queues are listed: of one that comes meanwhile nothing lies before this place.
+    end = min(dispatched(store), asked.end)
+    names = wanted.selection.topics or (
+        wanted.selection.assign and wanted.selection.assign.topics()
+    )
     listed = [q for name in names for q in store.queues_of(name)] if names else store.queues()
-    return [queue for queue in listed if wanted.wants_queue(queue.topic, queue.queue_id)]
+    known = _Known(end, _wanted_queues(listed, asked))
+    return known if _is_little(known.queues, asked) else None
+
+
+def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
+    """The queues that may hold what is wanted."""
+    return [each for each in queues if extent.wanted.wants_queue(each.topic, each.queue_id)]
+
+
+def _is_little(queues: Sequence[Queue], extent: Extent) -> bool:
+    return _guess_bytes(queues, extent) * 2 <= extent.end - extent.start
 
 
 def _picks(
-    extent: Extent, segments: Sequence[Segment], options: SourceOptions
-) -> list[Split] | None:
-    """Splits by consume queues, and by the log where these do not reach yet.
-
-    None when the queues cannot tell, or when reading the log as a whole is cheaper.
-    """
-    wanted, store = extent.wanted, extent.store
-    if not (wanted.selection.logical and wanted.names_queues and store.queue_kind == "files"):
-        return None
-    # Before the queues are listed: of one that comes meanwhile nothing lies before this place.
-    known_end = min(dispatched(store), extent.end)
-    queues = _chosen_queues(extent)
-    guessed = sum(_guess_bytes(queue, extent) for queue in queues)
-    if guessed * 2 > extent.end - extent.start:
-        return None
+    extent: Extent, known: _Known, segments: Sequence[Segment], options: SourceOptions
+) -> list[Split]:
+    """Splits by consume queues, and by the log where these do not reach yet."""
+    store, end = extent.store, min(known.end, extent.end)
+    queues = _wanted_queues(known.queues, extent)
     found: list[Split] = []
     names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    if names and extent.start < known_end:
-        pieces = -(-guessed // _PICKS_BYTES)
-        pieces = max(1, min(pieces, len(segments)), options.min_partitions or 1)
-        if options.max_records_per_partition is not None:
-            units = sum(_count(queue, extent) for queue in queues)
-            pieces = max(pieces, -(-units // options.max_records_per_partition))
-        pieces = min(pieces, MOST_PARTITIONS)
-        size = known_end - extent.start
+    if names and extent.start < end:
+        pieces = -(-_guess_bytes(queues, extent) // _PICKS_BYTES)
+        pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
+        size = end - extent.start
         cuts = [extent.start + size * number // pieces for number in range(pieces + 1)]
         found += [
             QueuePicks(store, low, high, names)
             for low, high in itertools.pairwise(cuts)
             if low < high
         ]
-    if known_end < extent.end:
-        rest = replace(extent, start=max(known_end, extent.start))
+    if end < extent.end:
+        rest = replace(extent, start=max(end, extent.start))
         found += _ranges(rest, [s for s in segments if s.end > rest.start], options)
     return found
 
 
+def _covered_picks(
+    extent: Extent, segments: Sequence[Segment], options: SourceOptions
+) -> list[Split] | None:
+    """Splits of what the query's conditions leave of a log; None when they leave much of it."""
+    store, size = extent.store, extent.end - extent.start
+    by_log = options.verify == "store" or store.queue_kind != "files"
+    if by_log or not extent.wanted.conditions_name_queues:
+        return None
+    listed = store.queues()
+    if store.files.is_remote and len(listed) * _ASKING_BYTES * 2 > size:
+        return None
+    queues = _wanted_queues(listed, extent)
+    guessed = _guess_bytes(queues, extent)
+    if guessed * 2 > size:
+        return None
+    pieces = max(-(-guessed // _PICKS_BYTES), -(-size // _COVERED_BYTES))
+    pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
+    few = replace(options, max_records_per_partition=None, min_partitions=None)
+    more = replace(few, min_partitions=pieces)
+    ranges = _ranges(extent, segments, few if pieces <= len(segments) else more)
+    cuts = [len(ranges) * number // pieces for number in range(pieces + 1)]
+    return [
+        CoveredPicks(store, ranges[low].start, ranges[high - 1].end, ranges[low].first_is_boundary)
+        for low, high in itertools.pairwise(cuts)
+        if low < high
+    ]
+
+
+def _pieces(enough: int, queues: Sequence[Queue], extent: Extent, options: SourceOptions) -> int:
+    """Into how many splits it goes, of which so many would be enough."""
+    pieces = max(1, enough, options.min_partitions or 1)
+    if options.max_records_per_partition is not None:
+        units = sum(_count(queue, extent) for queue in queues)
+        pieces = max(pieces, -(-units // options.max_records_per_partition))
+    return min(pieces, MOST_PARTITIONS)
+
+
 def _count(queue: Queue, extent: Extent) -> int:
+    if queue.files.is_remote:
+        return queue.estimate(extent.end)[0]
     first, last = indexes(queue, extent.start, extent.end, extent.wanted)
     return last - first
 
 
-def _guess_bytes(queue: Queue, extent: Extent) -> int:
-    """About how many bytes of log the queue's wanted messages are, by a sample of the last."""
+def _guess_bytes(queues: Sequence[Queue], extent: Extent) -> int:
+    """About how many bytes of log the wanted messages of the queues are."""
+    return sum(_guess_of_one(queue, extent) for queue in queues)
+
+
+def _guess_of_one(queue: Queue, extent: Extent) -> int:
+    """By a sample of the last. Over a network by the first ones, and not as if by counting."""
+    if queue.files.is_remote:
+        count, sample = queue.estimate(extent.end)
+        whole = max(1, extent.end - extent.store.min_offset())
+        count = count * (extent.end - extent.start) // whole
+        return _bytes_of(count, queue, sample, extent)
     first, last = indexes(queue, extent.start, extent.end, extent.wanted)
     sample = queue.units(max(first, last - _SAMPLE_UNITS), last)
+    return _bytes_of(last - first, queue, sample, extent)
+
+
+def _bytes_of(count: int, queue: Queue, sample: NDArray[Any], extent: Extent) -> int:
     if not len(sample):
         return 0
     sizes = np.where(tagged(queue, sample, extent.wanted), sample["size"], 0)
-    return int((last - first) * float(sizes.mean())) + 1
+    return int(count * float(sizes.mean())) + 1

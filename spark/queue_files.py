@@ -13,10 +13,10 @@ Java: ConsumeQueue, ConsumeQueueExt, BatchConsumeQueue.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -45,7 +45,8 @@ _PLAIN: Final = dtype(formats.CONSUME_QUEUE_UNIT)
 _BATCH: Final = dtype(formats.BATCH_CONSUME_QUEUE_UNIT)
 _EXT_CODE_AT: Final = 2
 _EXT_HEAD_BYTES: Final = formats.CONSUME_QUEUE_EXT_HEAD.sizeof()
-_BLOCK_UNITS: Final = 512
+_BLOCK_UNITS: Final = 400
+"""A read of a remote file that is kept has so many, see `listed_files`."""
 _FILE_NAME: Final = re.compile("[0-9]{20}")
 
 
@@ -54,6 +55,13 @@ class _File(NamedTuple):
     """Offset of its first byte in the queue."""
     size: int
     path: str
+
+
+class _Search(NamedTuple):
+    """How many units of a file are written: at least, and at most."""
+
+    written: int
+    unwritten: int
 
 
 @dataclass(frozen=True)
@@ -76,9 +84,9 @@ class Queue:
         found = self._first_in_log(listed, min_physical)
         return self._end(listed) if found is None else int(found["queue_offset"][0])
 
-    def max_index(self) -> int:
-        """Queue offset of the next message to come."""
-        return self._end(self._listed())
+    def max_index(self, log_end: int | None = None) -> int:
+        """Queue offset of the next message to come; `log_end` as of `newest`."""
+        return self._end(self._listed(), log_end)
 
     def last_unit(self) -> NDArray[Any] | None:
         """The newest unit, as one row of UNITS; None of an empty queue."""
@@ -153,7 +161,6 @@ class Queue:
         return _BATCH if self.is_batch else _PLAIN
 
     def _listed(self) -> list[_File]:
-        _whole_file.cache_clear()
         try:
             entries = self.files.list(self.path)
         except FileNotFoundError:
@@ -168,9 +175,9 @@ class Queue:
                 raise StoreError(f"{each.path} starts in the middle of a unit of the queue")
         return found
 
-    def _end(self, listed: list[_File]) -> int:
+    def _end(self, listed: list[_File], log_end: int | None = None) -> int:
         for file in reversed(listed):
-            units = self._written(file)
+            units = self._written(file, log_end)
             if units and not self.is_batch:
                 return file.first // self._unit.itemsize + units
             if units:
@@ -178,8 +185,10 @@ class Queue:
                 return int(last["queue_offset"][0] + last["count"][0]) if len(last) else 0
         return listed[0].first // self._unit.itemsize if listed and not self.is_batch else 0
 
-    def _written(self, file: _File) -> int:
-        """How many units of the file are written."""
+    def _written(self, file: _File, log_end: int | None = None) -> int:
+        """How many units of the file are written; `log_end` as of `newest`."""
+        if self.files.is_remote:
+            return self._searched(file, log_end)
 
         def is_unwritten(place: int) -> bool:
             unit = self._raw(file, place, place + 1)
@@ -218,7 +227,80 @@ class Queue:
             row = self._next_row(file, place, units)
             return row is not None and bool(row["physical_offset"][0] >= min_physical)
 
-        return _first(units, is_in_log)
+        return 0 if units and is_in_log(0) else _first(units, is_in_log)
+
+    # --- over a network ---
+
+    def newest(self, log_end: int) -> NDArray[Any] | None:
+        """The newest unit, as one row; None of an empty queue. As last_unit, by few reads.
+
+        `log_end` is about where the log ends.
+        """
+        for file in reversed(self._listed()):
+            written = self._searched(file, log_end)
+            rows = self._rows(file, max(written - _BLOCK_UNITS, 0), written)
+            if len(rows):
+                return rows[-1:]
+        return None
+
+    def estimate(self, log_end: int) -> tuple[int, NDArray[Any]]:
+        """About how many units the files hold, and some of the first ones of the last file."""
+        listed = self._listed()
+        if not listed:
+            return 0, np.empty(0, UNITS)
+        last = listed[-1]
+        found = self._looked(last, _Search(0, last.size // self._unit.itemsize), 0)
+        if _BLOCK_UNITS <= found.written < found.unwritten:
+            # A bit before the foreseen end: from there it is foreseen well, if it was written.
+            foreseen = self._foreseen(last, found.written, log_end)
+            place = found.written + (foreseen - found.written) * 3 // 4
+            found = self._looked(last, found, min(place, found.unwritten - 1))
+        count = math.isqrt(found.written * found.unwritten)
+        if _BLOCK_UNITS < found.written < found.unwritten:
+            count = min(self._foreseen(last, found.written, log_end), found.unwritten)
+        sample = self._rows(last, 0, min(_BLOCK_UNITS, found.written))
+        return (last.first - listed[0].first) // self._unit.itemsize + count, sample
+
+    def _searched(self, file: _File, log_end: int | None) -> int:
+        """How many units of the file are written.
+
+        A queue grows about as the log does: its first units tell where the last one might be.
+        """
+        found = _Search(0, file.size // self._unit.itemsize)
+        place = 0 if log_end is not None else found.unwritten - 1
+        looks = 0
+        while found.written < found.unwritten:
+            found = self._looked(file, found, place)
+            looks += 1
+            place = (found.written + found.unwritten) // 2
+            if log_end is not None and found.written < found.unwritten and looks % 3:
+                foreseen = self._foreseen(file, found.written, log_end)
+                place = foreseen if foreseen < found.unwritten else place
+        return found.written
+
+    def _looked(self, file: _File, found: _Search, place: int) -> _Search:
+        """What is known after a look at the block of units that this one is in."""
+        start = place // _BLOCK_UNITS * _BLOCK_UNITS
+        raw = self._raw(file, start, min(start + _BLOCK_UNITS, file.size // self._unit.itemsize))
+        blank = np.flatnonzero((raw["size"] <= 0) | (raw["physical_offset"] < 0))
+        if len(blank) and blank[0]:
+            return _Search(start + int(blank[0]), start + int(blank[0]))
+        if len(blank) or not len(raw):
+            return _Search(min(found.written, start), min(found.unwritten, start))
+        return _Search(max(found.written, start + len(raw)), found.unwritten)
+
+    def _foreseen(self, file: _File, written: int, log_end: int) -> int:
+        """Which unit might be the last one, after so many."""
+        rows = self._rows(file, max(written - _BLOCK_UNITS, 0), written)
+        if len(rows) < 2:
+            return written
+        places = rows["physical_offset"]
+        first = self._rows(file, 0, 1)
+        span, count = int(places[-1] - places[0]), len(rows) - 1
+        if len(first) and int(rows["queue_offset"][0]) > int(first["queue_offset"][0]):
+            span = int(places[-1] - first["physical_offset"][0])
+            count = int(rows["queue_offset"][-1] - first["queue_offset"][0])
+        return written + max(0, log_end - int(places[-1])) * count // max(span, 1)
 
     def _next_row(self, file: _File, place: int, units: int) -> NDArray[Any] | None:
         """The first unit of a message from this place of the file on."""
@@ -233,9 +315,6 @@ class Queue:
     def _raw(self, file: _File, start: int, end: int) -> NDArray[Any]:
         """Units as they are in the file, as far as it goes."""
         item_bytes = self._unit.itemsize
-        if self.files.is_remote:
-            data = _whole_file(self.files, file.path, file.size)
-            return data[: len(data) // item_bytes * item_bytes].view(self._unit)[start:end]
         data = np.empty((end - start) * item_bytes, np.uint8)
         try:
             got = self.files.read_into(file.path, start * item_bytes, data.data)
@@ -313,13 +392,3 @@ def _first(count: int, holds: Callable[[int], bool]) -> int:
         else:
             low = middle + 1
     return low
-
-
-@lru_cache(maxsize=4)
-def _whole_file(files: Files, path: str, size: int) -> NDArray[np.uint8]:
-    """A remote queue file: one read of 6 MB instead of twenty of 20 bytes. Kept until _listed()."""
-    data = np.empty(size, np.uint8)
-    try:
-        return data[: files.read_into(path, 0, data.data)]
-    except FileNotFoundError:
-        return data[:0]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import dtype
-from txrocketmq.spark.columns.gather import (
+from txrocketmq.spark.gather import (
     AROUND_BYTES,
     BEFORE_BYTES,
     around,

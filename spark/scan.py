@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.files import files_of
@@ -33,7 +34,7 @@ from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.picks import units_of
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
-from txrocketmq.spark.split import QueuePicks, Split
+from txrocketmq.spark.split import CoveredPicks, QueuePicks, Split
 from txrocketmq.spark.verify import StoreCheck
 
 
@@ -88,6 +89,10 @@ class Scan:
 
 def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
     pace = Pace.of(scan.max_bytes_per_second)
+    split = split._replace(store=split.store.at_once())
+    if isinstance(split, CoveredPicks):
+        yield from read_covered(split, wanted, window_bytes=scan.window_bytes, pace=pace)
+        return
     if isinstance(split, QueuePicks):
         for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
             picks = read_picks(split.store, units, window_bytes=scan.window_bytes, pace=pace)

@@ -120,14 +120,6 @@ def default_columns(available: Sequence[Column]) -> list[Column]:
     return [column for column in available if not column.on_demand]
 
 
-def spark_schema(columns: Sequence[Column]) -> str:
-    """The schema as Spark SQL writes it, which DataSource.schema() may return."""
-    return ", ".join(
-        f"`{column.name}` {column.type}" + ("" if column.nullable else " NOT NULL")
-        for column in columns
-    )
-
-
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """What Spark expects of the batches of these columns, exactly."""
     return pa.schema([column.arrow for column in columns])

@@ -13,31 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.topics import (
-    BENCHMARK_TOPIC,
-    DEFAULT_TOPIC,
-    SYSTEM_PREFIX,
-    SYSTEM_TOPICS,
-)
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.option_values import Assignment, TopicPattern
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
-
-HIDDEN_TOPICS: Final = SYSTEM_TOPICS - {DEFAULT_TOPIC, BENCHMARK_TOPIC}
-"""What brokers write for themselves, besides topics that start with SYSTEM_PREFIX. Users may well
-send to the other two of the original's system topics."""
-
-
-def is_system_topic(topic: str) -> bool:
-    """Whether the messages of the topic are the system's own."""
-    return topic in HIDDEN_TOPICS or topic.startswith(SYSTEM_PREFIX)
+from txrocketmq.spark.system_topics import is_system_topic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,19 +91,28 @@ class RecordFilter:
         return asked & self.tags
 
     @property
+    def as_asked(self) -> RecordFilter:
+        """What the options alone say, without the conditions of the query."""
+        return replace(self, selection=self.selection.narrowed(Conditions()))
+
+    @property
     def names_queues(self) -> bool:
-        """Whether topics or queues are chosen, so that consume queues may tell where they are."""
+        """Whether the options choose topics or queues: consume queues then tell where these are."""
         chosen = self.selection
         return (
             chosen.topics is not None
             or chosen.pattern is not None
             or chosen.assign is not None
             or bool(self.queues)
-            or self.pruning_tags is not None
-            or bool(chosen.conditions.texts)
-            or "queueId" in chosen.conditions.numbers
-            or "queueOffset" in chosen.conditions.numbers
+            or self.tags is not None
         )
+
+    @property
+    def conditions_name_queues(self) -> bool:
+        """Whether conditions of the query leave only some topics, queues or tags."""
+        conditions = self.selection.conditions
+        by_text = conditions.texts.keys() & {"topic", "tags"}
+        return bool(by_text or conditions.numbers.keys() & {"queueId", "queueOffset"})
 
     def wants_broker(self) -> bool:
         """Whether the query's conditions leave anything of this broker."""
@@ -150,10 +144,13 @@ class RecordFilter:
         asked = self.selection.conditions.bounds("queueOffset")
         return self.queues.get((topic, queue_id), Bounds()).within(asked.low, asked.high)
 
-    def times(self) -> Bounds:
+    def times(self, *, with_conditions: bool) -> Bounds:
         """Bounds of the store timestamps that may be wanted, ms."""
+        times = self.selection.times
+        if not with_conditions:
+            return times
         asked = self.selection.conditions.bounds("storeTimestamp")
-        return self.selection.times.within(asked.low, asked.high)
+        return times.within(asked.low, asked.high)
 
     def apply(self, records: Records) -> Records:
         """The wanted ones among the records. Of an inner batch all are kept when one may be."""

@@ -3,28 +3,30 @@
 
 Options are parsed when `load()` or `save()` is called, and stores are looked at then: what is wrong
 with them is said before any job starts. Readers and writers are in modules of their own, imported
-when they are wanted.
+when they are wanted: those of batches and tables import no name that PySpark 4.0 lacks, streams and
+writers need later ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-)
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.options import SourceOptions, Use
-from txrocketmq.spark.output import Output
+from txrocketmq.spark.options import SourceOptions, Use, of_table
+from txrocketmq.spark.output import Output, arrow_schema_of
+from txrocketmq.spark.table_options import options_in, with_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceArrowWriter,
+        DataSourceStreamArrowWriter,  # PySpark 4.1
+        DataSourceStreamReader,
+    )
 
 NAME = "rocketmq"
 OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
@@ -47,9 +49,17 @@ class RocketMQSource(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self.parsed = SourceOptions.of(options)
+        self._of_table = of_table(options)
 
-    def schema(self) -> str | StructType:
+    def schema(self) -> StructType:
         """Of what the options say; also looks whether the stores are there."""
+        options = self.parsed
+        if self._of_table is not None:
+            options.check(options.use(stream=False))
+            return with_options(self._schema(), self._of_table)
+        return self._schema()
+
+    def _schema(self) -> StructType:
         options = self.parsed
         use = options.use(stream=False)
         if use in Use.STORE_BATCH | Use.TABLE:
@@ -65,7 +75,7 @@ class RocketMQSource(DataSource):
         return Output.of(options).spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = self.parsed
+        options = self._options_with(schema)
         use = options.use(stream=False)
         options.check(use)
         _check_columns(options, schema)
@@ -84,7 +94,7 @@ class RocketMQSource(DataSource):
         return PushdownStoreReader(options, output) if pushes else StoreReader(options, output)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        options = self.parsed
+        options = self._options_with(schema)
         use = options.use(stream=True)
         options.check(use)
         _check_columns(options, schema)
@@ -96,6 +106,14 @@ class RocketMQSource(DataSource):
         from txrocketmq.spark.stream import StoreStreamReader  # noqa: PLC0415
 
         return StoreStreamReader(options, output)
+
+    def _options_with(self, schema: StructType) -> SourceOptions:
+        """The options, with those of the permanent table that is read."""
+        of_table = options_in(schema)
+        if not of_table:
+            return self.parsed
+        given = {name.lower(): value for name, value in self.options.items()}
+        return SourceOptions.of({**of_table, **given})
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         self.parsed.check(Use.SINK)
@@ -144,4 +162,4 @@ def _output(options: SourceOptions, schema: StructType) -> Output:
                 f"the schema says {field.name} NOT NULL, but {column.name} is null where a message"
                 " has none"
             )
-    return replace(output, schema=to_arrow_schema(schema, timezone="UTC"))  # with its NOT NULLs
+    return replace(output, schema=arrow_schema_of(schema))  # with its NOT NULLs

@@ -31,4 +31,18 @@ class QueuePicks(NamedTuple):
     """Topic and number of the queue."""
 
 
-Split = LogRange | QueuePicks
+class CoveredPicks(NamedTuple):
+    """Of the records that start in [start, end) those that the conditions of a query leave.
+
+    The task finds them by all the consume queues, as far as these account for every byte of the
+    log, and by the log itself where they do not: see `spark.covered`.
+    """
+
+    store: Store
+    start: int
+    end: int
+    first_is_boundary: bool
+    """As of a LogRange."""
+
+
+Split = LogRange | QueuePicks | CoveredPicks

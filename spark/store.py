@@ -2,7 +2,7 @@
 """A store directory as seen from outside: its log, queues, index and configuration, no broker.
 
     for store in resolve("/data/broker-*/store"):
-        print(store.broker_name, store.min_offset(), store.end_of_log())
+        print(store.broker_name, store.min_offset(), len(store.segments()))
 
 A `Store` holds names only. It is cheap to make and to pickle, takes no lock, and may be of a broker
 that is running: each call looks at the directory anew.
@@ -32,7 +32,7 @@ from txrocketmq.spark.config_files import ROCKSDB_FILE, StoreConfigFiles
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
 from txrocketmq.spark.index_files import IndexFile, index_files
-from txrocketmq.spark.log_end import end_of_log
+from txrocketmq.spark.listed_files import ListedFiles
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.resync import MAX_RECORD_BYTES
 from txrocketmq.spark.walk import MIN_RECORD_BYTES
@@ -78,6 +78,15 @@ class Store:
     """Of the directory among `files`."""
     queue_kind: QueueKind
 
+    def at_once(self) -> Store:
+        """The store as it is now, for whoever asks often and is done soon: see `listed_files`.
+
+        Over a network each folder is listed once then. On this machine it is the store itself.
+        """
+        if not self.files.is_remote or isinstance(self.files, ListedFiles):
+            return self
+        return replace(self, files=ListedFiles(self.files))
+
     @classmethod
     def open(cls, uri: str, *, broker_name: str | None = None, cluster: str | None = None) -> Store:
         """The store in this directory.
@@ -86,7 +95,8 @@ class Store:
         broker's from the path. Raises NotAStore, or UnsupportedLayout for a store that cannot be
         read so; other StoreErrors when the directory cannot be reached.
         """
-        files, path = files_of(uri)
+        found, path = files_of(uri)
+        files = ListedFiles(found) if found.is_remote else found
         name = shown(uri)
         entries = _listed(files, path, name)
         _check_layout(files, path, name, entries)
@@ -102,7 +112,7 @@ class Store:
             queue_kind=_queue_kind(files, path, entries),
         )
         store._check_not_striped()
-        return store
+        return replace(store, files=found) if found.is_remote else store
 
     @property
     def config(self) -> StoreConfigFiles:
@@ -133,10 +143,6 @@ class Store:
         """Physical offset at which the log begins now: retention moves it on."""
         listed = self.segments()
         return listed[0].first_offset if listed else 0
-
-    def end_of_log(self) -> int:
-        """Physical offset after the last whole record. See `spark.log_end`."""
-        return end_of_log(self)
 
     def segment_of(self, physical_offset: int) -> Segment | None:
         """The file of the log that holds this offset, if there is one."""
@@ -195,6 +201,7 @@ class Store:
         """All queues that have files, by topic and number; none unless `queue_kind` is files."""
         if self.queue_kind != "files":
             return []
+        self._look_through("")
         found = [*self._queues_in(_CONSUME_QUEUE), *self._queues_in(f"batch{_CONSUME_QUEUE}")]
         return sorted(found, key=lambda queue: (queue.topic, queue.queue_id))
 
@@ -211,6 +218,7 @@ class Store:
         """The queues of a topic that have files, by number."""
         if self.queue_kind != "files" or "/" in topic:
             return []
+        self._look_through(f"/{topic}")
         found = [
             queue
             for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
@@ -221,6 +229,12 @@ class Store:
     def index_files(self) -> list[IndexFile]:
         """The files of the index, oldest first."""
         return index_files(self.files, f"{self.path}/index")
+
+    def _look_through(self, below: str) -> None:
+        if isinstance(self.files, ListedFiles):
+            for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}"):
+                if self.files.exists(f"{self.path}/{kind}"):
+                    self.files.look_through(f"{self.path}/{kind}{below}")
 
     def _queues_in(self, kind: str) -> Iterator[Queue]:
         for each in _listed_or_none(self.files, f"{self.path}/{kind}"):

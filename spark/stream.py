@@ -36,6 +36,7 @@ from txrocketmq.spark.errors import NotAStore, SparkSourceError
 from txrocketmq.spark.fingerprint import fingerprint, is_same_log
 from txrocketmq.spark.live.share import share
 from txrocketmq.spark.log_cut import cut_within, first_boundary
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_position import LogPosition, of_offset, to_offset
 from txrocketmq.spark.log_start import first_positions
 from txrocketmq.spark.losses import lose, loss_text
@@ -80,7 +81,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """What is there now is all that is read."""
         self._look_for_stores()
-        self._target = {name: store.end_of_log() for name, store in self._stores.items()}
+        self._target = {name: end_of_log(store) for name, store in self._stores.items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next micro-batch; `start` itself when there is nothing to read.
@@ -90,7 +91,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._look_for_stores()
         positions = of_offset(start)
         self._check_brokers(positions)
-        self._seen = {name: store.end_of_log() for name, store in self._stores.items()}
+        self._seen = {name: end_of_log(store) for name, store in self._stores.items()}
         ends = {name: self._end_to_read(name) for name in self._seen}
         new = {
             name: LogPosition(log=store.min_offset(), begin=store.min_offset())
@@ -214,7 +215,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if before is not None and not is_same_log(store, start, before.fingerprint):
             lose(_rewritten(store, start), fail=self._options.fail_on_data_loss)
             is_boundary = False
-        end = store.end_of_log()
+        end = end_of_log(store)
         if end < after.log:
             lose(_shortened(store, after.log, end), fail=self._options.fail_on_data_loss)
         extent = Extent(store, start, min(end, after.log), self._wanted(store, before or after))

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.columns.gather import Positions, encode
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
+from txrocketmq.spark.gather import Positions, encode
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.words import words
 

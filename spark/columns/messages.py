@@ -22,8 +22,8 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.compression import CompressionError, decompress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.packing import fixed
-from txrocketmq.spark.columns.gather import Positions
 from txrocketmq.spark.columns.spans import Spans
+from txrocketmq.spark.gather import Positions
 from txrocketmq.spark.records import Records
 
 INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.spark.columns.gather import Bytes, Positions, gather, utf8
 from txrocketmq.spark.columns.spans import Spans
+from txrocketmq.spark.gather import Bytes, Positions, gather, utf8
 
 MAP: Final = pa.map_(pa.string(), pa.string())
 

@@ -12,7 +12,7 @@ from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.selection import is_system_topic
+from txrocketmq.spark.system_topics import is_system_topic
 
 
 def cluster_of(options: SourceOptions) -> Cluster:

@@ -328,6 +328,7 @@ class Cluster:
         headers: Mapping[MessageQueue, Header],
         accepted: Collection[int] = SUCCESS,
         *,
+        body: bytes = b"",
         master_only: bool = False,
         attempts: int | None = None,
     ) -> dict[MessageQueue, Reply[R]]:
@@ -344,7 +345,7 @@ class Cluster:
             for begin in range(0, len(missing), QUESTIONS_AT_ONCE):
                 some = {queue: headers[queue] for queue in missing[begin:][:QUESTIONS_AT_ONCE]}
                 slave = 0 if master_only else attempt
-                for queue, outcome in self._ask_some(call, some, accepted, slave):
+                for queue, outcome in self._ask_some(call, some, body, accepted, slave):
                     if isinstance(outcome, ClusterError):
                         troubles.append(outcome)
                     else:
@@ -359,6 +360,7 @@ class Cluster:
         self,
         call: Call[Any, R],
         headers: Mapping[MessageQueue, Header],
+        body: bytes,
         accepted: Collection[int],
         slave: int,
     ) -> Iterator[tuple[MessageQueue, Reply[R] | ClusterError]]:
@@ -367,7 +369,7 @@ class Cluster:
         for queue, header in headers.items():
             try:
                 connection = connection_to(self._address(queue.broker_name, slave))
-                questions[queue] = connection.start(call, header, timeout_ms=self.timeout_ms)
+                questions[queue] = connection.start(call, header, body, timeout_ms=self.timeout_ms)
             except Unreachable as error:
                 yield queue, error
         for queue, question in questions.items():
@@ -441,6 +443,7 @@ def pull_header(
     max_messages: int = PULL_MESSAGES,
     expression: str = SUB_ALL,
     group: str = TOOLS_GROUP,
+    expression_type: str = TAG,
 ) -> PullMessageRequestHeader:
     """The header of a pull that commits no offset and does not wait for messages."""
     return PullMessageRequestHeader(
@@ -454,7 +457,7 @@ def pull_header(
         suspend_timeout_millis=0,
         subscription=expression,
         sub_version=0,
-        expression_type=TAG,
+        expression_type=expression_type,
         bname=queue.broker_name,
     )
 

@@ -3,7 +3,8 @@
 
 Several pulls are under way at a time, each for the messages after those of the one before: a
 broker gives few messages at once, and else each answer would cost a whole journey. With a
-subscription to tags the next offset is known only from the answer, so pulls come one by one.
+subscription to tags, or by SQL92, the next offset is known only from the answer, so pulls come one
+by one.
 
 A broker that gives nothing, because it starts or moves, is asked again, and so is one that does not
 have the messages yet. Counterpart of PullAPIWrapper and DefaultLitePullConsumer's PullTask.
@@ -17,7 +18,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import (
@@ -66,7 +67,11 @@ class Gone(NamedTuple):
 
 
 class RangePull:
-    """The pulls of one range. `expression` is tags separated by `||`: only their hashes count."""
+    """The pulls of one range.
+
+    `expression` is tags separated by `||`, of which only the hashes count; or SQL92, where its type
+    says so.
+    """
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class RangePull:
         *,
         max_messages: int = PULL_MESSAGES,
         expression: str = SUB_ALL,
+        expression_type: str = TAG,
         group: str = TOOLS_GROUP,
         pulls_at_once: int = PULLS_AT_ONCE,
     ) -> None:
@@ -82,6 +88,7 @@ class RangePull:
         self._wanted = wanted
         self._max_messages = max_messages
         self._expression = expression
+        self._expression_type = expression_type
         self._group = group
         self._pulls_at_once = pulls_at_once if expression == SUB_ALL else 1
         self._next = self._asked = wanted.start
@@ -118,7 +125,9 @@ class RangePull:
     def _start(self, offset: int, end: int) -> Question[PullMessageResponseHeader]:
         queue = self._wanted.queue
         count = self._max_messages if self._expression != SUB_ALL else end - offset
-        header = pull_header(queue, offset, count, self._expression, self._group)
+        header = pull_header(
+            queue, offset, count, self._expression, self._group, self._expression_type
+        )
         return self._cluster.start_pull(header, queue.broker_name, self._slave)
 
     def _go_on(self, end: int) -> None:

@@ -42,8 +42,8 @@ from txrocketmq.remoting.protocol.send import (
     SendMessageResponseHeader,
 )
 from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import MAX_QUEUES, QUESTIONS_AT_ONCE, Cluster
-from txrocketmq.spark.live.rpc import Question, connection_to
+from txrocketmq.spark.live.cluster import ATTEMPTS, MAX_QUEUES, Cluster
+from txrocketmq.spark.live.rpc import Question, Refused, connection_to
 
 NEW_TOPIC_QUEUES: Final = 4
 """Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
@@ -57,6 +57,8 @@ STORED: Final = frozenset(
 )
 """Answers to a send whose message is in the log."""
 _FOUND: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
+_KEYS_AT_ONCE: Final = 32
+"""Keys that are asked for at once; a broker that is busy with such questions refuses more."""
 _KEY_MATCHES: Final = 32
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -180,14 +182,41 @@ def stored_keys(
     found: dict[str, int] = {}
     addresses = cluster.masters(topic).values()
     for address in addresses:
-        for begin in range(0, len(keys), QUESTIONS_AT_ONCE):
-            some = [key for key in keys[begin : begin + QUESTIONS_AT_ONCE] if key not in found]
-            questions = [_start_query(cluster, address, topic, key, since_ms) for key in some]
-            for key, question in zip(some, questions, strict=True):
-                its = _unique_keys(question.wait(_FOUND), address)
-                if key in its:
-                    found[key] = its[key]
+        for begin in range(0, len(keys), _KEYS_AT_ONCE):
+            some = [key for key in keys[begin : begin + _KEYS_AT_ONCE] if key not in found]
+            for attempt in range(ATTEMPTS):
+                if attempt:
+                    cluster.recover((), attempt)
+                is_last = attempt == ATTEMPTS - 1
+                questions = [_start_query(cluster, address, topic, key, since_ms) for key in some]
+                stored, some = _answered(some, questions, address, is_last=is_last)
+                found |= stored
+                if not some:
+                    break
     return found
+
+
+def _answered(
+    keys: Sequence[str],
+    questions: Sequence[Question[QueryMessageResponseHeader]],
+    address: str,
+    *,
+    is_last: bool,
+) -> tuple[dict[str, int], list[str]]:
+    """What is stored of these keys, and of which the broker was too busy to say it."""
+    found: dict[str, int] = {}
+    busy: list[str] = []
+    for key, question in zip(keys, questions, strict=True):
+        try:
+            its = _unique_keys(question.wait(_FOUND), address)
+        except Refused as error:
+            if is_last or error.code != ResponseCode.SYSTEM_BUSY:
+                raise
+            busy.append(key)
+        else:
+            if key in its:
+                found[key] = its[key]
+    return found, busy
 
 
 def _start_query(

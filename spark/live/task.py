@@ -6,7 +6,7 @@ as those of stores are; answers are joined into batches of about batchBytes firs
 
 A broker whose log has lost some of the messages of an answer gives the others, and says that it has
 found what it was asked for (DefaultMessageStore.getMessage), so the offsets of the queue are
-followed. With tags there is nothing to follow: only brokers know which messages are left out.
+followed. With tags or SQL92 there is nothing to follow: only brokers know what is left out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ import pyarrow as pa
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.live.cluster import TOOLS_GROUP, Cluster
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
+from txrocketmq.spark.live.sql_filter import check_expression
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
@@ -79,18 +80,24 @@ class LiveScan:
         period = int(time.monotonic() // ROUTE_S)
         cluster = _known_cluster(options.name_server, options.pull_timeout_ms, period)
         cluster.route(queue.topic)
+        group = options.group or TOOLS_GROUP
+        expression = "||".join(sorted(options.tags)) if options.tags else SUB_ALL
+        if options.sql_expression is not None:
+            expression = options.sql_expression
+            check_expression(cluster, queue, expression, group)
         pulls = RangePull(
             cluster,
             part,
             max_messages=options.pull_batch_size,
-            expression="||".join(sorted(options.tags)) if options.tags else SUB_ALL,
-            group=options.group or TOOLS_GROUP,
+            expression=expression,
+            expression_type=TAG if options.sql_expression is None else SQL92,
+            group=group,
         )
         selection = Selection(tags=options.tags, logical=False)
         bounds = {(queue.topic, queue.queue_id): Bounds(part.start, part.end)}
         wanted = selection.on(queue.broker_name, bounds)
         rows = Rows(self.scan, _origin(cluster, part, options), wanted)
-        follow = _followed if options.tags is None else _as_they_are
+        follow = _followed if expression == SUB_ALL else _as_they_are
         is_compacted = cache(cluster.is_compacted)
         for found in follow(part, joined(pulls, self.scan.batch_bytes)):
             if isinstance(found, BadRecord):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from txrocketmq.spark import quarantine
 from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.log_times import last_record
 from txrocketmq.spark.losses import lose, loss_text
@@ -32,7 +33,7 @@ _SEGMENT_COLUMNS: Final = (
 
 def _segments(request: Request, _: Any) -> Iterator[Rows]:
     store = request.store
-    end = store.end_of_log()
+    end = end_of_log(store)
     found = []
     for segment in store.segments():
         upto = min(segment.end, end)
@@ -71,7 +72,7 @@ def _checkpoint(request: Request, _: Any) -> Iterator[Rows]:
     times = [each or None for each in found[:3]] if found else [None] * 3
     offsets = tuple(found)[3:] if found else (None, None)
     abort = store.files.exists(f"{store.path}/abort")
-    place = (store.min_offset(), store.end_of_log(), abort)
+    place = (store.min_offset(), end_of_log(store), abort)
     yield from tuples(_CHECKPOINT_COLUMNS, [(*times, *offsets, *place)])
 
 

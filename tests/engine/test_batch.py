@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,6 +102,26 @@ def test_pushed_conditions_change_no_result(spark: SparkSession, stores: Path) -
         assert expected, condition
         assert sorted(pushed.collect()) == expected, condition
     everything.unpersist()
+
+
+def test_a_deleted_topic_is_there_for_a_condition_too(spark: SparkSession, tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", segment_bytes=8192)
+    for number in range(200):
+        after_ms = -3_600_000 if number == 150 else 1000
+        writer.put(
+            Draft("Gone" if number % 2 else "Here", 0, bytes(60), {"TAGS": "A"}, after_ms=after_ms)
+        )
+    shutil.rmtree(writer.root / "consumequeue" / "Gone")
+    moment = _moment(writer.stored[20].store_timestamp).strftime("%Y-%m-%d %H:%M:%S.%f")
+    late = sum(each.store_timestamp < writer.stored[20].store_timestamp for each in writer.stored)
+    for condition, count in (
+        ("topic = 'Gone'", 100), ("tags = 'A'", 200), (f"storeTimestamp < '{moment}'", late),
+    ):  # fmt: skip
+        for pushes in ("true", "false"):
+            frame = _load(
+                spark, writer.root, pushFilters=pushes, columns="topic,tags,storeTimestamp"
+            )
+            assert frame.where(condition).count() == count, (condition, pushes)
 
 
 def test_a_condition_on_a_small_topic_reads_little(spark: SparkSession, stores: Path) -> None:
@@ -223,3 +244,35 @@ def test_what_is_gone_fails_the_query_or_is_left_out(spark: SparkSession, tmp_pa
         _load(spark, writer.root, **asked).count()
     left = sum(each.physical_offset >= 4096 for each in writer.stored)
     assert _load(spark, writer.root, failOnDataLoss="false", **asked).count() == left
+
+
+def test_tables_of_sql(spark: SparkSession, stores: Path) -> None:
+    """Permanent ones, and temporary ones with a list of columns; names of options in any case."""
+    path = f"{stores}/broker-a"
+    spark.sql(
+        f"CREATE TABLE permanent USING rocketmq OPTIONS (STOREPATH '{path}', Topic 'Few',"
+        " columns 'topic,queueOffset') COMMENT 'of few'"
+    )
+    spark.sql(f"CREATE TABLE located USING rocketmq LOCATION '{path}'")
+    spark.sql(
+        f"CREATE TABLE queues USING rocketmq OPTIONS (storePath '{path}', `table` 'queues')"
+        " TBLPROPERTIES ('made.by' = 'test')"
+    )
+    spark.sql(
+        "CREATE TEMPORARY VIEW listed (topic STRING, body BINARY) USING rocketmq"
+        f" OPTIONS (storePath '{path}')"
+    )
+    spark.sql(f"CREATE TABLE unread (topic STRING) USING rocketmq OPTIONS (storePath '{path}')")
+    try:
+        described = spark.sql("DESCRIBE permanent").collect()
+        assert [row["col_name"] for row in described] == ["topic", "queueOffset"]
+        for table, count in (("permanent", 10), ("located", 100), ("listed", 100), ("queues", 3)):
+            assert spark.table(table).count() == count
+        assert spark.sql("SELECT * FROM permanent WHERE queueOffset < 3").count() == 3
+        assert spark.sql("SELECT * FROM permanent WITH (topic = 'Many')").count() == 90
+        with pytest.raises(PySparkException, match="with a list of columns: create it without one"):
+            spark.table("unread").count()
+    finally:
+        for table in ("permanent", "located", "queues", "unread"):
+            spark.sql(f"DROP TABLE {table}")
+        spark.catalog.dropTempView("listed")

@@ -148,6 +148,10 @@ def test_a_batch(spark: SparkSession, topic: Topic) -> None:
     assert texts(batch(spark, topic)) == topic.bodies()
     tagged = batch(spark, topic, subExpression="B", minPartitions="4")
     assert tagged.select("tags", "brokerName").collect() == 40 * [("B", BROKER)]
+    chosen = batch(spark, topic, sqlExpression="TAGS <> 'A' AND UNIQ_KEY IS NULL")
+    assert chosen.select("tags").collect() == 40 * [("B",)]
+    with pytest.raises(Exception, match="sqlExpression: broker .* cannot read it: Invalid Mess"):
+        batch(spark, topic, sqlExpression="TAGS <> AND").collect()
     some = json.dumps({topic.name: {BROKER: {"0": 290, "1": -1}}})
     offsets = batch(spark, topic, startingOffsets=some, kafkaNames="true", columns="offset")
     assert [row.offset for row in offsets.orderBy("offset").collect()] == list(range(290, 300))

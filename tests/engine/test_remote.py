@@ -18,6 +18,7 @@ from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import NotAStore, StoreError
 from txrocketmq.spark.files import files_of
 from txrocketmq.spark.index_files import key_hash
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_reader import WINDOW_BYTES, Lost, read_log, read_picks
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store, resolve
@@ -48,7 +49,7 @@ def _upload(root: Path, uri: str) -> None:
 
 def _records(store: Store, window_bytes: int = WINDOW_BYTES) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
-    end = store.end_of_log()
+    end = end_of_log(store)
     log = read_log(
         store, store.min_offset(), end, first_is_boundary=True, window_bytes=window_bytes
     )
@@ -83,7 +84,7 @@ def test_a_store_in_a_bucket_is_the_local_one(bucket: Callable[[str], str], tmp_
     assert (remote.broker_name, remote.cluster) == (local.broker_name, local.cluster)
     assert remote.config.consumer_offsets() == local.config.consumer_offsets()
     assert [s[:2] for s in remote.segments()] == [s[:2] for s in local.segments()]
-    assert remote.end_of_log() == local.end_of_log()
+    assert end_of_log(remote) == end_of_log(local)
     assert _records(remote, window_bytes=10_000) == _records(local)
     assert len(_records(local)) == 150
     (index,), (same,) = remote.index_files(), local.index_files()

@@ -102,17 +102,27 @@ def test_errors_come_before_any_job(spark: SparkSession, rocketmq_server: Server
         rows.select("body").write.format("rocketmq").mode("append").save()
 
 
+@pytest.mark.rocketmq(rejectTransactionMessage=True)
 def test_a_broker_without_transactions_gets_nothing_of_a_transactional_write(
-    spark: SparkSession, rocketmq_server: Server, topic: str
+    spark: SparkSession, rocketmq: Server, topic: str
 ) -> None:
     rows = spark.range(0, 20).selectExpr("'x' AS body", "id % 3 AS delayLevel")
     options = {"topic": topic, "transactional": "true", "sendRetries": "0"}
     with pytest.raises(PySparkException, match="delayLevel cannot be written with transactional"):
-        write(rows, rocketmq_server, **options)
+        write(rows, rocketmq, **options)
     with pytest.raises(PySparkException, match="sending transaction message is forbidden"):
-        write(rows.select("body"), rocketmq_server, **options)
-    write(rows.select("body").limit(1), rocketmq_server, topic=topic)
-    assert sent(spark, rocketmq_server, topic, 1).count() == 1
+        write(rows.select("body"), rocketmq, **options)
+    write(rows.select("body").limit(1), rocketmq, topic=topic)
+    assert sent(spark, rocketmq, topic, 1).count() == 1
+
+
+def test_a_transactional_write_is_seen_as_a_whole(
+    spark: SparkSession, rocketmq_server: Server, topic: str
+) -> None:
+    rows = spark.range(0, 20).selectExpr("CAST(id AS STRING) AS body")
+    write(rows, rocketmq_server, topic=topic, transactional="true")
+    found = sent(spark, rocketmq_server, topic, 20).collect()
+    assert sorted(int(bytes(row.body)) for row in found) == list(range(20))
 
 
 def test_a_stream_of_messages_goes_to_another_topic(

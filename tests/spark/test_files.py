@@ -164,3 +164,15 @@ def test_shown_without_secrets() -> None:
     assert shown("hdfs://[::1]/a@b") == "hdfs://[::1]/a@b"
     assert shown("hdfs://host:8020/a@b") == "hdfs://host:8020/a@b"
     assert shown("/data/store") == "/data/store"
+
+
+def test_all_that_is_below_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_bytes(b"123")
+    for files in (LocalFiles(), ArrowFiles(f"file://{tmp_path}")):
+        found = files.tree(f"{tmp_path}/a")
+        assert found == {
+            f"{tmp_path}/a": [Entry("b", 0, is_dir=True), Entry("file", 3, is_dir=False)],
+            f"{tmp_path}/a/b": [],
+        }
+        assert files.tree(f"{tmp_path}/none") == {}

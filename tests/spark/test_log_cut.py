@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.spark.stores import Draft, StoreWriter, drafts, write_store
 from txrocketmq.spark import log_cut
 from txrocketmq.spark.log_cut import cut_within, first_boundary, first_stored_since
@@ -19,7 +20,7 @@ def ends(writer: StoreWriter) -> list[int]:
     return [stored.physical_offset + stored.size for stored in writer.stored]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     messages=st.lists(drafts(), min_size=1, max_size=30),
     first=st.integers(0, 29),

@@ -7,13 +7,16 @@ import os
 import shutil
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark import log_end
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.store import Store
 
 _SEGMENT_BYTES = 4096
@@ -39,12 +42,12 @@ def _overwrite(writer: StoreWriter, offset: int, data: bytes) -> None:
 
 
 def _end(writer: StoreWriter) -> int:
-    return Store.open(str(writer.root)).end_of_log()
+    return end_of_log(Store.open(str(writer.root)))
 
 
 def test_no_log(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
-    assert Store.open(str(tmp_path)).end_of_log() == 0
+    assert end_of_log(Store.open(str(tmp_path))) == 0
 
 
 @pytest.mark.parametrize("first_offset", [0, 5 * _SEGMENT_BYTES])
@@ -52,7 +55,7 @@ def test_nothing_written(tmp_path: Path, first_offset: int) -> None:
     path = tmp_path / "commitlog" / f"{first_offset:020d}"
     path.parent.mkdir()
     path.write_bytes(bytes(_SEGMENT_BYTES))
-    assert Store.open(str(tmp_path)).end_of_log() == first_offset
+    assert end_of_log(Store.open(str(tmp_path))) == first_offset
 
 
 @pytest.mark.parametrize("has_queues", [True, False])
@@ -155,7 +158,7 @@ def test_a_file_that_is_cut_short_while_it_is_read(
     listed = store.segments()
     os.truncate(listed[-1].path, writer.stored[-1].physical_offset % _SEGMENT_BYTES + 30)
     monkeypatch.setattr(Store, "segments", lambda _: listed)
-    assert store.end_of_log() == writer.stored[-1].physical_offset
+    assert end_of_log(store) == writer.stored[-1].physical_offset
 
 
 def test_a_text_that_ends_with_zeros(writer: StoreWriter) -> None:
@@ -181,6 +184,23 @@ def test_golden_stores(
     last = max(each["commitLogOffset"] + each["storeSize"] for each in messages)
     for kind in ("clean", "crashed"):
         store = Store.open(str(golden_store(golden_version) / kind))
-        end = store.end_of_log()
+        end = end_of_log(store)
         assert end >= last
         assert not any(store.read(end, 1 << 20))
+
+
+def test_a_log_far_away_ends_where_it_does_and_little_is_read(tmp_path: Path) -> None:
+    """Of 40 topics all but one have ended when the log was young."""
+    writer = StoreWriter(tmp_path / "store", segment_bytes=4 << 20, queue_units=30_000)
+    for number in range(1200):
+        writer.put(Draft(f"T{number % 40 if number < 200 else 33}", body=bytes([1]) * 5000))
+    far = FarFiles()
+    store = replace(Store.open(str(writer.root)), files=far)
+    assert end_of_log(store) == writer.end
+    assert far.counts["tree"] == 1
+    assert far.counts["list"] <= 4, "one for each folder"
+    assert far.counts["read"] <= 60 + 3 * 40
+    assert far.counts["bytes"] < 2 << 20
+    for _ in range(3):
+        writer.put(Draft(body=bytes(100)), dispatch=False)
+    assert end_of_log(store) == writer.end

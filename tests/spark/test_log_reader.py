@@ -20,6 +20,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import transaction_type
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_reader import Found, Lost, read_log, read_picks
 from txrocketmq.spark.queue_files import UNITS
 from txrocketmq.spark.records import Records
@@ -61,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _whole(store: Store, **options: Any) -> _Read:
-    start, end = store.min_offset(), store.end_of_log()
+    start, end = store.min_offset(), end_of_log(store)
     return _Read(read_log(store, start, end, first_is_boundary=True, **options))
 
 
@@ -100,7 +101,7 @@ def test_any_cut_gives_each_record_once(
         if not has_queues:
             _drop_queues(root)
         store = Store.open(str(root))
-        start, end = store.min_offset(), store.end_of_log()
+        start, end = store.min_offset(), end_of_log(store)
         assert (start, end) == (first_offset, writer.end)
         places = sorted({start, end, *(start + int(cut * (end - start)) for cut in cuts)})
         read = _Read(_ranges(store, places, window))
@@ -209,7 +210,7 @@ def test_a_torn_tail_is_not_read_at_any_byte(root: Path) -> None:
         _overwrite(writer, end, torn.data[:length] + bytes(torn.size - length))
         store = Store.open(str(root))
         # A record without its last zeros is the whole record.
-        assert store.end_of_log() == end or torn.data[length:] == bytes(torn.size - length)
+        assert end_of_log(store) == end or torn.data[length:] == bytes(torn.size - length)
     wanted = _written(writer)
     del wanted[torn.physical_offset]
     _overwrite(writer, end, torn.data[:-1] + b"\x00")
@@ -273,7 +274,7 @@ def test_what_is_put_while_reading_is_read_next(root: Path) -> None:
     for number in range(40):
         writer.put(Draft(body=b"x" * (number * 37 % 900)), dispatch=number % 3 != 0)
         store = store or Store.open(str(root))
-        end = store.end_of_log()
+        end = end_of_log(store)
         read = _Read(read_log(store, at, end, first_is_boundary=True))
         assert read.is_clean
         records |= read.records

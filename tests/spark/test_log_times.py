@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.spark import log_times
 from txrocketmq.spark.log_times import (
@@ -92,3 +94,18 @@ def test_a_file_without_records_has_no_last_one(tmp_path: Path) -> None:
     writer.segment(0).write_bytes(bytes(4096))
     store = Store.open(str(writer.root))
     assert last_record(store, store.segments()[0], 4096) is None
+
+
+def test_the_files_of_a_log_are_bisected(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", segment_bytes=1024)
+    for _ in range(500):
+        writer.put(Draft(body=bytes(400), after_ms=120_000))
+    far = FarFiles()
+    store = replace(Store.open(str(writer.root)), files=far).at_once()
+    stored = writer.stored[250]
+    start = offset_before(store, stored.store_timestamp, 0, writer.end)
+    end = offset_after(store, stored.store_timestamp, 0, writer.end)
+    assert start <= stored.physical_offset <= end
+    assert end - start <= 4 * 1024
+    assert far.counts["read"] <= 2 * 10
+    assert far.counts["list"] == 1

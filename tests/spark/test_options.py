@@ -7,7 +7,13 @@ import pytest
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.offsets import EARLIEST
-from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_options
+from txrocketmq.spark.options import (
+    USE_NAMES,
+    SourceOptions,
+    Use,
+    declared_options,
+    of_table,
+)
 
 STORE = {"storePath": "/s"}
 LIVE = {"nameServer": "ns:9876", "topic": "t"}
@@ -105,6 +111,7 @@ def test_a_read_says_of_what() -> None:
         ({**STORE, "table": "queues"}, Use.STORE_STREAM, "table has no meaning"),
         ({"nameServer": "n"}, Use.LIVE_BATCH, "topic, topicPattern or assign is needed"),
         ({**LIVE, "commitGroupOffsets": "true"}, Use.LIVE_STREAM, "group is needed"),
+        ({**LIVE, "subExpression": "A", "sqlExpression": "a > 5"}, Use.LIVE_BATCH, "choose one"),
         ({**LIVE, "startingOffsets": '{"log": {"a": 1}}'}, Use.LIVE_BATCH, "are for stores"),
         ({**LIVE, "startingOffsets": '{"u": {"a": {"0": 1}}}'}, Use.LIVE_BATCH, "topic u, which"),
         (
@@ -141,3 +148,19 @@ def test_each_option_is_for_something() -> None:
     assert len({option.name.lower() for option in options}) == len(options)
     for option in options:
         assert any(use in option.uses for use in USE_NAMES), option.name
+
+
+def test_options_of_a_permanent_table_among_all_that_spark_says_of_it() -> None:
+    told = {
+        "storepath": "/s", "option.storepath": "/s", "topic": "t", "option.Topic": "t",
+        "provider": "rocketmq", "owner": "root", "comment": "hello", "my.prop": "b",
+    }  # fmt: skip
+    assert of_table(told) == {"storepath": "/s", "topic": "t"}
+    assert SourceOptions.of(told).given == {"storePath", "topic"}
+    for name in ("path", "location"):
+        assert of_table({"provider": "rocketmq", "owner": "root", name: "file:/s"}) == {
+            "path": "file:/s"
+        }
+    assert of_table({**STORE, "topic": "t"}) is None
+    with pytest.raises(OptionError, match="unknown option topics"):
+        SourceOptions.of({**told, "option.topics": "t"})

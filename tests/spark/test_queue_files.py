@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.spark.errors import StoreError
 from txrocketmq.spark.files import LocalFiles
+from txrocketmq.spark.listed_files import ListedFiles
 from txrocketmq.spark.queue_files import MAX_UNITS, Queue
 from txrocketmq.spark.store import Store
-
-
-class RemoteFiles(LocalFiles):
-    """Local files that are read as remote ones are."""
-
-    is_remote = True
 
 
 def _writer(root: Path, **options: int | bool) -> StoreWriter:
@@ -34,8 +31,8 @@ def _queue(writer: StoreWriter, topic: str = "Topic") -> Queue:
     return queue
 
 
-@pytest.mark.parametrize("files", [LocalFiles(), RemoteFiles()])
-@settings(max_examples=30)
+@pytest.mark.parametrize("files", [LocalFiles(), FarFiles()])
+@settings(max_examples=examples(30))
 @given(count=st.integers(1, 23), start=st.integers(0, 25), length=st.integers(0, 25))
 def test_units_are_those_written(files: LocalFiles, count: int, start: int, length: int) -> None:
     with TemporaryDirectory() as name:
@@ -149,3 +146,52 @@ def test_queues_of_batches(tmp_path: Path) -> None:
         steps = [units["queue_offset"].tolist() for units in queue.units_in_steps(2, 9, step)]
         assert [offset for each in steps for offset in each] == [0, 3, 4, 8]
         assert all(steps)
+
+
+UNITS_OF_A_FILE = 300_000
+RECORD_BYTES = 800
+
+
+def _far_queue(path: Path, written: int, first_file: int = 0, every: int = 160) -> Queue:
+    """A queue to which about one record in `every` goes, in a file made at full size."""
+    gaps = np.random.default_rng(written).poisson(every, written).cumsum()
+    units = np.zeros(UNITS_OF_A_FILE, [("at", ">i8"), ("size", ">i4"), ("tags", ">i8")])
+    units["at"][:written] = gaps * RECORD_BYTES
+    units["size"][:written] = RECORD_BYTES
+    path.mkdir(parents=True)
+    (path / f"{first_file:020d}").write_bytes(units.tobytes())
+    return Queue("Topic", 0, ListedFiles(FarFiles()), str(path))
+
+
+@pytest.mark.parametrize("written", [1, 399, 400, 401, 9_000, 150_000, 299_999, 300_000])
+def test_the_end_of_a_far_queue_by_few_reads(tmp_path: Path, written: int) -> None:
+    """Also of one that has ended long before the log does."""
+    for name, factor, most in (("lives", 1, 8), ("ended", 30, 16)):
+        queue = _far_queue(tmp_path / name, written)
+        far = _far(queue)
+        log_end = written * 160 * RECORD_BYTES * factor
+        assert queue.max_index(log_end) == written
+        assert far.counts["read"] <= most
+        newest = queue.newest(log_end)
+        assert newest is not None
+        assert newest["queue_offset"][0] == written - 1
+        assert far.counts["read"] <= most + 1
+        assert far.counts["list"] == 1
+        assert queue.max_index() == written
+
+
+@pytest.mark.parametrize("written", [1, 400, 9_000, 150_000, 299_999])
+def test_how_many_units_a_far_queue_has_about(tmp_path: Path, written: int) -> None:
+    queue = _far_queue(tmp_path / "queue", written)
+    count, sample = queue.estimate(written * 160 * RECORD_BYTES)
+    assert written / 3 <= count <= 3 * written
+    assert sample["size"].tolist() == [RECORD_BYTES] * min(written, 400)
+    assert _far(queue).counts["read"] <= 2
+    assert Queue("Topic", 0, queue.files, str(tmp_path / "none")).estimate(5)[0] == 0
+
+
+def _far(queue: Queue) -> FarFiles:
+    assert isinstance(queue.files, ListedFiles)
+    files = queue.files._files
+    assert isinstance(files, FarFiles)
+    return files

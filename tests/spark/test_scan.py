@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.spark.clock import Clock
 from tests.spark.stores import Draft, Stored, StoreWriter, drafts
 from txrocketmq.remoting.message.flags import transaction_type
@@ -55,7 +56,7 @@ def _messages(stored: list[Stored]) -> list[int]:
     return [s.physical_offset for s in stored for _ in range(len(s.draft.inner) or 1)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_every_message_once_however_it_is_chosen(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

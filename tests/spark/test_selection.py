@@ -15,7 +15,7 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.selection import RecordFilter, Selection, is_system_topic
+from txrocketmq.spark.selection import RecordFilter, Selection
 
 DRAFTS = (
     Draft("Orders", 0),
@@ -83,7 +83,8 @@ def test_conditions_of_a_query_narrow(records: Records) -> None:
     conditions = Conditions.of([EqualTo(("topic",), "Payments"), In(("queueId",), (0, 1))])
     wanted = Selection(conditions=conditions).on("a")
     assert _chosen(records, wanted) == [2]
-    assert wanted.names_queues
+    assert wanted.conditions_name_queues
+    assert not wanted.names_queues, "only options do"
     assert wanted.wants_queue("Payments", 1)
     assert not wanted.wants_queue("Payments", 2)
     assert not wanted.wants_queue("Orders", 0)
@@ -109,13 +110,6 @@ def test_tags_for_pruning_are_those_that_both_want() -> None:
     assert narrowed.tags == {"A", "B"}, "what the options say is not Spark's to check again"
     assert Selection(conditions=asked).on("a").pruning_tags == {"B", "C"}
     assert not _filter().names_queues
-
-
-def test_system_topics() -> None:
-    assert is_system_topic("RMQ_SYS_TRANS_HALF_TOPIC")
-    assert is_system_topic("rmq_sys_wheel_timer")
-    assert not is_system_topic("%RETRY%group")
-    assert not is_system_topic("BenchmarkTest"), "the original's benchmark sends to it"
 
 
 @given(

@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from txrocketmq.spark.errors import SparkSourceError
-from txrocketmq.spark.session import LOCAL, session
+from txrocketmq.spark.session import session
 
 
 class Builder:
@@ -44,35 +42,16 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     made = Builder()
     monkeypatch.setattr(SparkSession, "builder", made)
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return made
 
 
-def test_a_session_on_this_machine(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_submit_chooses_master_and_settings(builder: Builder) -> None:
     with session("name") as spark:
         assert spark is builder
-        assert builder.settings == {**LOCAL, "spark.sql.session.timeZone": "UTC"}
+        assert builder.settings == {"spark.sql.session.timeZone": "UTC"}
         assert os.environ["PYSPARK_PYTHON"] == sys.executable
         assert not builder.stopped
     assert builder.stopped
-
-
-def test_a_jvm_of_ours_gets_more_options(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = "spark.driver.extraJavaOptions"
-    with session("name", "-Xmn1m"):
-        assert builder.settings[key] == f"{LOCAL[key]} -Xmn1m"
-    builder.settings.clear()
-    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    with session("name", "-Xmn1m"):
-        assert key not in builder.settings
-
-
-def test_spark_submit_chooses_master_and_settings(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    with session("name"):
-        assert builder.settings == {"spark.sql.session.timeZone": "UTC"}
 
 
 def test_a_session_that_does_not_start_says_what_it_needs(builder: Builder) -> None:
@@ -85,23 +64,3 @@ def test_a_session_is_stopped_after_an_error(builder: Builder) -> None:
     with pytest.raises(ImportError, match="no pyarrow"), session("name"):
         raise ImportError("no pyarrow")
     assert builder.stopped
-
-
-def test_an_interrupt_of_its_start_is_taken_afterwards(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the middle it would leave a JVM behind; in the main thread Spark sets its own handler."""
-    began: list[bool] = []
-
-    def started() -> Builder:
-        os.kill(os.getpid(), signal.SIGINT)
-        began.append(threading.current_thread() is not threading.main_thread())
-        return builder
-
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(builder, "getOrCreate", started)
-    with pytest.raises(KeyboardInterrupt), session("name"):
-        pytest.fail("it was interrupted")
-    assert began == [True]
-    assert builder.stopped
-    assert signal.getsignal(signal.SIGINT) is before

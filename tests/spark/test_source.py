@@ -35,6 +35,25 @@ def test_reading_a_store_brings_no_server_along() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_batches_and_tables_need_no_more_than_pyspark_4_0() -> None:
+    """Which has no Filter, no Arrow writer of streams, and no limits of streams."""
+    program = """
+import sys
+import pyspark.sql.datasource as datasource
+of_4_0 = {
+    "DataSource", "DataSourceReader", "DataSourceStreamReader", "SimpleDataSourceStreamReader",
+    "DataSourceWriter", "DataSourceArrowWriter", "DataSourceStreamWriter", "InputPartition",
+    "WriterCommitMessage", "DataSourceRegistration",
+}
+for name in set(datasource.__all__) - of_4_0:
+    delattr(datasource, name)
+sys.modules["pyspark.sql.streaming.datasource"] = None
+import txrocketmq.spark.batch, txrocketmq.spark.live.batch, txrocketmq.spark.source
+import txrocketmq.spark.tables.reader
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_names() -> None:
     assert RocketMQSource.name() == PushdownSource.name() == "rocketmq"
     assert OldNameSource.name() == "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
@@ -63,10 +82,9 @@ def test_schemas(path: str) -> None:
     assert RocketMQSource({"path": path}).schema()[0] == topic
     assert RocketMQSource({"path": path, "columns": "topic"}).schema() == StructType([topic])
     schema = RocketMQSource({"path": path, "table": "delayoffsets"}).schema()
-    assert isinstance(schema, str)
-    assert schema.startswith("`brokerName` string, `level` int")
+    assert schema.simpleString().startswith("struct<brokerName:string,level:int")
     schema = RocketMQSource({"path": path, "table": "delayoffsets", "columns": "level"}).schema()
-    assert schema == "`level` int"
+    assert schema == StructType([StructField("level", IntegerType())])
 
 
 def test_errors_come_when_a_source_is_made(path: str) -> None:
@@ -101,3 +119,17 @@ def test_errors_come_when_a_reader_is_made(path: str) -> None:
         RocketMQSource({"path": path}).writer(SCHEMA, overwrite=False)
     with pytest.raises(OptionError, match="nameServer is needed to write"):
         RocketMQSource({"topic": "t"}).streamWriter(SCHEMA, overwrite=False)
+
+
+def test_a_permanent_table_is_read_with_the_options_it_was_created_with(path: str) -> None:
+    """As Spark does it: the schema is asked for once, and the reader is given nothing else."""
+    told = {"option.storepath": path, "storepath": path, "provider": "rocketmq", "owner": "root"}
+    kept = PushdownSource({**told, "option.columns": "topic"}).schema()
+    assert kept.names == ["topic"]
+    assert isinstance(PushdownSource({}).reader(kept), PushdownStoreReader)
+    queues = PushdownSource({**told, "option.table": "queues"}).schema()
+    assert isinstance(PushdownSource({}).reader(queues), TableReader)
+    with pytest.raises(OptionError, match="created with a list of columns: create it without one"):
+        PushdownSource({}).reader(SCHEMA)
+    with pytest.raises(OptionError, match="pullBatchSize has no meaning here"):
+        PushdownSource({**told, "option.pullbatchsize": "1"}).schema()

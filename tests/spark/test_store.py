@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
 from txrocketmq.spark.files import Entry, LocalFiles
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.store import Segment, Store, has_pattern, resolve
 
 _SEGMENT_BYTES = 4096
@@ -121,13 +123,13 @@ def test_rocksdb_queues_leave_the_log(tmp_path: Path, place: str) -> None:
     assert store.queues() == []
     assert store.queue("Topic", 0) is None
     assert store.queues_of("Topic") == []
-    assert store.end_of_log() == writer.end
+    assert end_of_log(store) == writer.end
 
 
 def test_an_empty_store(tmp_path: Path) -> None:
     store = Store.open(str(StoreWriter(tmp_path / "store").root))
     assert store.queue_kind == "none"
-    assert (store.segments(), store.min_offset(), store.end_of_log()) == ([], 0, 0)
+    assert (store.segments(), store.min_offset(), end_of_log(store)) == ([], 0, 0)
     assert (store.queues(), store.index_files()) == ([], [])
 
 
@@ -165,7 +167,7 @@ def test_read(tmp_path: Path) -> None:
         store.read(99_999, 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 2000), st.booleans(), st.booleans())
 def test_a_message_of_the_log(size: int, born_ipv6: bool, store_ipv6: bool) -> None:
     draft = Draft(
@@ -240,7 +242,7 @@ def brokers(tmp_path: Path) -> Path:
 def test_resolve(brokers: Path, paths: str, names: list[str]) -> None:
     found = resolve(paths.format(brokers))
     assert [store.broker_name for store in found] == names
-    assert all(store.end_of_log() > 0 for store in found)
+    assert all(end_of_log(store) > 0 for store in found)
 
 
 def test_a_relative_pattern(brokers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +265,7 @@ def test_a_pattern_may_find_others_later(brokers: Path, tmp_path: Path) -> None:
     for paths in (f"/x,{brokers}/broker-?/store", "file:/none/[ab]", bucket.format("*")):
         assert has_pattern(paths)
     (store,) = resolve(f"file:{literal}")
-    assert store.end_of_log() > 0
+    assert end_of_log(store) > 0
 
 
 def test_what_cannot_be_resolved(brokers: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
+from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
 from tests.spark.streaming import Query, read, reader
 from txrocketmq.spark.errors import DataLossError, OptionError, SparkSourceError
@@ -70,7 +71,7 @@ def test_nothing_new_is_no_batch(store: StoreWriter) -> None:
     assert list(stream.partitions(start, start)) == []
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     puts=st.lists(st.lists(drafts(), max_size=12), min_size=1, max_size=5),
     most_bytes=st.sampled_from((1, 300, 2000, 10_000)),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.split import LogRange
@@ -17,7 +18,7 @@ from txrocketmq.spark.verify import StoreCheck
 
 def _found(root: Path) -> list[BadRecord]:
     store = Store.open(str(root))
-    split = LogRange(store, store.min_offset(), store.end_of_log(), first_is_boundary=True)
+    split = LogRange(store, store.min_offset(), end_of_log(store), first_is_boundary=True)
     check = StoreCheck(split)
     found: list[BadRecord] = []
     for records in read_log(store, split.start, split.end, first_is_boundary=True):

@@ -14,7 +14,7 @@ from txrocketmq.remoting.errors import SendError
 from txrocketmq.remoting.message.ids import Host
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue, encode_message
 from txrocketmq.remoting.message.tags import build_subscription_data
-from txrocketmq.remoting.protocol import offset, pull, query, route, send, topic
+from txrocketmq.remoting.protocol import heartbeat, offset, pull, query, route, send, topic
 from txrocketmq.remoting.protocol.body.route import (
     BrokerData,
     QueueData,
@@ -74,6 +74,8 @@ class FakeBroker:
     write_queues: int = 4
     attributes: dict[str, str] = field(default_factory=dict)
     """Of all its topics."""
+    checked: Reply[Any] | None = None
+    """What it says of expressions; None: they are fine."""
 
     def fill(self, topic_name: str, counts: Iterable[int], *, first: int = 0) -> None:
         """Queues 0, 1 ... of a topic with so many messages; their first has an offset."""
@@ -184,6 +186,8 @@ def _of_broker(broker: FakeBroker, call: Call[Any, Any], header: Any, body: byte
             msg_id="A,B", queue_id=header.queue_id, queue_offset=7
         )
         return Reply(answer)
+    if call is heartbeat.CHECK_CLIENT_CONFIG:
+        return broker.checked or Reply()
     if call is query.QUERY_MESSAGE:
         return _of_index(broker, header)
     if call is topic.GET_TOPIC_CONFIG:
@@ -223,7 +227,7 @@ def _pulled(broker: FakeBroker, queue: FakeQueue, header: Any) -> Outcome:
         if at == queue.end:
             code, remark = ResponseCode.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE"
     else:
-        wanted = build_subscription_data(header.topic, header.subscription)
+        wanted = build_subscription_data(header.topic, header.subscription, header.expression_type)
         after = at
         code, remark = ResponseCode.SUCCESS, "FOUND"
         why = "NO_MATCHED_MESSAGE"
@@ -233,6 +237,8 @@ def _pulled(broker: FakeBroker, queue: FakeQueue, header: Any) -> Outcome:
             after += 1
             if not wanted.accepts_tags(each.tags):
                 continue
+            if header.expression_type == "SQL92" and each.tags != header.subscription[-2:-1]:
+                continue  # it is TAGS = 'A', or another letter
             if each.queue_offset in queue.deleted:
                 why = "MESSAGE_WAS_REMOVING"
             else:

@@ -122,10 +122,22 @@ def test_which_keys_are_stored(world: MakeWorld) -> None:
     a.fill("t", [3])
     b.fill("t", [0])
     b.add("t", 7, 2)
-    cluster = world(a, b).cluster()
+    made = world(a, b)
+    cluster = made.cluster()
     keys = ["t-0-0", "t-0-2", "t-0-3", "t-7-1"]
     assert stored_keys(cluster, "t", keys) == {
         "t-0-0": crc32(b"body 0/0"), "t-0-2": crc32(b"body 0/2"), "t-7-1": crc32(b"body 7/1"),
     }  # fmt: skip
+    busy = ["t-0-2", "t-0-2", "t-7-1"]
+
+    def refuse(_: object, call: object, header: Any) -> Reply[Any] | None:
+        if getattr(header, "key", None) in busy:
+            busy.remove(header.key)
+            return Reply(code=ResponseCode.SYSTEM_BUSY, remark="try again later")
+        return None
+
+    made.fail = refuse
+    assert len(stored_keys(cluster, "t", keys)) == 3
+    assert not busy, "what was refused was asked again"
     assert stored_keys(cluster, "t", []) == {}
     assert stored_keys(cluster, "nowhere", keys) == {}

@@ -23,7 +23,7 @@ from txrocketmq.remoting.message.message import Message, encode_batch, encode_me
 from txrocketmq.remoting.protocol.pull import PULL_MESSAGE, PullMessageResponseHeader
 from txrocketmq.remoting.protocol.topic import GET_TOPIC_CONFIG
 from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.errors import BadRecordError, DataLossError
+from txrocketmq.spark.errors import BadRecordError, ClusterError, DataLossError
 from txrocketmq.spark.live import task
 from txrocketmq.spark.live.pull import Gone, QueueRange
 from txrocketmq.spark.live.task import ROUTE_S, LiveScan, joined, records_of
@@ -116,6 +116,20 @@ def test_tags_are_compared_as_texts(read: Read) -> None:
     table = read(filled(*messages), 0, 50, subExpression="Aa||C", columns="queueOffset,flag")
     assert table["queueOffset"].to_pylist() == [at for at in range(50) if at % 3 != 1]
     assert table.column_names == ["queueOffset", "flag"]
+
+
+def test_brokers_filter_by_an_expression(read: Read) -> None:
+    """What they leave out is not taken for lost."""
+    messages = [message("t", 0, at, tags="AB"[at % 2]) for at in range(60)]
+    table = read(filled(*messages), 0, 50, sqlExpression="TAGS = 'B'", columns="queueOffset")
+    assert table["queueOffset"].to_pylist() == list(range(1, 50, 2))
+
+
+def test_an_expression_that_a_broker_refuses(read: Read) -> None:
+    broker = filled(*[message("t", 0, at) for at in range(5)])
+    broker.checked = Reply(code=ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark="no")
+    with pytest.raises(ClusterError, match="option sqlExpression: broker a cannot read it: no"):
+        read(broker, 0, 5, sqlExpression="a >")
 
 
 def test_messages_of_inner_batches_have_their_own_offsets(read: Read) -> None:

@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 )
 
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.tables.reader import TABLES, TableReader
+from txrocketmq.spark.tables.reader import TableReader
+from txrocketmq.spark.tables.reading import TABLES
 
 SPARK_TYPES: dict[str, DataType] = {
     "string": StringType(),

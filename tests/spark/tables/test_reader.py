@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from tests.spark.stores import StoreWriter
 from tests.spark.tables.rows import rows_of, schema_of
 from txrocketmq.spark import options as declared
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use
-from txrocketmq.spark.tables.reader import TABLES, TableReader, table_schema
+from txrocketmq.spark.tables.reader import TableReader, table_schema
+from txrocketmq.spark.tables.reading import TABLES
 from txrocketmq.spark.tables.table import OF_EVERY_TABLE, Table
 
 
@@ -41,7 +42,9 @@ def test_an_empty_store_has_every_table(tmp_path: Path, table: str) -> None:
 def test_some_columns_in_another_order(tmp_path: Path) -> None:
     StoreWriter(tmp_path / "a")
     options = _options(tmp_path / "a", table="checkpoint", columns="abort,minOffset")
-    assert table_schema(options) == "`abort` boolean, `minOffset` bigint"
+    assert table_schema(options) == StructType(
+        [StructField("abort", BooleanType()), StructField("minOffset", LongType())]
+    )
     schema = StructType([StructField("ABORT", schema_of("checkpoint")["abort"].dataType)])
     (batch,) = TableReader(options, schema).read(TableReader(options, schema).partitions()[0])
     assert batch.to_pylist() == [{"ABORT": True}]

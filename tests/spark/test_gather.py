@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.columns.gather import around, encode, gather, utf8
+from txrocketmq.spark.gather import around, encode, gather, utf8
 
 
 def array_of(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remote files as they are at one moment: each folder is listed once, small reads are kept.
+
+Whoever plans a query, or reads a split, asks again and again what is in a folder, and bisects files
+by reads of a few bytes. Over a network each of these is a request. What was deleted since is a
+FileNotFoundError when it is read, as ever; what came since is not there. Travels as what it is of.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from txrocketmq.spark.files import Entry, Files, Piece, Tree
+
+_BLOCK_BYTES: Final = 8000
+"""Read at once around a small read: 400 units of a consume queue."""
+_KEPT_BLOCKS: Final = 4096
+"""32 MB at most."""
+
+
+class ListedFiles:
+    """See the module; of files over a network."""
+
+    is_remote = True
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._listed: dict[str, list[Entry] | None] = {}
+        self._blocks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return repr(self._files)
+
+    def __reduce__(self) -> Any:
+        return _same, (self._files,)
+
+    def list(self, path: str) -> list[Entry]:
+        if path not in self._listed:
+            try:
+                self._listed[path] = self._files.list(path)
+            except FileNotFoundError:
+                self._listed[path] = None
+        found = self._listed[path]
+        if found is None:
+            raise FileNotFoundError(f"{path}: no such directory")
+        return found
+
+    def look_through(self, path: str) -> None:
+        """Lists all that is below this directory at once, since all of it is about to be listed."""
+        if path not in self._listed:
+            self._listed[path] = None
+            self._listed.update(self._files.tree(path))
+
+    def tree(self, path: str) -> Tree:
+        return self._files.tree(path)
+
+    def exists(self, path: str) -> bool:
+        parent, name = posixpath.split(path)
+        try:
+            return any(each.name == name for each in self.list(parent))
+        except FileNotFoundError:
+            return False
+
+    def read(self, path: str) -> bytes:
+        return self._files.read(path)
+
+    def read_into(self, path: str, offset: int, view: memoryview) -> int:
+        first, last = offset // _BLOCK_BYTES, (offset + len(view) - 1) // _BLOCK_BYTES
+        if last - first > 1 or not len(view):
+            return self._files.read_into(path, offset, view)
+        data = b"".join(self._block(path, number) for number in range(first, last + 1))
+        found = data[offset - first * _BLOCK_BYTES :][: len(view)]
+        view[: len(found)] = found
+        return len(found)
+
+    def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        return self._files.read_pieces(path, pieces, view)
+
+    def _block(self, path: str, number: int) -> bytes:
+        key = path, number
+        if key in self._blocks:
+            self._blocks.move_to_end(key)
+            return self._blocks[key]
+        data = bytearray(_BLOCK_BYTES)
+        got = self._files.read_into(path, number * _BLOCK_BYTES, memoryview(data))
+        self._blocks[key] = bytes(data[:got])
+        if len(self._blocks) > _KEPT_BLOCKS:
+            self._blocks.popitem(last=False)
+        return self._blocks[key]
+
+
+def _same(files: Files) -> Files:
+    return files

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the table `messages` of stores in parts: for Spark, for reports, for whoever asks.
+
+    reading = Reading(options, Output.of(options))
+    for part in reading.parts(): ...
+        for batch in reading.batches(part): ...
+
+A reading is picklable before and after it was asked for its parts. Needs no pyspark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from txrocketmq.spark.conditions import Conditions
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.plan import extents_of, splits
+from txrocketmq.spark.scan import Scan
+from txrocketmq.spark.split import Split
+from txrocketmq.spark.store import resolve
+
+
+class Reading:
+    """What the options say of the messages, with the columns of an output."""
+
+    def __init__(self, options: SourceOptions, output: Output) -> None:
+        stores = resolve(
+            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
+        )
+        self._options = options
+        self._extents = extents_of(stores, options)
+        self._scan = Scan.of(options, output)
+        self.schema: pa.Schema = output.schema
+
+    def narrow(self, conditions: Conditions) -> None:
+        """Leaves out what these conditions exclude, as far as that can be told beforehand.
+
+        They take the place of those of an earlier call.
+        """
+        self._extents = [
+            extent.narrowed(extent.wanted.selection.narrowed(conditions))
+            for extent in self._extents
+        ]
+
+    def parts(self) -> list[Split]:
+        """What can be read one by one, in any order and anywhere."""
+        return [split for extent in self._extents for split in splits(extent, self._options)]
+
+    def batches(self, part: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        name = part.store.broker_name
+        (extent,) = (each for each in self._extents if each.store.broker_name == name)
+        yield from self._scan.read(part, extent.wanted)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which topics are the system's own, for sources and reports alike. Needs no numpy.
+
+Java: TopicValidator, but for two of its topics: users may well send to TBW102 and BenchmarkTest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from txrocketmq.remoting.message.topics import (
+    BENCHMARK_TOPIC,
+    DEFAULT_TOPIC,
+    SYSTEM_PREFIX,
+    SYSTEM_TOPICS,
+)
+
+HIDDEN_TOPICS: Final = SYSTEM_TOPICS - {DEFAULT_TOPIC, BENCHMARK_TOPIC}
+"""What brokers write for themselves, besides topics that start with SYSTEM_PREFIX."""
+
+
+def is_system_topic(topic: str) -> bool:
+    """Whether the messages of the topic are the system's own."""
+    return topic in HIDDEN_TOPICS or topic.startswith(SYSTEM_PREFIX)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the tables besides `messages` in parts, and lists them. Needs no pyspark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
+from txrocketmq.spark.store import Store, resolve
+from txrocketmq.spark.tables import backlogs, config, log, queues
+from txrocketmq.spark.tables.table import Request, Table
+
+TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        queues.QUEUES, queues.CONSUME_QUEUE, queues.INDEX, config.TOPICS, config.GROUPS,
+        config.OFFSETS, config.DELAY_OFFSETS, backlogs.DELAY, backlogs.TRANSACTIONS,
+        log.CHECKPOINT, log.SEGMENTS, log.QUARANTINE, log.DATALOSS,
+    )
+}  # fmt: skip
+
+
+class Part(NamedTuple):
+    """What a task reads: a piece of the table of a store."""
+
+    store: Store
+    piece: Any
+
+
+def table_columns(options: SourceOptions) -> list[Column]:
+    """The columns of the table that the options name: those that they ask for, or the usual."""
+    columns = TABLES[options.table].columns
+    if options.columns is not None:
+        return columns_named(options.columns, columns)
+    return default_columns(columns)
+
+
+class TableReading:
+    """Reads the table that the options name: some of its columns, under the names of a schema."""
+
+    def __init__(
+        self, options: SourceOptions, columns: Sequence[Column], schema: pa.Schema | None = None
+    ) -> None:
+        TABLES[options.table].check(options.given)
+        self._options = options
+        self._columns = list(columns)
+        self.schema: pa.Schema = arrow_schema(columns) if schema is None else schema
+        self._stores = resolve(
+            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
+        )
+
+    def parts(self) -> list[Part]:
+        """What can be read one by one, in any order and anywhere."""
+        table = TABLES[self._options.table]
+        return [
+            Part(store, piece)
+            for store in self._stores
+            for piece in table.pieces(Request(store.at_once(), self._options))
+        ]
+
+    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        request = Request(part.store.at_once(), self._options)
+        table = TABLES[self._options.table]
+        yield from table.batches(request, part.piece, self._columns, self.schema)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Local files that are read as if over a network, and what was asked of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from txrocketmq.spark.files import Entry, LocalFiles, Piece, Tree
+
+
+@dataclass(frozen=True)
+class FarFiles(LocalFiles):
+    """Counts lists, trees, reads and bytes."""
+
+    is_remote = True
+    counts: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+
+    def list(self, path: str) -> list[Entry]:
+        self.counts["list"] += 1
+        return super().list(path)
+
+    def tree(self, path: str) -> Tree:
+        self.counts["tree"] += 1
+        return LocalFiles().tree(path)
+
+    def read_into(self, path: str, offset: int, view: memoryview) -> int:
+        self.counts["read"] += 1
+        self.counts["bytes"] += len(view)
+        return super().read_into(path, offset, view)
+
+    def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        self.counts["read"] += len(pieces)
+        self.counts["bytes"] += len(view)
+        return super().read_pieces(path, pieces, view)

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pushed condition never changes an answer, whatever the queues and the clock went through."""
+
+from __future__ import annotations
+
+import operator
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import datasource as spark_filters
+
+from tests.examples import examples
+from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark import covered
+from txrocketmq.spark.conditions import Conditions
+from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.plan import extents_of, splits
+from txrocketmq.spark.scan import Scan
+from txrocketmq.spark.split import CoveredPicks, LogRange, Split
+from txrocketmq.spark.store import Store
+
+Filter = spark_filters.Filter
+Row = dict[str, Any]
+COLUMNS = "topic,queueId,queueOffset,tags,storeTimestamp,physicalOffset,brokerName,reconsumeTimes"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _planned(root: Path, filters: Sequence[Filter], **options: str) -> tuple[list[Split], Any]:
+    parsed = SourceOptions.of({"storePath": str(root), "columns": COLUMNS, **options})
+    (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
+    extent = extent.narrowed(extent.wanted.selection.narrowed(Conditions.of(filters)))
+    scan = Scan.of(parsed, Output.of(parsed))
+    found = splits(extent, parsed)
+    return found, lambda split: [
+        row for batch in scan.read(split, extent.wanted) for row in batch.to_pylist()
+    ]
+
+
+def _rows(root: Path, filters: Sequence[Filter], **options: str) -> list[Row]:
+    """What Spark gets: it looks at all conditions once more."""
+    found, read = _planned(root, filters, **options)
+    rows = [row for split in found for row in read(split) if all(_holds(f, row) for f in filters)]
+    return sorted(rows, key=lambda row: int(row["physicalOffset"]))
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "EqualTo": operator.eq,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqual": operator.ge,
+    "LessThan": operator.lt,
+    "LessThanOrEqual": operator.le,
+    "In": lambda value, values: value in values,
+}
+
+
+def _holds(condition: Any, row: Row) -> bool:
+    value = row[condition.attribute[0]]
+    return value is not None and _COMPARE[type(condition).__name__](value, condition.value)
+
+
+# --- random stores ---
+
+TOPICS = ("Many", "Some", "Few", "Gone")
+_DRAFTS = st.builds(
+    Draft,
+    topic=st.sampled_from((*("Many",) * 6, *TOPICS)),
+    queue_id=st.integers(0, 1),
+    body=st.integers(0, 200).map(bytes),
+    properties=st.sampled_from(({}, {"TAGS": "A"}, {"TAGS": "B"})),
+    sys_flag=st.sampled_from((*(0,) * 8, MessageSysFlag.TRANSACTION_PREPARED_TYPE)),
+    after_ms=st.sampled_from((*(1,) * 12, 1000, 90_000, -3_600_000, 3_600_000)),
+    reconsume_times=st.sampled_from((0, 0, 0, 2)),
+)
+_DAMAGES = st.lists(
+    st.tuples(
+        st.sampled_from(("queue", "topic", "file", "zeros", "cut", "noise")),
+        st.integers(0, 1 << 16),
+        st.binary(min_size=1, max_size=40),
+    ),
+    max_size=3,
+)
+
+
+def _damage(root: Path, kind: str, number: int, noise: bytes) -> None:
+    """Something that happened to the consume queues."""
+    files = sorted(path for path in (root / "consumequeue").rglob("*") if path.is_file())
+    files = [path for path in files if path.stat().st_size]
+    if not files:
+        return
+    path = files[number % len(files)]
+    data = bytearray(path.read_bytes())
+    at = number * 7 % len(data)
+    match kind:
+        case "queue":
+            shutil.rmtree(path.parent)
+        case "topic":
+            shutil.rmtree(path.parent.parent)
+        case "file":
+            path.unlink()
+        case "cut":
+            path.write_bytes(data[: at // 20 * 20])
+        case "zeros":
+            path.write_bytes(data[:at] + bytes(len(data) - at))
+        case "noise":
+            path.write_bytes((data[:at] + noise + data[at + len(noise) :])[: len(data)])
+
+
+@st.composite
+def _filters(draw: st.DrawFn, writer: StoreWriter) -> list[Filter]:
+    def one() -> Filter:
+        stored = draw(st.sampled_from(writer.stored))
+        compare = draw(
+            st.sampled_from([getattr(spark_filters, name) for name in _COMPARE if name != "In"])
+        )
+        kind = draw(st.integers(0, 5))
+        if kind == 0:
+            return spark_filters.EqualTo(("topic",), draw(st.sampled_from((*TOPICS, "Never"))))
+        if kind == 1:
+            return spark_filters.In(("topic",), draw(st.sampled_from((("Few", "Gone"), ("Some",)))))
+        if kind == 2:
+            return spark_filters.EqualTo(("tags",), draw(st.sampled_from("AB")))
+        if kind == 3:
+            moment = EPOCH + timedelta(milliseconds=stored.store_timestamp)
+            return compare(("storeTimestamp",), moment)  # type: ignore[no-any-return]
+        column = draw(st.sampled_from(("queueId", "queueOffset", "physicalOffset")))
+        value = {
+            "queueId": stored.draft.queue_id,
+            "queueOffset": stored.queue_offset,
+            "physicalOffset": stored.physical_offset + draw(st.integers(-1, 1)),
+        }[column]
+        return compare((column,), value)  # type: ignore[no-any-return]
+
+    return [one() for _ in range(draw(st.integers(1, 3)))]
+
+
+OPTIONS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"view": "physical"},
+    {"minPartitions": "5"},
+    {"maxRecordsPerPartition": "3"},
+    {"topic": "Few,Gone"},
+    {"topic": "Many,Gone"},
+    {"topicPattern": "[FG].*"},
+    {"subExpression": "A"},
+    {"startingOffsets": '{"log": {"s": 300}}'},
+)
+
+
+@settings(max_examples=examples(60))
+@given(data=st.data())
+def test_a_pushed_condition_never_changes_an_answer(data: st.DataObject) -> None:
+    with TemporaryDirectory() as name:
+        root = Path(name) / "s"
+        writer = StoreWriter(root, segment_bytes=data.draw(st.sampled_from((2048, 1 << 20))),
+                             queue_units=10)  # fmt: skip
+        writer.put_all(data.draw(st.lists(_DRAFTS, min_size=1, max_size=60)))
+        if data.draw(st.booleans()):  # deleted, and perhaps made again by those who send
+            shutil.rmtree(root / "consumequeue/Gone", ignore_errors=True)
+            for queue_id in (0, 1):
+                writer._next["Gone", queue_id] = 0
+            writer.put_all(data.draw(st.lists(_DRAFTS, max_size=30)))
+        options = data.draw(st.sampled_from(OPTIONS))
+        damages = data.draw(_DAMAGES)
+        if {"topic", "topicPattern", "subExpression"} & options.keys():
+            # These go by the queues, as bad as they are: what a filter sees of them is up to luck.
+            damages = [each for each in damages if each[0] not in ("zeros", "cut", "noise")]
+        for damage in damages:
+            _damage(root, *damage)
+        filters = data.draw(_filters(writer))
+        try:
+            everything = _rows(root, [], **options)
+        except SparkSourceError:
+            return
+        expected = [row for row in everything if all(_holds(each, row) for each in filters)]
+        assert _rows(root, filters, **options) == expected
+
+
+# --- single cases ---
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> StoreWriter:
+    """A log of several files; one message in eight is of Few, one is of Gone, which was deleted."""
+    writer = StoreWriter(tmp_path / "s", segment_bytes=8192)
+    for number in range(400):
+        topic = {0: "Few", 4: "Gone" if number > 300 else "Few"}.get(number % 8, "Many")
+        writer.put(
+            Draft(topic, body=b"x" * 60, properties={"TAGS": "A"} if topic != "Many" else {})
+        )
+    shutil.rmtree(writer.root / "consumequeue/Gone")
+    return writer
+
+
+def _stored(writer: StoreWriter, *topics: str) -> list[int]:
+    return [each.physical_offset for each in writer.stored if each.draft.topic in topics]
+
+
+def test_a_deleted_topic_is_found_in_the_log(writer: StoreWriter) -> None:
+    for condition, topics in (
+        (spark_filters.EqualTo(("topic",), "Gone"), ("Gone",)),
+        (spark_filters.EqualTo(("tags",), "A"), ("Gone", "Few")),
+    ):
+        found, _ = _planned(writer.root, [condition])
+        assert {type(each) for each in found} == {CoveredPicks}
+        rows = _rows(writer.root, [condition])
+        assert [row["physicalOffset"] for row in rows] == _stored(writer, *topics)
+        assert rows
+
+
+def test_only_what_no_queue_accounts_for_is_read_of_the_log(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covered, "_NEAR_BYTES", 0)
+    monkeypatch.setattr(covered, "_REGION_BYTES", 1000)
+    condition = spark_filters.EqualTo(("topic",), "Few")
+    ((split,), _) = _planned(writer.root, [condition])
+    assert isinstance(split, CoveredPicks)
+    wanted = _planned_filter(writer.root, condition)
+    pieces = list(covered._pieces(split, wanted))
+    assert pieces[0].start == 0
+    assert [piece.start for piece in pieces[1:]] == [piece.end for piece in pieces[:-1]]
+    assert pieces[-1].end == writer.end
+    by_log = [(piece.start, piece.end) for piece in pieces if piece.units is None]
+    for gone in _stored(writer, "Gone"):
+        assert any(start < gone < end for start, end in by_log), "and the record before it"
+    assert sum(end - start for start, end in by_log) < writer.end // 8
+
+
+def _planned_filter(root: Path, condition: Filter) -> Any:
+    parsed = SourceOptions.of({"storePath": str(root)})
+    (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
+    return extent.narrowed(extent.wanted.selection.narrowed(Conditions.of([condition]))).wanted
+
+
+def test_a_unit_that_hides_records_is_not_believed(writer: StoreWriter) -> None:
+    """Its record is said to be so long that it takes in most of the one of Gone after it."""
+    gone = next(each for each in writer.stored if each.draft.topic == "Gone")
+    before = writer.stored[writer.stored.index(gone) - 1]
+    path = writer.root / "consumequeue/Many/0"
+    at = before.queue_offset * 20
+    file = path / f"{at // 1000 * 1000:020d}"
+    data = bytearray(file.read_bytes())
+    place = at % 1000 + 8
+    data[place : place + 4] = (before.size + gone.size - 9).to_bytes(4, "big")
+    file.write_bytes(data)
+    rows = _rows(writer.root, [spark_filters.EqualTo(("topic",), "Gone")])
+    assert [row["physicalOffset"] for row in rows] == _stored(writer, "Gone")
+
+
+def test_times_choose_files_only_by_a_clock_that_is_vouched_for(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s", segment_bytes=4096)
+    for number in range(300):
+        writer.put(Draft(body=bytes(100), after_ms=-3_600_000 if number == 200 else 1000))
+    moment = writer.stored[30].store_timestamp
+    condition = spark_filters.LessThan(("storeTimestamp",), EPOCH + timedelta(milliseconds=moment))
+    late = [each for each in writer.stored[200:] if each.store_timestamp < moment]
+    assert late
+    assert len(_rows(writer.root, [condition])) == 30 + len(late)
+    everything, _ = _planned(writer.root, [])
+    vouched, _ = _planned(writer.root, [condition], clockStepMs="3600000")
+    assert vouched == everything, "the step was an hour"
+    early = spark_filters.LessThan(
+        ("storeTimestamp",), EPOCH + timedelta(milliseconds=writer.stored[0].store_timestamp)
+    )
+    trusted, _ = _planned(tmp_path / "s", [early], clockStepMs="0")
+    assert len(trusted) < len(everything)
+    assert all(isinstance(each, LogRange) for each in trusted)

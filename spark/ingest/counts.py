@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of each queue, counted and summed: in the table, in the log, in the consume queues.
 
-Three tasks that read independently of one another what a table and its stores have; `verify`
-compares what they give.
+Three ways that read independently of one another what a table and its stores have; `verify`
+compares what they give. The log and the queues are counted by tasks, the table by one query.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from txrocketmq.spark.decode import BadRecord, Decoder
-from txrocketmq.spark.ingest.documents import Part
-from txrocketmq.spark.ingest.folder import Folder
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
@@ -29,9 +27,13 @@ from txrocketmq.spark.scan import pieces
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
+_WIDE: Final = 'CAST("queueOffset" AS DECIMAL(19, 0))'
+_COUNT: Final = (
+    f'SELECT topic, "queueId", count(*), sum({_WIDE}), sum({_WIDE} * {_WIDE}), sum("storeSize")'  # noqa: S608 - our own names
+    " FROM messages"
+)
 COUNTED: Final = ("topic", "queueId", "queueOffset", "storeSize", "physicalOffset")
 _BATCH_BYTES: Final = 16 << 20
-_BATCH_ROWS: Final = 262_144
 _UNITS: Final = 1_000_000
 Offsets = NDArray[np.int64]
 
@@ -85,41 +87,26 @@ class Span(NamedTuple):
         return inside
 
 
-@dataclass(frozen=True)
-class CountTable:
-    """Counts the rows of some parts, as far as the spans of their brokers go."""
-
-    folder: Folder
-    parts: Sequence[Part]
-    spans: Mapping[str, Span]
-
-    def __call__(self) -> bytes:
-        """Counts, and the parts that cannot be read, as JSON: see `counted_of_json`."""
-        counted: list[Counts] = []
-        damaged: list[str] = []
-        for part in self.parts:
-            span = self.spans.get(part.broker_name)
-            if span is None:
-                continue
-            try:
-                counted.append(self._counts(part, span))
-            except (pa.ArrowException, OSError) as error:
-                damaged.append(f"{part.path}: {error}")
-        return json.dumps([_rows(_together(counted)), damaged]).encode()
-
-    def _counts(self, part: Part, span: Span) -> Counts:
-        counts: Counts = {}
-        columns = [name for name in COUNTED if name not in part.partition]
-        with self.folder.open(part.path) as file:
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-                topics = part.partition.get("topic")
-                named = (
-                    batch.column("topic")
-                    if topics is None
-                    else pa.repeat(pa.scalar(topics), len(batch))
-                )
-                _add(counts, part.broker_name, span, named, batch)
-        return counts
+def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
+    """Counts the rows of a table, as far as the spans of its brokers go."""
+    counts: Counts = {}
+    for broker, span in spans.items():
+        name = broker.replace("'", "''")
+        outside = "".join(
+            f' AND NOT ("physicalOffset" >= {start} AND "physicalOffset" < {end})'
+            for start, end in span.damaged
+        )
+        found = table.query(
+            _COUNT + f""" WHERE "brokerName" = '{name}' AND "physicalOffset" >= {span.start}"""
+            f' AND "physicalOffset" < {span.end}{outside} GROUP BY topic, "queueId"'
+        )
+        for topic, queue_id, messages, offsets, squares, size in zip(
+            *(column.to_pylist() for column in found.columns), strict=True
+        ):
+            counts[QueueName(broker, topic or "", queue_id)] = Count(
+                int(messages), int(offsets), int(squares) % (1 << 64), int(size)
+            )
+    return counts
 
 
 @dataclass(frozen=True)
@@ -184,13 +171,6 @@ def counts_to_json(counts: Counts) -> bytes:
 def counts_of_json(documents: Sequence[bytes]) -> Counts:
     """What some tasks counted, together."""
     return _together(_of_rows(json.loads(document)) for document in documents)
-
-
-def counted_of_json(documents: Sequence[bytes]) -> tuple[Counts, list[str]]:
-    """What some tasks counted of a table, together, and the parts that they could not read."""
-    counted = [json.loads(document) for document in documents]
-    damaged = [part for _, parts in counted for part in parts]
-    return _together(_of_rows(rows) for rows, _ in counted), damaged
 
 
 def _rows(counts: Counts) -> list[list[Any]]:

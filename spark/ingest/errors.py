@@ -2,9 +2,9 @@
 """What keeps a table from being written.
 
 SparkSourceError
-  TableError           the folder is no table of ours, or is one with other settings
+  TableError           what is there is no table of ours, or is one with other settings
     TableBusy          another run is writing to it
-  RunFailed            tasks of the run did not end; a run later takes up what is left
+  RunFailed            tasks of the run did not end; a run later takes what is left
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from txrocketmq.spark.errors import SparkSourceError
 
 
 class TableError(SparkSourceError):
-    """The folder cannot be written to as the table that was asked for."""
+    """The table that was asked for cannot be written or read there."""
 
 
 class TableBusy(TableError):
@@ -21,4 +21,4 @@ class TableBusy(TableError):
 
 
 class RunFailed(SparkSourceError):
-    """A run that could not be ended; what it had written is taken up by the next one."""
+    """A run that could not be ended; the next one goes on after what it had committed."""

@@ -1,59 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes what is new in some stores into a table: the order of things.
 
-    lock -> settings -> sweep -> the run that was interrupted, if any -> a run for what is new
-    a run: plan -> tasks -> commit -> sweep
+    settings -> positions -> plan -> tasks -> commits
 
-Each arrow may be the last thing that happens: see `ledger`.
+Files of tasks that are done go into the table together, in the order of the log, whenever they make
+COMMIT_BYTES of log: what is killed loses no more than that, and the next run goes on after it.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-import uuid
+import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+import pyarrow as pa
 
 from txrocketmq.spark.errors import SparkSourceError, StoreError
 from txrocketmq.spark.fingerprint import fingerprint, is_same_log
-from txrocketmq.spark.ingest.documents import Commit, Plan, Position, SplitResult, commit_of
-from txrocketmq.spark.ingest.errors import RunFailed, TableError
-from txrocketmq.spark.ingest.folder import Folder
-from txrocketmq.spark.ingest.ledger import Ledger
-from txrocketmq.spark.ingest.plan import StoreBounds, Wishes, plan_run
+from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.ingest.plan import (
+    Lost,
+    Plan,
+    Position,
+    Split,
+    StoreBounds,
+    Wishes,
+    plan_run,
+)
+from txrocketmq.spark.ingest.quarantine import gone
 from txrocketmq.spark.ingest.runner import Outcome, Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.task import IngestTask
+from txrocketmq.spark.ingest.table import Table
+from txrocketmq.spark.ingest.task import IngestTask, SplitResult
+from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.store import Store
 
-LOOK_EVERY_S: Final = 0.5
-"""How often the results of tasks are looked for while they run."""
+COMMIT_BYTES: Final = 8 << 30
+"""Of log."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What became part of the table together."""
+
+    version: int
+    """Of the table."""
+    results: tuple[SplitResult, ...]
+    lost: tuple[Lost, ...]
+    """Ranges that were gone before the run began; the results have others."""
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.results)
+
+    @property
+    def records(self) -> int:
+        """That were looked at."""
+        return sum(each.records for each in self.results)
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(each.split.size_bytes for each in self.results)
+
+    @property
+    def topics(self) -> Counter[str]:
+        """Rows by topic."""
+        return sum((each.topics for each in self.results), Counter())
+
+    @property
+    def damaged(self) -> Counter[str]:
+        """Damaged records by reason."""
+        return sum((each.damaged for each in self.results), Counter())
+
+    @property
+    def all_lost(self) -> list[Lost]:
+        return [*self.lost, *(lost for each in self.results for lost in each.lost)]
 
 
 class Listener(Protocol):
-    """Is told how a run goes; `split_done` is called from another thread."""
+    """Is told how a run goes."""
 
-    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None:
-        """A run begins, of which `done` bytes are done already."""
+    def planned(self, plan: Plan) -> None:
+        """A run begins."""
 
     def split_done(self, result: SplitResult) -> None:
         """A split of the run is done."""
 
-    def committed(self, plan: Plan, commit: Commit) -> None:
-        """The run is part of the table."""
+    def committed(self, commit: Commit) -> None:
+        """Splits are part of the table."""
 
 
 class Silent:
     """A listener that tells nobody."""
 
-    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None: ...
+    def planned(self, plan: Plan) -> None: ...
 
     def split_done(self, result: SplitResult) -> None: ...
 
-    def committed(self, plan: Plan, commit: Commit) -> None: ...
+    def committed(self, commit: Commit) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +107,7 @@ class Job:
     """What is to be done. `start_runner` is called only when there is something to run."""
 
     stores: Sequence[Store]
-    folder: Folder
+    table: Table
     settings: TableSettings
     start_runner: Callable[[], Runner]
     wishes: Wishes = field(default_factory=Wishes)
@@ -69,116 +115,149 @@ class Job:
     rate: Rate | None = None
     listener: Listener = field(default_factory=Silent)
 
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.folder)
-
     def run(self) -> Iterator[Commit]:
-        """Ends a run that was interrupted, then takes what is new; each commit when it is made.
+        """Takes what is new; each commit when it is made.
 
         Raises StoreError and OptionError before anything is written; DataLossError, BadRecordError,
-        RunFailed and others for a run that did not come to its commit: the next one takes it up.
+        RunFailed and others for what did not come to its commit: the next run takes it up.
         """
-        self._check_settings()  # before there is a lock in a folder that is somebody else's
-        with self.folder.lock():
-            yield from self._run()
-
-    def dry_run(self) -> tuple[Plan | None, Plan | None]:
-        """The plan that was interrupted, and the one for what is new; nothing is written."""
-        self._check_settings()
-        last = self.ledger.last_commit()
-        run = last.run + 1 if last else 1
-        pending = self.ledger.plan(run)
-        positions = dict(last.positions) if last else {}
-        if pending is not None:
-            positions |= pending.ends
-        return pending, self._plan(run, positions)
-
-    def _run(self) -> Iterator[Commit]:
-        ledger = self.ledger
-        if self._check_settings() is None and not ledger.create_table(self.settings):
-            self._check_settings()
-        last = ledger.last_commit()
-        if last is not None and (half_swept := ledger.plan(last.run)) is not None:
-            ledger.delete_strays(half_swept, last)
-        ledger.sweep(last)
-        pending = ledger.plan(last.run + 1 if last else 1)
-        if pending is not None:
-            self._check_logs(pending.ends)
-            last = self._take(pending, last, resumed=True)
-            yield last
-        plan = self._plan(last.run + 1 if last else 1, last.positions if last else {})
+        there = self._check_settings()
+        positions = self._positions()
+        plan = self._plan(positions)
+        if there is None:
+            self.table.create(self.settings)
         if plan is not None:
-            ledger.write_plan(plan)
-            yield self._take(plan, last, resumed=False)
+            yield from self._take(plan, positions)
+
+    def dry_run(self) -> Plan | None:
+        """The plan for what is new; nothing is written."""
+        self._check_settings()
+        return self._plan(self._positions())
 
     def _check_settings(self) -> TableSettings | None:
-        there = self.ledger.settings()
-        if there is not None:
-            there.check_equal(self.settings, self.folder.name)
+        there = self.table.settings()
+        if there is None:
+            self.table.check_empty()
+        else:
+            there.check_equal(self.settings, self.table.name)
         return there
 
-    def _plan(self, run: int, positions: Mapping[str, Position]) -> Plan | None:
-        self._check_logs(positions)
-        bounds = [bounds_of(store) for store in self.stores]
-        plan = plan_run(run, uuid.uuid4().hex, _now_ms(), bounds, positions, self.wishes)
-        return None if plan is None else replace(plan, ends=dict(self._fingerprinted(plan)))
+    def _positions(self) -> dict[str, Position]:
+        return {} if self.table.settings() is None else self.table.positions()
 
-    def _check_logs(self, positions: Mapping[str, Position]) -> None:
-        """StoreError when the log of a store is not the one that was taken under its name."""
+    def _plan(self, positions: Mapping[str, Position]) -> Plan | None:
         for store in self.stores:
             position = positions.get(store.broker_name)
             if position is None:
                 check_not_there(store, positions)
             else:
                 check_unchanged(store, position)
+        return plan_run([bounds_of(store) for store in self.stores], positions, self.wishes)
 
-    def _fingerprinted(self, plan: Plan) -> Iterator[tuple[str, Position]]:
-        for store in self.stores:
-            end = plan.ends.get(store.broker_name)
-            if end is not None:
-                yield store.broker_name, Position(end.next, fingerprint(store, end.next))
+    def _take(self, plan: Plan, positions: Mapping[str, Position]) -> Iterator[Commit]:
+        self.table.expect(store.broker_name for store in self.stores)
+        self.listener.planned(plan)
+        taken = _Taken(plan, positions, {store.broker_name: store for store in self.stores})
+        for number, outcome in self.start_runner()(self._tasks(plan)) if plan.splits else ():
+            result = taken.add(number, outcome)
+            if result is not None:
+                self.listener.split_done(result)
+            if taken.whole_bytes >= COMMIT_BYTES:
+                yield self._commit(taken)
+        if taken.whole_bytes or not plan.splits:
+            yield self._commit(taken)
+        taken.raise_first()
 
-    def _take(self, plan: Plan, last: Commit | None, *, resumed: bool) -> Commit:
-        ledger = self.ledger
-        results = ledger.results(plan)
-        self.listener.planned(
-            plan, sum(result.size_bytes for result in results.values()), resumed=resumed
+    def _commit(self, taken: _Taken) -> Commit:
+        results, lost = taken.whole()
+        before, positions = taken.moved(results, lost)
+        rows = [table for result in results for table in result.quarantine]
+        rows += [gone(*each) for each in lost]
+        if rows:
+            self.table.quarantine(positions, pa.concat_tables(rows))
+        version = self.table.commit(
+            [part for each in results for part in each.parts], positions, before
         )
-        tasks = self._tasks(plan, set(results))
-        if tasks:
-            runner = self.start_runner()
-            with _watched(ledger, plan, set(results), self.listener):
-                outcomes = runner(tasks)
-            for each in _given(outcomes):
-                result = SplitResult.from_json(each)
-                results[result.split] = result
-        commit = commit_of(plan, [results[split.name] for split in plan.splits], last, _now_ms())
-        ledger.commit(plan, commit)
-        if resumed:
-            ledger.delete_strays(plan, commit)
-        ledger.sweep(commit)
-        self.listener.committed(plan, commit)
+        commit = Commit(version, tuple(results), lost)
+        self.listener.committed(commit)
         return commit
 
-    def _tasks(self, plan: Plan, done: set[str]) -> list[IngestTask]:
+    def _tasks(self, plan: Plan) -> list[IngestTask]:
         stores = {store.broker_name: store for store in self.stores}
-        missing = {split.broker_name for split in plan.splits} - set(stores)
-        if missing:
-            raise TableError(
-                f"run {plan.run} of {self.folder.name} was interrupted and has to be ended first:"
-                f" --store must name the store of {', '.join(sorted(missing))}, too"
-            )
-        small = replace(plan, splits=())
-        splits = [split for split in plan.splits if split.name not in done]
-        rate = self.rate.of_each(len(splits)) if self.rate is not None and splits else None
+        rate = self.rate.of_each(len(plan.splits)) if self.rate is not None else None
         return [
             IngestTask(
-                self.folder, self.settings, small, split, stores[split.broker_name],
-                self.quarantines, self.wishes.allow_data_loss, rate,
+                self.table.uri, self.settings, split, stores[split.broker_name],
+                self.wishes.check_crc, self.quarantines, self.wishes.allow_data_loss, rate,
             )
-            for split in splits
+            for split in plan.splits
         ]  # fmt: skip
+
+
+class _Taken:
+    """Splits that are done, as far as they go without a gap from where the last commit ended."""
+
+    def __init__(
+        self, plan: Plan, positions: Mapping[str, Position], stores: Mapping[str, Store]
+    ) -> None:
+        self._splits: Sequence[Split] = plan.splits
+        self._lost = plan.lost
+        self._positions = dict(positions)
+        self._stores = stores
+        self._done: dict[int, SplitResult] = {}
+        self._errors: dict[int, SparkSourceError] = {}
+        self._first = 0
+        """The first split that is not committed."""
+        self._end = 0
+        """The first one after it that is not done, or that goes on where no record begins."""
+        self.whole_bytes = 0
+        """Of log, between them."""
+
+    def add(self, number: int, outcome: Outcome) -> SplitResult | None:
+        """Takes what became of a split; its result unless it failed."""
+        if outcome.error is not None:
+            self._errors[number] = outcome.error
+            return None
+        if outcome.given is None:
+            raise RunFailed("a task gave neither a result nor an error")
+        result: SplitResult = pickle.loads(outcome.given)  # noqa: S301 - from our own workers
+        self._done[number] = result
+        at = self._end
+        while at in self._done:
+            at += 1
+            if at == len(self._splits) or self._splits[at].first_is_boundary:
+                self.whole_bytes += sum(s.size_bytes for s in self._splits[self._end : at])
+                self._end = at
+        return result
+
+    def whole(self) -> tuple[list[SplitResult], tuple[Lost, ...]]:
+        """The results that can be committed, once, and what was lost before."""
+        results = [self._done.pop(number) for number in range(self._first, self._end)]
+        lost, self._lost = self._lost, ()
+        self._first, self.whole_bytes = self._end, 0
+        return results, lost
+
+    def moved(
+        self, results: Sequence[SplitResult], lost: Sequence[Lost]
+    ) -> tuple[dict[str, Position], dict[str, Position]]:
+        """Where the table was in the logs of which these are, and where it is with them."""
+        ends = {each.broker_name: each.end for each in lost}
+        ends |= {each.split.broker_name: each.split.end for each in results}
+        starts = {each.split.broker_name: each.split.start for each in reversed(results)}
+        old = {name: at for name, at in self._positions.items() if name in ends}
+        for broker, end in ends.items():
+            before = self._positions.get(broker)
+            start = starts.get(broker, end) if before is None else before.start
+            self._positions[broker] = Position(end, fingerprint(self._stores[broker], end), start)
+        return old, {broker: self._positions[broker] for broker in ends}
+
+    def raise_first(self) -> None:
+        """The first error, if there is one."""
+        if self._errors:
+            first = self._errors[min(self._errors)]
+            if len(self._errors) == 1:
+                raise first
+            raise type(first)(f"{first}; splits that failed: {len(self._errors)}")
 
 
 def bounds_of(store: Store) -> StoreBounds:
@@ -186,7 +265,7 @@ def bounds_of(store: Store) -> StoreBounds:
     segments = store.segments()
     starts = [segment.first_offset for segment in segments]
     first = starts[0] if starts else 0
-    return StoreBounds(store.uri, store.broker_name, first, store.end_of_log(), starts)
+    return StoreBounds(store.uri, store.broker_name, first, end_of_log(store), starts)
 
 
 def check_unchanged(store: Store, position: Position) -> None:
@@ -209,47 +288,3 @@ def check_not_there(store: Store, positions: Mapping[str, Position]) -> None:
                 f" {store.broker_name}: a store without config/topics.json has the name of its"
                 " folder; give it the one it had"
             )
-
-
-def _given(outcomes: Sequence[Outcome]) -> Iterator[bytes]:
-    """What the tasks gave; the first error when there is one."""
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    if errors:
-        raise _first(errors)
-    for outcome in outcomes:
-        if outcome.given is None:
-            raise RunFailed("a task gave neither a result nor an error")
-        yield outcome.given
-
-
-def _first(errors: Sequence[SparkSourceError]) -> SparkSourceError:
-    if len(errors) == 1:
-        return errors[0]
-    return type(errors[0])(f"{errors[0]}; splits that failed: {len(errors)}")
-
-
-@contextmanager
-def _watched(ledger: Ledger, plan: Plan, known: set[str], listener: Listener) -> Iterator[None]:
-    """Tells the listener of splits as they are done."""
-    ended = threading.Event()
-
-    def look() -> None:
-        is_last = False
-        while not is_last:
-            is_last = ended.wait(LOOK_EVERY_S)
-            with suppress(SparkSourceError, OSError):  # whoever needs the results raises them
-                for name, result in ledger.results(plan, known).items():
-                    known.add(name)
-                    listener.split_done(result)
-
-    thread = threading.Thread(target=look, name="ingest-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
-from txrocketmq.spark.ingest.documents import Commit
+from txrocketmq.spark.ingest.job import Commit
+from txrocketmq.spark.ingest.plan import Position
 
 _PREFIX = "txrocketmq_ingest"
+
+
+class State(NamedTuple):
+    """Of the whole table, after the job."""
+
+    version: int
+    rows: int
+    committed_ms: int
+    positions: Mapping[str, Position]
 
 
 def write_metrics(
@@ -22,10 +33,10 @@ def write_metrics(
     exit_code: int,
     seconds: float,
     commits: Sequence[Commit],
-    last: Commit | None,
+    state: State | None,
     log_ends: Mapping[str, int],
 ) -> None:
-    """Writes the file. `commits` are those of the job, `last` is the newest of the table.
+    """Writes the file. `commits` are those of the job.
 
     `log_ends`: where the logs end now, by broker.
     """
@@ -49,14 +60,14 @@ def write_metrics(
     gone = gauge("lost_bytes", "Bytes of log that were gone before the job took them", "broker")
     for broker, count in lost.items():
         gone.labels(table, broker).set(count)
-    if last is not None:
-        gauge("run", "Number of the newest commit").labels(table).set(last.run)
-        gauge("table_rows", "Messages of the whole table").labels(table).set(last.total_rows)
+    if state is not None:
+        gauge("version", "Version of the table").labels(table).set(state.version)
+        gauge("table_rows", "Messages of the whole table").labels(table).set(state.rows)
         when = gauge("last_commit_timestamp_seconds", "Time of the newest commit")
-        when.labels(table).set(last.committed_ms / 1000)
+        when.labels(table).set(state.committed_ms / 1000)
         position = gauge("position_bytes", "Offset up to which the table has the log", "broker")
         lag = gauge("lag_bytes", "Bytes of log that the table does not have yet", "broker")
-        for broker, place in last.positions.items():
+        for broker, place in state.positions.items():
             position.labels(table, broker).set(place.next)
             if broker in log_ends:
                 lag.labels(table, broker).set(log_ends[broker] - place.next)
@@ -70,7 +81,7 @@ def _totals(commits: Sequence[Commit]) -> tuple[Counter[str], Counter[str], Coun
     lost: Counter[str] = Counter()
     for commit in commits:
         topics.update(commit.topics)
-        reasons.update(commit.quarantined)
-        for each in commit.lost:
+        reasons.update(commit.damaged)
+        for each in commit.all_lost:
             lost[each.broker_name] += each.end - each.start
     return topics, reasons, lost

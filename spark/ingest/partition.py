@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of a partitioned table, as Hive and Spark name them: `topic=orders/dt=2026-11-21`.
+"""Rows by partition: by topic, by the day of storing, or by both.
 
 `dt` is the day in UTC at which the broker stored the message, so that it does not depend on where
 the job runs.
@@ -7,7 +7,6 @@ the job runs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -17,33 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from txrocketmq.spark.errors import OptionError
-
-PARTITION_COLUMNS: Final = ("topic", "dt")
-NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
-"""Stands for an empty value, which no folder name can hold."""
-NAME_BYTES: Final = 255
-"""What file systems take as the name of a folder."""
+DAY: Final = "dt"
+PARTITION_COLUMNS: Final = ("topic", DAY)
 _DAY_US: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TO_ESCAPE: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
-"""What Spark's ExternalCatalogUtils escapes."""
-
-
-def escaped(value: str) -> str:
-    """A value as Spark writes it into the name of a folder."""
-    return _TO_ESCAPE.sub(lambda found: f"%{ord(found[0]):02X}", value)
-
-
-def folder_name(column: str, value: str) -> str:
-    """The folder of a value; OptionError when its name would be too long."""
-    name = f"{column}={escaped(value) or NULL_FOLDER}"
-    if len(name.encode()) > NAME_BYTES:
-        raise OptionError(
-            f"the {column} {value!r} is too long for the name of a folder: write the table with"
-            " --partition-by dt or none"
-        )
-    return name
 
 
 class Slice(NamedTuple):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the Parquet files of a split into its spool: one for each partition, within a bound.
+"""Writes the Parquet files of a split into the table: one for each partition, within a bound.
+
+The names are new ones each time, and no file is part of the table before a commit names it: what a
+killed run leaves is for the format's vacuum.
 
 Rows wait until they make a row group of their partition, or until all that wait is too much: then
 the largest goes first. So the memory of a task does not depend on how many topics a log has. When
 too many files are open the one that was opened first is ended; more rows of its partition go to a
-next file. All of this follows from the rows alone: a split that is done again gives the same files.
+next file.
 
 Bodies, keys and property values hardly repeat, so that a dictionary costs CPU and saves nothing:
 only columns of few values have one. Statistics are kept where a query can skip by them.
@@ -12,18 +15,23 @@ only columns of few values have one. Statistics are kept where a query can skip 
 
 from __future__ import annotations
 
+import json
+import os
+import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import fs
 
-from txrocketmq.spark.ingest.partition import folder_name, slices
-from txrocketmq.spark.ingest.stages import Stage, reached
+from txrocketmq.spark.files import ArrowFiles, files_of
+from txrocketmq.spark.ingest.partition import slices
 
 COMPRESSION: Final = "zstd"
 ROW_GROUP_BYTES: Final = 16 << 20
@@ -33,78 +41,101 @@ _FEW_VALUES: Final = frozenset(
     {
         "topic", "queueId", "brokerName", "flag", "tags", "bornHost", "storeHost", "sysFlag",
         "reconsumeTimes", "preparedTransactionOffset", "transactionState", "compression", "cluster",
-        "crcOk", "properties.key_value.key", "reason", "file",
+        "crcOk", "properties.key_value.key",
     }
 )  # fmt: skip
 _SKIPPED_BY: Final = frozenset(
     {"queueId", "queueOffset", "physicalOffset", "storeTimestamp", "bornTimestamp"}
 )
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_YEARS_US: Final = 1_000 * 365 * 86_400 * 1_000_000
+"""Times of clocks that are none have no bound in the statistics."""
 
 
-def open_parquet(path: str, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of a file of a table."""
-    leaves = [*schema.names, "properties.key_value.key"]
-    return pq.ParquetWriter(
-        path,
-        schema,
-        compression=COMPRESSION,
-        use_dictionary=[name for name in leaves if name in _FEW_VALUES],
-        write_statistics=[name for name in leaves if name in _SKIPPED_BY],
-        store_schema=False,
-    )
+class Part(NamedTuple):
+    """A finished file."""
 
-
-class Spooled(NamedTuple):
-    """A finished file in the spool."""
-
-    spooled: str
     path: str
-    """Its place in the table."""
-    partition: dict[str, str]
+    """Inside the table."""
     rows: int
-    first_ms: int
-    last_ms: int
+    size_bytes: int
+    partition: dict[str, str | None]
+    written_ms: int
+    stats: str
+    """As the format has them: JSON with the number of rows, and with least and greatest values."""
+
+
+class Place:
+    """Where the files of a table are put; local ones are on the disk before a commit names them."""
+
+    def __init__(self, uri: str) -> None:
+        files, self._path = files_of(uri, option="out")
+        self._is_local = not isinstance(files, ArrowFiles)
+        self._fs = (
+            fs.FileSystem.from_uri(files.uri)[0]
+            if isinstance(files, ArrowFiles)
+            else fs.LocalFileSystem()
+        )
+
+    def open(self, name: str) -> Any:
+        """A new file, to be written."""
+        return self._fs.open_output_stream(f"{self._path}/{name}")
+
+    def settle(self, name: str) -> int:
+        """Makes sure of a file that is closed; its size in bytes."""
+        path = f"{self._path}/{name}"
+        if self._is_local:
+            _sync(path)
+            _sync(self._path)
+        return int(self._fs.get_file_info(path).size)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(slots=True)
 class _Part:
     """A partition of the split: rows that wait, and the file that is being written."""
 
-    folder: str
-    partition: dict[str, str]
+    values: dict[str, str | None]
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     waiting_bytes: int = 0
-    files: int = 0
     writer: Any = None
-    spooled: str = ""
+    file: Any = None
+    name: str = ""
     rows: int = 0
-    first_ms: int = 1 << 62
-    last_ms: int = -(1 << 62)
+    least: dict[str, int] = field(default_factory=dict)
+    greatest: dict[str, int] = field(default_factory=dict)
 
 
 class Parts:
     """The files of a split. `add` rows in the order of the log, then `finish`."""
 
-    def __init__(
-        self, spool: str, split_name: str, columns: pa.Schema, partition_by: Sequence[str]
-    ) -> None:
-        self._spool = Path(spool)
-        self._split_name = split_name
+    def __init__(self, place: Place, columns: pa.Schema, partition_by: Sequence[str]) -> None:
+        self._place = place
         self._partition_by = tuple(partition_by)
         kept = [name for name in columns.names if name not in self._partition_by]
         self._schema = pa.schema([columns.field(name) for name in kept])
+        self._summed = [name for name in kept if name in _SKIPPED_BY]
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._open: OrderedDict[tuple[str, ...], _Part] = OrderedDict()
         self._waiting_bytes = 0
-        self._finished: list[Spooled] = []
+        self._finished: list[Part] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes the rows of a batch that has at least the columns of the table."""
         for partition, rows in slices(batch, self._partition_by):
-            part = self._parts.get(partition) or self._new(partition)
-            stored = pc.min_max(rows.column("storeTimestamp").cast(pa.int64()))
-            part.first_ms = min(part.first_ms, stored["min"].as_py() // 1000)
-            part.last_ms = max(part.last_ms, stored["max"].as_py() // 1000)
+            part = self._parts.get(partition)
+            if part is None:
+                # The format has NULL for an empty value.
+                values = (value or None for value in partition)
+                part = _Part(dict(zip(self._partition_by, values, strict=True)))
+                self._parts[partition] = part
             part.waiting.append(rows.select(self._schema.names))
             part.waiting_bytes += rows.nbytes
             self._waiting_bytes += rows.nbytes
@@ -113,20 +144,13 @@ class Parts:
         if self._waiting_bytes > WAITING_BYTES:
             self._make_room()
 
-    def finish(self) -> list[Spooled]:
-        """Writes what waits and ends all files; they are in order of their paths."""
+    def finish(self) -> list[Part]:
+        """Writes what waits and ends all files."""
         for partition in list(self._parts):
             self._write(partition)
             if partition in self._open:
                 self._close(partition)
-        return sorted(self._finished, key=lambda each: each.path)
-
-    def _new(self, partition: tuple[str, ...]) -> _Part:
-        named = dict(zip(self._partition_by, partition, strict=True))
-        folders = [folder_name(column, value) for column, value in named.items()]
-        part = _Part("/".join(folders), named)
-        self._parts[partition] = part
-        return part
+        return self._finished
 
     def _make_room(self) -> None:
         """Writes the largest of what waits until half of the bound is free."""
@@ -143,24 +167,64 @@ class Parts:
         if part.writer is None:
             if len(self._open) >= OPEN_FILES:
                 self._close(next(iter(self._open)))
-            number = len(self._finished) + len(self._open)
-            part.spooled = str(self._spool / f"{number}.parquet")
-            part.writer = open_parquet(part.spooled, self._schema)
+            part.name = f"part-{uuid.uuid4()}.zstd.parquet"
+            part.file = self._place.open(part.name)
+            part.writer = _parquet(part.file, self._schema)
             self._open[partition] = part
         table = pa.Table.from_batches(part.waiting, self._schema)
         part.writer.write_table(table, row_group_size=max(1, table.num_rows))
-        reached(Stage.PART_HALF_WRITTEN)
         part.rows += table.num_rows
+        self._sum(part, table)
         self._waiting_bytes -= part.waiting_bytes
         part.waiting, part.waiting_bytes = [], 0
+
+    def _sum(self, part: _Part, table: pa.Table) -> None:
+        for name in self._summed:
+            column = table[name]
+            if pa.types.is_timestamp(column.type):
+                column = column.cast(pa.int64())
+            found = pc.min_max(column).as_py()
+            if found["min"] is not None:
+                part.least[name] = min(part.least.get(name, found["min"]), found["min"])
+                part.greatest[name] = max(part.greatest.get(name, found["max"]), found["max"])
 
     def _close(self, partition: tuple[str, ...]) -> None:
         part = self._open.pop(partition)
         part.writer.close()
-        number = f"-{part.files:04d}" if part.files else ""
-        name = f"part-{self._split_name}{number}.parquet"
-        path = f"{part.folder}/{name}" if part.folder else name
+        part.file.close()
+        stats = {
+            "numRecords": part.rows,
+            "minValues": self._shown(part.least, up_us=0),
+            "maxValues": self._shown(part.greatest, up_us=999),
+            "nullCount": {},
+        }
         self._finished.append(
-            Spooled(part.spooled, path, part.partition, part.rows, part.first_ms, part.last_ms)
-        )
-        part.writer, part.rows, part.files = None, 0, part.files + 1
+            Part(
+                part.name, part.rows, self._place.settle(part.name), part.values,
+                time.time_ns() // 1_000_000, json.dumps(stats),
+            )
+        )  # fmt: skip
+        part.writer, part.rows, part.least, part.greatest = None, 0, {}, {}
+
+    def _shown(self, values: dict[str, int], *, up_us: int) -> dict[str, Any]:
+        """As the format has them: times in whole milliseconds, no value beyond the bound."""
+        shown: dict[str, Any] = {}
+        for name, value in values.items():
+            if not pa.types.is_timestamp(self._schema.field(name).type):
+                shown[name] = value
+            elif abs(value) < _YEARS_US:
+                time_of = _EPOCH + timedelta(milliseconds=(value + up_us) // 1000)
+                shown[name] = time_of.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        return shown
+
+
+def _parquet(file: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    leaves = [*schema.names, "properties.key_value.key"]
+    return pq.ParquetWriter(
+        file,
+        schema,
+        compression=COMPRESSION,
+        use_dictionary=[name for name in leaves if name in _FEW_VALUES],
+        write_statistics=[name for name in leaves if name in _SKIPPED_BY],
+        store_schema=False,
+    )

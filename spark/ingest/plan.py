@@ -3,15 +3,66 @@
 
 A split ends where a file of the log ends, so that no task has to look for the start of a record;
 smaller ones only when asked for. What is gone before it was taken is an error unless accepted.
+Offsets are bytes in the broker's commit log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from txrocketmq.spark.errors import DataLossError, StoreError
-from txrocketmq.spark.ingest.documents import Lost, Plan, Position, Split
+
+
+class Lost(NamedTuple):
+    """A range of a broker's log that was to be taken and is gone."""
+
+    broker_name: str
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.broker_name} [{self.start}, {self.end})"
+
+
+class Position(NamedTuple):
+    """How far a broker's log is in the table."""
+
+    next: int
+    """The first offset that is not."""
+    fingerprint: str = ""
+    """Of the log before it; see `spark.fingerprint`."""
+    start: int = 0
+    """The first offset that is."""
+
+
+class Split(NamedTuple):
+    """What one task takes: the records that start in [start, end)."""
+
+    broker_name: str
+    start: int
+    end: int
+    first_is_boundary: bool
+    """Whether a record (or the blank that ends a file) is known to start at `start`."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run takes, broker after broker, each log in its order."""
+
+    splits: tuple[Split, ...]
+    lost: tuple[Lost, ...] = ()
+    """What was gone before the run began, and was accepted."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of log."""
+        return sum(split.size_bytes for split in self.splits)
 
 
 class StoreBounds(NamedTuple):
@@ -39,27 +90,17 @@ class Wishes(NamedTuple):
 
 
 def plan_run(
-    run: int,
-    plan_id: str,
-    now_ms: int,
-    stores: Sequence[StoreBounds],
-    positions: Mapping[str, Position],
-    wishes: Wishes,
+    stores: Sequence[StoreBounds], positions: Mapping[str, Position], wishes: Wishes
 ) -> Plan | None:
     """The plan of a run; None when nothing is new. StoreError, DataLossError: see `_start`."""
     splits: list[Split] = []
     lost: list[Lost] = []
-    ends: dict[str, Position] = {}
     for store in stores:
         start = _start(store, positions.get(store.broker_name), lost, wishes)
         end = _end(store, start, wishes.max_bytes)
         if end > start:
             splits += _splits(store, start, end, wishes.split_bytes)
-        if end > start or (lost and lost[-1].broker_name == store.broker_name):
-            ends[store.broker_name] = Position(end)
-    if not ends:
-        return None
-    return Plan(run, plan_id, now_ms, tuple(splits), ends, tuple(lost), wishes.check_crc)
+    return Plan(tuple(splits), tuple(lost)) if splits or lost else None
 
 
 def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wishes: Wishes) -> int:

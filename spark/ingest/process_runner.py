@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from txrocketmq.remoting.operating_system import cores
 from txrocketmq.spark.ingest.errors import RunFailed
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
 
@@ -30,7 +31,7 @@ _ALLOCATOR: Final = "jemalloc"
 
 def worker_count() -> int:
     """How many workers there are at most."""
-    return len(os.sched_getaffinity(0))
+    return cores()
 
 
 @contextmanager
@@ -58,16 +59,16 @@ class _Workers:
         self._processes: dict[Connection, Any] = {}
         """By our end of the pipe to each."""
 
-    def run(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         try:
-            return self._run(tasks)
+            yield from self._run(tasks)
         except (EOFError, OSError) as error:
             self.end()
             raise RunFailed(
                 "a worker process was killed, as happens when memory runs out; the next run goes on"
-                " where this one was"
+                " after what was committed"
             ) from error
-        except BaseException:
+        except BaseException:  # GeneratorExit, too: nobody waits for what the workers do
             self.end()
             raise
 
@@ -80,11 +81,10 @@ class _Workers:
             pipe.close()
         self._processes = {}
 
-    def _run(self, tasks: Sequence[Task]) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
+    def _run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         waiting = deque(range(len(tasks)))
         busy: dict[Connection, int] = {}
-        while len(outcomes) < len(tasks):
+        while waiting or busy:
             while waiting and (pipe := self._idle(busy)) is not None:
                 pipe.send(tasks[waiting[0]])
                 busy[pipe] = waiting.popleft()
@@ -93,8 +93,7 @@ class _Workers:
                 given = ready.recv()
                 if not isinstance(given, Outcome):
                     raise RunFailed(f"a task ended with {given}")
-                outcomes[busy.pop(ready)] = given
-        return [outcomes[number] for number in range(len(tasks))]
+                yield busy.pop(ready), given
 
     def _idle(self, busy: dict[Connection, int]) -> Connection | None:
         """The pipe of a worker that has nothing to do, of a new one while there may be more."""

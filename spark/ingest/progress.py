@@ -19,7 +19,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from txrocketmq.spark.ingest.documents import Commit, Plan, SplitResult
+from txrocketmq.spark.ingest.job import Commit
+from txrocketmq.spark.ingest.plan import Plan
+from txrocketmq.spark.ingest.task import SplitResult
 
 _TOPICS_SHOWN: Final = 5
 
@@ -30,7 +32,6 @@ class ProgressBar:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bar = Progress(
-            TextColumn("run {task.fields[run]}"),
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),
@@ -58,23 +59,18 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
-    def planned(self, plan: Plan, done: int, *, resumed: bool) -> None:
+    def planned(self, plan: Plan) -> None:
         """A run begins."""
         self._rows = self._splits_done = 0
         self._splits = len(plan.splits)
         self._began = time.monotonic()
         for lost in plan.lost:
             self._say(f"gone before it was taken: {lost}")
-        again = " that was interrupted" if resumed else ""
-        left = _size(plan.size_bytes - done)
         splits = "1 split" if self._splits == 1 else f"{self._splits} splits"
-        self._say(f"run {plan.run}{again}: {left} of log in {splits}")
-        if self._task is not None:
-            self._bar.remove_task(self._task)
+        self._say(f"new: {_size(plan.size_bytes)} of log in {splits}")
         self._task = self._bar.add_task(
-            "", total=plan.size_bytes, completed=done, run=plan.run, rows=0,
-            splits=f"0/{self._splits}",
-        )  # fmt: skip
+            "", total=plan.size_bytes, rows=0, splits=f"0/{self._splits}"
+        )
 
     def split_done(self, result: SplitResult) -> None:
         """A split of the run is done."""
@@ -83,18 +79,20 @@ class ProgressBar:
         self._splits_done += 1
         self._bar.update(
             self._task,
-            advance=result.size_bytes,
+            advance=result.split.size_bytes,
             rows=self._rows,
             splits=f"{self._splits_done}/{self._splits}",
         )
 
-    def committed(self, plan: Plan, commit: Commit) -> None:
-        """The run is part of the table."""
+    def committed(self, commit: Commit) -> None:
+        """Splits are part of the table."""
         seconds = max(time.monotonic() - self._began, 1e-3)
-        written = sum(part.size_bytes for part in commit.parts)
+        self._began = time.monotonic()
+        parts = [part for result in commit.results for part in result.parts]
+        written = sum(part.size_bytes for part in parts)
         self._say(
-            f"run {commit.run} committed: {commit.rows:,} messages of {commit.records:,} records in"
-            f" {len(commit.parts):,} files, {_size(written)}; {commit.rows / seconds:,.0f}"
+            f"version {commit.version}: {commit.rows:,} messages of {commit.records:,} records in"
+            f" {len(parts):,} files, {_size(written)}; {commit.rows / seconds:,.0f}"
             f" messages/s, {_size(commit.log_bytes / seconds)}/s of log"
         )
         largest = sorted(commit.topics.items(), key=lambda each: (-each[1], each[0]))
@@ -103,10 +101,10 @@ class ProgressBar:
         if len(largest) > _TOPICS_SHOWN:
             rest = sum(rows for _, rows in largest[_TOPICS_SHOWN:])
             self._say(f"  {len(largest) - _TOPICS_SHOWN:,} more topics: {rest:,}")
-        if commit.quarantined:
-            reasons = ", ".join(f"{n:,} {reason}" for reason, n in commit.quarantined.items())
+        if commit.damaged:
+            reasons = ", ".join(f"{n:,} {reason}" for reason, n in commit.damaged.items())
             self._say(f"  damaged records in _quarantine: {reasons}")
-        for lost in commit.lost:
+        for lost in commit.all_lost:
             self._say(f"  gone: {lost}")
 
     def _say(self, text: str) -> None:

@@ -1,61 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged records of a split, kept for people to look at: `_quarantine/part-<split>.parquet`.
+"""What a split has of damaged records and of ranges that are gone: rows of the table `quarantine`.
 
-Their columns are those of the table `quarantine`. A folder that starts with an underscore is not
-read with the table; `spark.read.parquet` of the folder itself gives the rows.
+They travel to the driver, which commits them to the Delta table in the folder `_quarantine`. So
+what they may take is bounded: after DATA_BYTES of a split, rows come without the bytes themselves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.ingest.parts import open_parquet
 from txrocketmq.spark.quarantine import COLUMNS, rows
 from txrocketmq.spark.schema import arrow_schema
 
-_WAITING_ROWS: Final = 64
-"""At most 64 KiB each."""
+GONE: Final = "gone"
+"""The reason of a range that was deleted before it was taken, and was accepted."""
+DATA_BYTES: Final = 16 << 20
+_LENGTH: Final = 1 << 30
+"""Of one row: a longer range has several."""
 
 
 class SplitQuarantine:
-    """Writes the damaged records of a split into its spool; no file when there are none."""
+    """Collects the rows of a split."""
 
-    def __init__(self, spool: str, split_name: str, broker_name: str) -> None:
-        self.path = quarantine_path(split_name)
-        self.spooled = str(Path(spool) / "quarantine.parquet")
+    def __init__(self, broker_name: str) -> None:
         self.reasons: Counter[str] = Counter()
+        """Of damaged records."""
         self._broker_name = broker_name
-        self._waiting: list[tuple[str, BadRecord]] = []
-        self._writer: Any = None
+        self._data_bytes = 0
+        self._batches: list[pa.RecordBatch] = []
 
     def add(self, file: str, bad: BadRecord) -> None:
         """Takes a damaged record that lies in this file of the log."""
         self.reasons[bad.reason] += 1
-        self._waiting.append((file, bad))
-        if len(self._waiting) >= _WAITING_ROWS:
-            self._write()
+        self._data_bytes += len(bad.data)
+        if self._data_bytes > DATA_BYTES:
+            bad = bad._replace(data=b"")
+        self._batches.append(rows(self._broker_name, [(file, bad)]))
 
-    def finish(self) -> bool:
-        """Ends the file; whether there is one."""
-        if self._waiting:
-            self._write()
-        if self._writer is None:
-            return False
-        self._writer.close()
-        return True
-
-    def _write(self) -> None:
-        if self._writer is None:
-            self._writer = open_parquet(self.spooled, arrow_schema(COLUMNS))
-        self._writer.write_table(pa.Table.from_batches([rows(self._broker_name, self._waiting)]))
-        self._waiting = []
+    def rows(self) -> pa.Table:
+        """All of them."""
+        return pa.Table.from_batches(self._batches, arrow_schema(COLUMNS))
 
 
-def quarantine_path(split_name: str) -> str:
-    """Where the damaged records of a split are, if it has any."""
-    return f"_quarantine/part-{split_name}.parquet"
+def gone(broker_name: str, start: int, end: int) -> pa.Table:
+    """The rows of a range that is gone."""
+    detail = "deleted before it was copied, and accepted with --allow-data-loss"
+    found = [
+        ("", BadRecord(at, min(_LENGTH, end - at), GONE, detail, b""))
+        for at in range(start, end, _LENGTH)
+    ]
+    return pa.Table.from_batches([rows(broker_name, found)])

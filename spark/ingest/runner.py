@@ -7,13 +7,13 @@ Any other error (a network, a disk) is the business of what runs the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from txrocketmq.spark.errors import SparkSourceError
 
 Task = Callable[[], bytes]
-"""Picklable; what it gives is small."""
+"""Picklable."""
 
 
 class Outcome(NamedTuple):
@@ -23,8 +23,9 @@ class Outcome(NamedTuple):
     error: SparkSourceError | None
 
 
-Runner = Callable[[Sequence[Task]], list[Outcome]]
-"""Runs tasks, however; the outcomes are in the order of the tasks."""
+Runner = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]]
+"""Runs tasks, however; gives the number of each in the sequence and its outcome as they end. They
+are begun in their order. Who stops listening stops what is not done."""
 
 
 class Rate(NamedTuple):
@@ -40,9 +41,10 @@ class Rate(NamedTuple):
         return max(self.bytes_per_second // min(self.tasks_at_once, tasks), 1)
 
 
-def run_here(tasks: Sequence[Task]) -> list[Outcome]:
+def run_here(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
     """Runs tasks in this process, one after the other."""
-    return [outcome_of(task) for task in tasks]
+    for number, task in enumerate(tasks):
+        yield number, outcome_of(task)
 
 
 def outcome_of(task: Task) -> Outcome:

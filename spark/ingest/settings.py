@@ -3,52 +3,44 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
 
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.ingest.errors import TableError
-from txrocketmq.spark.ingest.partition import PARTITION_COLUMNS
+from txrocketmq.spark.ingest.partition import DAY, PARTITION_COLUMNS
 
 PLACE_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "brokerName", "storeTimestamp", "physicalOffset",
     "storeSize",
 )  # fmt: skip
 """Columns that every table has: where a message is from, and what verification counts."""
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """Columns, folders and choice of messages of a table."""
+    """Columns, partitions and choice of messages of a table."""
 
     columns: tuple[str, ...]
-    """In the order of the files; see `chosen_columns`."""
+    """In the order of the schema; see `chosen_columns`."""
     partition_by: tuple[str, ...] = PARTITION_COLUMNS
     source: tuple[tuple[str, str], ...] = ()
     """Options of `format("rocketmq")` that choose messages and say how columns look, by name."""
 
-    def to_json(self) -> bytes:
-        return json.dumps({"v": _VERSION, **asdict(self)}, ensure_ascii=False, indent=1).encode()
-
-    @classmethod
-    def from_json(cls, document: bytes, table: str) -> TableSettings:
-        """What `to_json` gave; TableError when it is something else."""
-        try:
-            values: dict[str, Any] = json.loads(document)
-            version = values.pop("v")
-            if version == _VERSION:
-                return cls(
-                    columns=tuple(values["columns"]),
-                    partition_by=tuple(values["partition_by"]),
-                    source=tuple((name, value) for name, value in values["source"]),
-                )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise TableError(f"{table}/_ingest/table.json is damaged") from None
-        raise TableError(f"{table} was made by other software: its version is {version}")
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table: the columns, and the day when it is partitioned by that."""
+        kind = schema.PROPERTIES_TYPES[dict(self.source).get("propertiesFormat", "map")]
+        by_name = {column.name: column for column in schema.MESSAGES}
+        by_name["properties"] = by_name["properties"]._replace(type=kind)
+        fields = [by_name[name].arrow for name in self.columns]
+        if DAY in self.partition_by:
+            fields.append(pa.field(DAY, pa.date32()))
+        return pa.schema(fields)
 
     def check_equal(self, wanted: TableSettings, table: str) -> None:
         """TableError when a run wants another table than the one that is there."""
@@ -57,7 +49,7 @@ class TableSettings:
             if here.get(name) != there.get(name):
                 raise TableError(
                     f"{table} was made {_with(name, here)}, not {_with(name, there)}:"
-                    " run with the same settings, or write to another folder"
+                    " run with the same settings, or write to another table"
                 )
 
     def _by_name(self) -> dict[str, str]:

@@ -25,22 +25,26 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "txrocketmq_tasks"
 _TASKS: Final = "tasks"
+_AT_ONCE_OF_A_SLOT: Final = 16
+"""Tasks of one job of Spark: what they give is there when all of them are done."""
 
 
 def spark_runner(spark: SparkSession) -> Runner:
     """Runs tasks on the workers of a session; RunFailed when Spark gives up."""
     spark.dataSource.register(TaskSource)
 
-    def run(tasks: Sequence[Task]) -> list[Outcome]:
-        if not tasks:
-            return []
-        reader = spark.read.format(FORMAT).option(_TASKS, _packed(tasks))
-        try:
-            rows = reader.load().collect()
-        except PySparkException as error:
-            raise RunFailed(f"Spark gave the run up: {cause(error)}") from error
-        outcomes = {row[0]: Outcome(row[1], row[2] and pickle.loads(row[2])) for row in rows}  # noqa: S301 - from our own workers
-        return [outcomes[number] for number in range(len(tasks))]
+    at_once = _AT_ONCE_OF_A_SLOT * spark.sparkContext.defaultParallelism
+
+    def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        for first in range(0, len(tasks), at_once):
+            reader = spark.read.format(FORMAT)
+            reader = reader.option(_TASKS, _packed(tasks[first : first + at_once]))
+            try:
+                rows = reader.load().collect()
+            except PySparkException as error:
+                raise RunFailed(f"Spark gave the run up: {cause(error)}") from error
+            for number, given, failed in sorted(rows):
+                yield first + number, Outcome(given, failed and pickle.loads(failed))  # noqa: S301 - from our own workers
 
     return run
 

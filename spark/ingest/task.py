@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes one split: reads its records, decodes them, writes its parts, puts them in their place.
+"""Takes one split: reads its records, decodes them, writes its files.
 
-Everything is first in the spool; the parts are put in their place when all are complete, and the
-result is written last. A split that has a result is not done again.
+The files are no part of the table before the driver commits them: a task can be killed, and done
+again, at any time.
 """
 
 from __future__ import annotations
 
-import shutil
+import pickle
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.errors import BadRecordError, DataLossError
-from txrocketmq.spark.ingest.documents import Lost, Part, Plan, Split, SplitResult
-from txrocketmq.spark.ingest.folder import Folder
-from txrocketmq.spark.ingest.ledger import Ledger
-from txrocketmq.spark.ingest.parts import Parts
-from txrocketmq.spark.ingest.quarantine import SplitQuarantine
+from txrocketmq.spark.ingest.parts import Part, Parts, Place
+from txrocketmq.spark.ingest.plan import Lost, Split
+from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
-from txrocketmq.spark.ingest.stages import Stage, reached
 from txrocketmq.spark.log_reader import Lost as LostOfLog
 from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.losses import loss_text
@@ -37,41 +36,49 @@ WINDOW_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 4 << 20
 
 
+@dataclass(slots=True)
+class SplitResult:
+    """What became of a split."""
+
+    split: Split
+    parts: list[Part] = field(default_factory=list)
+    records: int = 0
+    """That were looked at."""
+    rows: int = 0
+    topics: Counter[str] = field(default_factory=Counter)
+    damaged: Counter[str] = field(default_factory=Counter)
+    """Damaged records by reason."""
+    lost: list[Lost] = field(default_factory=list)
+    quarantine: list[pa.Table] = field(default_factory=list)
+    """Rows of the table `quarantine`."""
+    cpu_ms: int = 0
+
+
 @dataclass(frozen=True)
 class IngestTask:
     """Picklable: travels to a worker, which calls it."""
 
-    folder: Folder
+    uri: str
+    """Of the table."""
     settings: TableSettings
-    plan: Plan
-    """Without its splits: there may be thousands."""
     split: Split
     store: Store
+    check_crc: bool = False
     quarantines: bool = True
     """Else a damaged record is an error."""
     allow_data_loss: bool = False
     max_bytes_per_second: int | None = None
-    """Of log; says when it is read, not how the split is cut: the parts are the same."""
+    """Of log."""
 
     def __call__(self) -> bytes:
-        """The SplitResult as JSON. Raises BadRecordError and DataLossError."""
-        ledger = Ledger(self.folder)
-        result = ledger.result(self.plan, self.split)
-        if result is None:
-            spool = self.folder.spool()
-            try:
-                result = _Taking(self, spool).result()
-            finally:
-                shutil.rmtree(spool, ignore_errors=True)
-            ledger.write_result(self.plan, result)
-            reached(Stage.SPLIT_DONE)
-        return result.to_json()
+        """The SplitResult, pickled. Raises BadRecordError and DataLossError."""
+        return pickle.dumps(_Taking(self).result())
 
 
 class _Taking:
     """The work on one split."""
 
-    def __init__(self, task: IngestTask, spool: str) -> None:
+    def __init__(self, task: IngestTask) -> None:
         split = task.split
         options = SourceOptions.of(dict(task.settings.source))
         self._task = task
@@ -83,16 +90,17 @@ class _Taking:
             cluster=task.store.cluster,
             decompress=options.decompress,
             properties_format=options.properties_format,
-            check_crc=task.plan.check_crc,
+            check_crc=task.check_crc,
         )
-        self._parts = Parts(spool, split.name, self._decoder.schema, task.settings.partition_by)
-        self._quarantine = SplitQuarantine(spool, split.name, split.broker_name)
-        self._result = SplitResult(split.name, task.plan.id, size_bytes=split.size_bytes)
+        place = Place(task.uri)
+        self._parts = Parts(place, self._decoder.schema, task.settings.partition_by)
+        self._quarantine = SplitQuarantine(split.broker_name)
+        self._result = SplitResult(split)
 
     def result(self) -> SplitResult:
         """Takes the split."""
         cpu = time.process_time()
-        split = self._task.split
+        split, result = self._task.split, self._result
         counting = _Counting(self._wanted)
         found = read_log(
             self._store,
@@ -110,11 +118,12 @@ class _Taking:
                 self._lost(each)
             else:
                 self._take(each)
-        self._put_in_place()
-        self._result.records = counting.records
-        self._result.quarantined = self._quarantine.reasons
-        self._result.cpu_ms = round((time.process_time() - cpu) * 1000)
-        return self._result
+        result.parts = self._parts.finish()
+        result.records = counting.records
+        result.damaged = self._quarantine.reasons
+        result.quarantine.append(self._quarantine.rows())
+        result.cpu_ms = round((time.process_time() - cpu) * 1000)
+        return result
 
     def _take(self, records: Records) -> None:
         if "topic" in self._task.settings.partition_by:
@@ -146,26 +155,9 @@ class _Taking:
         if not self._task.allow_data_loss:
             text = loss_text(self._store, lost.start, lost.end)
             raise DataLossError(f"{text}; --allow-data-loss goes on without them")
-        self._result.lost.append(Lost(self._task.split.broker_name, lost.start, lost.end))
-
-    def _put_in_place(self) -> None:
-        spooled = self._parts.finish()
-        damaged = self._quarantine.finish()
-        reached(Stage.PARTS_WRITTEN)
-        folder = self._task.folder
-        Ledger(folder).check_plan(self._task.plan)
-        for each in spooled:
-            size_bytes = folder.publish(each.spooled, each.path)
-            reached(Stage.ONE_PART_IN_PLACE)
-            self._result.parts.append(
-                Part(
-                    each.path, each.rows, size_bytes, self._task.split.broker_name,
-                    each.partition, each.first_ms, each.last_ms,
-                )
-            )  # fmt: skip
-        if damaged:
-            folder.publish(self._quarantine.spooled, self._quarantine.path)
-        reached(Stage.PARTS_IN_PLACE)
+        name = self._task.split.broker_name
+        self._result.lost.append(Lost(name, lost.start, lost.end))
+        self._result.quarantine.append(gone(name, lost.start, lost.end))
 
 
 class _Counting:

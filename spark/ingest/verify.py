@@ -3,7 +3,7 @@
 
 For each queue the messages are counted and summed in the table, in the log and in the consume
 queues, over that range of each broker's log that the table has and the store still has. Damaged
-records that are in quarantine are left out everywhere. The files are held against the manifest.
+records that are in quarantine are left out everywhere.
 """
 
 from __future__ import annotations
@@ -12,34 +12,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
     CountQueues,
     Counts,
-    CountTable,
     QueueName,
     Span,
-    counted_of_json,
+    count_table,
     counts_of_json,
     filter_of,
 )
-from txrocketmq.spark.ingest.documents import Commit, Part
 from txrocketmq.spark.ingest.errors import RunFailed, TableError
-from txrocketmq.spark.ingest.ledger import QUARANTINE, Ledger
+from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.store import Store
 
-_LMQ_PREFIX: Final = "%LMQ%"
-"""Of queues that name messages of other topics once more."""
-_PARTS_OF_A_TASK: Final = 64
-_BYTES_OF_A_TASK: Final = 512 << 20
 _QUEUES_OF_A_TASK: Final = 128
 
 
@@ -75,67 +68,57 @@ class Verification:
     differences: tuple[Difference, ...]
     without_store: tuple[str, ...]
     """Brokers of the table of which no store was given."""
-    missing: tuple[str, ...]
-    """Parts that a commit names and that are not there, or have another size."""
-    damaged: tuple[str, ...]
-    """Parts that cannot be read, with the reason."""
-    strays: tuple[str, ...]
-    """Files among the data that no commit names."""
+
+    unreadable: str = ""
+    """Why the table cannot be read, if it cannot."""
 
     @property
     def is_good(self) -> bool:
-        return not (self.differences or self.missing or self.damaged or self.strays)
+        return not (self.differences or self.unreadable)
 
 
-def settings_of(ledger: Ledger) -> TableSettings:
+def settings_of(table: Table) -> TableSettings:
     """Of a table that can be verified; TableError when nothing is there."""
-    settings = ledger.settings()
-    if settings is None or ledger.last_commit() is None:
-        raise TableError(f"{ledger.folder.name} has nothing to verify: nothing was committed yet")
+    settings = table.settings()
+    if settings is None or not table.positions():
+        raise TableError(f"{table.name} has nothing to verify: nothing was committed yet")
     return settings
 
 
 def verify(
-    ledger: Ledger, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
+    table: Table, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
 ) -> Verification:
     """Compares. TableError when there is no table, or nothing of these stores in it."""
-    settings = settings_of(ledger)
-    commits = list(ledger.commits())
-    last = commits[-1]
-    without_store = sorted(set(last.positions) - {store.broker_name for store in stores})
-    if len(without_store) == len(last.positions):
+    settings = settings_of(table)
+    positions = table.positions()
+    without_store = sorted(set(positions) - {store.broker_name for store in stores})
+    if len(without_store) == len(positions):
         raise TableError(
-            f"{ledger.folder.name} has nothing of {', '.join(each.broker_name for each in stores)}"
+            f"{table.name} has nothing of {', '.join(each.broker_name for each in stores)}"
             f" to verify: it has the logs of {', '.join(without_store)}"
         )
-    parts = [part for commit in commits for part in commit.parts]
-    missing = [part.path for part in parts if ledger.folder.size(part.path) != part.size_bytes]
-    strays = set(ledger.data_files()) - {part.path for part in parts}
-    there = [part for part in parts if part.path not in set(missing)]
     logical = SourceOptions.of(dict(settings.source)).view == "logical"
+    missing = _missing(table)
     checks = [
-        _Check(store, settings, _span(ledger, store, commits), has_queues=logical)
+        _Check(
+            store,
+            settings,
+            _span(store, positions[store.broker_name], missing.get(store.broker_name, [])),
+            has_queues=logical,
+        )
         for store in stores
-        if store.broker_name in last.positions
+        if store.broker_name in positions
     ]
     spans = {check.store.broker_name: check.span for check in checks}
-    table = _table_tasks(ledger, there, spans)
     logs = [task for check in checks for task in check.log_tasks()]
     if rate is not None and logs:
         each = rate.of_each(len(logs))
         logs = [replace(task, max_bytes_per_second=each) for task in logs]
     queues = [task for check in checks for task in check.queue_tasks()]
-    outcomes = runner([*table, *logs, *queues])
-    given: list[bytes] = []
-    for outcome in outcomes:
-        if outcome.error is not None:
-            raise outcome.error
-        if outcome.given is None:
-            raise RunFailed("a task gave neither counts nor an error")
-        given.append(outcome.given)
-    in_table, damaged = counted_of_json(given[: len(table)])
-    in_log = counts_of_json(given[len(table) : len(table) + len(logs)])
-    in_queues = counts_of_json(given[len(table) + len(logs) :])
+    given = dict(_given(runner, [*logs, *queues]))
+    in_table, unreadable = _counted(table, spans)
+    in_log = counts_of_json([given[number] for number in range(len(logs))])
+    in_queues = counts_of_json([given[number] for number in range(len(logs), len(given))])
     with_queues = {check.store.broker_name for check in checks if check.has_queues}
     beside_queues = {q: c for q, c in in_table.items() if q.broker_name in with_queues}
     return Verification(
@@ -143,15 +126,32 @@ def verify(
         messages=sum(count.messages for count in in_table.values()),
         queues=len(in_table),
         without_queues=tuple(sorted(set(spans) - with_queues)),
-        differences=(
+        differences=()
+        if unreadable
+        else (
             *_differences(in_table, in_log, "log"),
             *_differences(beside_queues, in_queues, "queue"),
         ),
+        unreadable=unreadable,
         without_store=tuple(without_store),
-        missing=tuple(sorted(missing)),
-        damaged=tuple(sorted(damaged)),
-        strays=tuple(sorted(strays)),
     )
+
+
+def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:
+    """What the table has, or why it cannot be read."""
+    try:
+        return count_table(table, spans), ""
+    except TableError as error:
+        return {}, str(error)
+
+
+def _given(runner: Runner, tasks: Sequence[CountLog | CountQueues]) -> Iterator[tuple[int, bytes]]:
+    for number, outcome in runner(tasks):
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.given is None:
+            raise RunFailed("a task gave neither counts nor an error")
+        yield number, outcome.given
 
 
 class _Check:
@@ -166,7 +166,7 @@ class _Check:
         self._queues = [
             queue
             for queue in (store.queues() if has_queues else [])
-            if not queue.topic.startswith(_LMQ_PREFIX)
+            if not queue.topic.startswith(LMQ_PREFIX)
         ]
         self.has_queues = bool(self._queues)
         if self._queues:
@@ -191,45 +191,22 @@ class _Check:
             yield CountQueues(self.store, some, self.span)
 
 
-def _span(ledger: Ledger, store: Store, commits: Sequence[Commit]) -> Span:
+def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) -> Span:
     """The range that both have, but for what is in quarantine and what was gone."""
-    name, last = store.broker_name, commits[-1]
-    start = max(last.starts[name], store.min_offset())
-    end = max(start, last.positions[name].next)
-    lost = [each[1:] for commit in commits for each in commit.lost if each.broker_name == name]
-    return Span(start, end, tuple(sorted([*_damaged(ledger, name), *lost, *store.gaps()])))
+    start = max(position.start, store.min_offset())
+    end = max(start, position.next)
+    inside = [(first, last) for first, last in missing if last > start and first < end]
+    return Span(start, end, tuple(sorted([*inside, *store.gaps()])))
 
 
-def _damaged(ledger: Ledger, broker_name: str) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for name in ledger.folder.list(QUARANTINE):
-        if not name.endswith(".parquet"):
-            continue
-        path = f"{QUARANTINE}/{name}"
-        try:
-            with ledger.folder.open(path) as file:
-                rows = pq.read_table(file, columns=["brokerName", "physicalOffset", "length"])
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{ledger.folder.name}/{path} cannot be read: {error}") from None
-        for broker, start, length in zip(*(c.to_pylist() for c in rows.columns), strict=True):
-            if broker == broker_name:
-                found.append((start, start + length))
+def _missing(table: Table) -> dict[str, list[tuple[int, int]]]:
+    """By broker: ranges that the table does not have, since they were damaged or gone."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    rows = table.quarantined()
+    columns = (rows[name].to_pylist() for name in ("brokerName", "physicalOffset", "length"))
+    for broker, start, length in zip(*columns, strict=True):
+        found.setdefault(broker, []).append((start, start + length))
     return found
-
-
-def _table_tasks(ledger: Ledger, parts: Sequence[Part], spans: dict[str, Span]) -> list[CountTable]:
-    """Some parts each."""
-    tasks: list[CountTable] = []
-    group: list[Part] = []
-    for part in parts:
-        group.append(part)
-        full = sum(each.size_bytes for each in group) >= _BYTES_OF_A_TASK
-        if full or len(group) >= _PARTS_OF_A_TASK:
-            tasks.append(CountTable(ledger.folder, tuple(group), spans))
-            group = []
-    if group:
-        tasks.append(CountTable(ledger.folder, tuple(group), spans))
-    return tasks
 
 
 def _differences(table: Counts, store: Counts, beside: str) -> Iterator[Difference]:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.ingest.documents import Commit
-from txrocketmq.spark.ingest.folder import LocalFolder
-from txrocketmq.spark.ingest.job import Job
+from txrocketmq.spark.ingest.job import Commit, Job
 from txrocketmq.spark.ingest.runner import run_here
 from txrocketmq.spark.ingest.settings import TableSettings, chosen_columns
+from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.store import Store
 
 SETTINGS = TableSettings(columns=chosen_columns(None), source=(("view", "logical"),))
@@ -50,7 +47,7 @@ def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
     """A job whose tasks run in this process."""
     return Job(
         stores=[Store.open(str(each), broker_name=each.name) for each in stores],
-        folder=LocalFolder(str(table)),
+        table=Table(str(table)),
         settings=settings.pop("settings", SETTINGS),
         start_runner=lambda: run_here,
         **settings,
@@ -63,16 +60,12 @@ def run(stores: Iterable[Path], table: Path, **settings: Any) -> list[Commit]:
 
 
 def rows(table: Path) -> list[dict[str, Any]]:
-    """All rows that a reader of the folder sees, with the columns of the paths."""
-    found: list[dict[str, Any]] = []
-    for path in sorted(table.rglob("*.parquet")):
-        inside = path.relative_to(table)
-        if any(part.startswith(("_", ".")) for part in inside.parts):
-            continue
-        values = dict(part.split("=", 1) for part in inside.parts[:-1])
-        of_path = {name: unquote(value) for name, value in values.items()}
-        in_file = pq.ParquetFile(path).read().to_pylist(maps_as_pydicts="strict")
-        found.extend(row | of_path for row in in_file)
+    """All rows of the table."""
+    if not DeltaTable.is_deltatable(str(table)):
+        return []
+    found: list[dict[str, Any]] = (
+        DeltaTable(table).to_pyarrow_table().to_pylist(maps_as_pydicts="strict")
+    )
     return found
 
 
@@ -90,13 +83,6 @@ def keys_of(*writers: StoreWriter) -> list[Key]:
     )
 
 
-def schema_names(paths: Sequence[Path]) -> set[tuple[str, ...]]:
-    """The columns of files."""
-    return {tuple(pq.read_schema(path).names) for path in paths}
-
-
 def quarantined(table: Path) -> list[dict[str, Any]]:
     """The rows in quarantine."""
-    paths = sorted((table / "_quarantine").glob("*.parquet"))
-    tables = [pq.ParquetFile(path).read() for path in paths]
-    return pa.concat_tables(tables).to_pylist() if tables else []
+    return rows(table / "_quarantine")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.spark.ingest.tables import SETTINGS, job_of, run
+from tests.spark.ingest.tables import SETTINGS, run
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest import counts
 from txrocketmq.spark.ingest.counts import (
@@ -16,14 +16,14 @@ from txrocketmq.spark.ingest.counts import (
     CountLog,
     CountQueues,
     Counts,
-    CountTable,
     QueueName,
     Span,
-    counted_of_json,
+    count_table,
     counts_of_json,
     counts_to_json,
     sum_of,
 )
+from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.store import Store
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -81,11 +81,10 @@ def test_table_log_and_queues_are_counted_alike(
     store: StoreWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr(counts, "_UNITS", 3)
-    (commit,) = run([store.root], tmp_path / "table")
+    run([store.root], tmp_path / "table")
     span = Span(0, store.end) if whole else Span(4096, store.stored[-5].physical_offset)
     opened = Store.open(str(store.root), broker_name="broker-a")
-    folder = job_of([], tmp_path / "table").folder
-    in_table = CountTable(folder, commit.parts, {"broker-a": span})()
+    in_table = count_table(Table(str(tmp_path / "table")), {"broker-a": span})
     in_log = [
         CountLog(opened, SETTINGS, segment.first_offset, min(segment.end, store.end), span)()
         for segment in opened.segments()
@@ -93,13 +92,21 @@ def test_table_log_and_queues_are_counted_alike(
     ]
     in_queues = CountQueues(opened, opened.queues(), span)()
     right = expected(store, span)
-    assert counted_of_json([in_table]) == (right, [])
+    assert in_table == right
     assert counts_of_json(in_log) == right
     assert counts_of_json([in_queues]) == right
 
 
-def test_parts_of_other_brokers_are_left_alone(store: StoreWriter, tmp_path: Path) -> None:
-    (commit,) = run([store.root], tmp_path / "table")
-    folder = job_of([], tmp_path / "table").folder
-    counted = CountTable(folder, commit.parts, {"broker-b": Span(0, 1 << 40)})()
-    assert counted_of_json([counted]) == ({}, [])
+def test_rows_of_other_brokers_and_what_is_left_out_are_not_counted(
+    store: StoreWriter, tmp_path: Path
+) -> None:
+    run([store.root], tmp_path / "table")
+    table = Table(str(tmp_path / "table"))
+    assert count_table(table, {"it's b": Span(0, 1 << 40)}) == {}
+    first = store.stored[0]
+    span = Span(0, store.end, ((first.physical_offset, first.physical_offset + first.size),))
+    counted = count_table(table, {"broker-a": span})
+    whole = count_table(table, {"broker-a": Span(0, store.end)})
+    assert sum(each.messages for each in counted.values()) == (
+        sum(each.messages for each in whole.values()) - 1
+    )

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from txrocketmq.spark.ingest.documents import Commit, Lost, Position
-from txrocketmq.spark.ingest.metrics import write_metrics
+from txrocketmq.spark.ingest.job import Commit
+from txrocketmq.spark.ingest.metrics import State, write_metrics
+from txrocketmq.spark.ingest.plan import Lost, Position, Split
+from txrocketmq.spark.ingest.task import SplitResult
 
-COMMIT = Commit(
-    run=3, plan_id="x", committed_ms=1500, positions={"a": Position(900), "b": Position(7)},
-    starts={"a": 0, "b": 0}, parts=(), rows=5, records=6, log_bytes=800, topics={'t"1': 5},
-    quarantined={"crc": 1}, lost=(Lost("a", 10, 30),), total_rows=50, total_parts=4,
+RESULT = SplitResult(
+    Split("a", 100, 900, first_is_boundary=True), rows=5, records=6, topics=Counter({'t"1': 5}),
+    damaged=Counter({"crc": 1}), lost=[Lost("a", 10, 30)],
 )  # fmt: skip
+COMMIT = Commit(3, (RESULT,), ())
+STATE = State(3, 50, 1500, {"a": Position(900), "b": Position(7)})
 
 
 def read(path: Path) -> dict[tuple[str, ...], float]:
@@ -29,7 +33,7 @@ def read(path: Path) -> dict[tuple[str, ...], float]:
 
 def test_a_job_that_took_something(tmp_path: Path) -> None:
     path = tmp_path / "ingest.prom"
-    write_metrics(str(path), "/t", 0, 2.5, [COMMIT, COMMIT], COMMIT, {"a": 1000})
+    write_metrics(str(path), "/t", 0, 2.5, [COMMIT, COMMIT], STATE, {"a": 1000})
     assert read(path) == {
         ("exit_code", "/t"): 0,
         ("duration_seconds", "/t"): 2.5,
@@ -38,7 +42,7 @@ def test_a_job_that_took_something(tmp_path: Path) -> None:
         ("topic_rows", "/t", 't"1'): 10,
         ("quarantined_records", "/t", "crc"): 2,
         ("lost_bytes", "/t", "a"): 40,
-        ("run", "/t"): 3,
+        ("version", "/t"): 3,
         ("table_rows", "/t"): 50,
         ("last_commit_timestamp_seconds", "/t"): 1.5,
         ("position_bytes", "/t", "a"): 900,

@@ -2,15 +2,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.ingest.partition import escaped, folder_name, slices
+from txrocketmq.spark.ingest.partition import slices
 
 DAY_US = 86_400_000_000
 
@@ -23,33 +20,6 @@ def batch_of(rows: list[tuple[str, int]]) -> pa.RecordBatch:
             "number": pa.array(range(len(rows)), pa.int32()),
         }
     )
-
-
-@pytest.mark.parametrize(
-    ("value", "folder"),
-    [
-        ("orders", "topic=orders"),
-        ("%RETRY%group", "topic=%25RETRY%25group"),
-        ("a=b/c:d", "topic=a%3Db%2Fc%3Ad"),
-        ("消息", "topic=消息"),
-        ("", "topic=__HIVE_DEFAULT_PARTITION__"),
-        ("..", "topic=.."),
-    ],
-)
-def test_folders_are_named_as_spark_names_them(value: str, folder: str) -> None:
-    assert folder_name("topic", value) == folder
-
-
-@given(st.text(max_size=40))
-def test_escaping_loses_nothing(value: str) -> None:
-    assert unquote(escaped(value)) == value
-    assert not set(escaped(value)) & set("/\0\n\"':*?")
-
-
-def test_a_name_too_long_for_a_folder_says_what_to_do() -> None:
-    assert folder_name("topic", "t" * 249)
-    with pytest.raises(OptionError, match="--partition-by dt or none"):
-        folder_name("topic", "t" * 250)
 
 
 def test_a_day_is_that_of_utc() -> None:

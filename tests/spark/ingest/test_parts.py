@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from txrocketmq.spark.errors import OptionError
+from tests.examples import examples
 from txrocketmq.spark.ingest import parts
-from txrocketmq.spark.ingest.parts import Parts, Spooled
+from txrocketmq.spark.ingest.parts import Part, Parts, Place
 
 SCHEMA = pa.schema(
     [
@@ -35,16 +36,18 @@ def batch_of(rows: list[tuple[str, int, bytes]]) -> pa.RecordBatch:
 
 
 def written(
-    spool: Path, batches: list[pa.RecordBatch], by: tuple[str, ...] = ("topic", "dt")
-) -> list[Spooled]:
-    made = Parts(str(spool), "a-0-9", SCHEMA, by)
+    folder: Path, batches: list[pa.RecordBatch], by: tuple[str, ...] = ("topic", "dt")
+) -> list[Part]:
+    made = Parts(Place(str(folder)), SCHEMA, by)
     for batch in batches:
         made.add(batch)
-    return made.finish()
+    found = made.finish()
+    assert {part.path for part in found} == {path.name for path in folder.iterdir()}
+    return found
 
 
-def bodies(part: Spooled) -> list[bytes]:
-    found: list[bytes] = pq.read_table(part.spooled).column("body").to_pylist()
+def bodies(folder: Path, part: Part) -> list[bytes]:
+    found: list[bytes] = pq.read_table(folder / part.path).column("body").to_pylist()
     return found
 
 
@@ -56,37 +59,51 @@ def test_a_part_for_each_partition_with_the_rows_in_order(tmp_path: Path) -> Non
             batch_of([("a", 3, b"4"), ("b", 86_400_000, b"5")]),
         ],
     )
-    assert [part[1:] for part in found] == [
-        ("topic=a/dt=1970-01-01/part-a-0-9.parquet", {"topic": "a", "dt": "1970-01-01"}, 2, 3, 7),
-        ("topic=b/dt=1970-01-01/part-a-0-9.parquet", {"topic": "b", "dt": "1970-01-01"}, 2, 5, 6),
-        (
-            "topic=b/dt=1970-01-02/part-a-0-9.parquet", {"topic": "b", "dt": "1970-01-02"},
-            1, 86_400_000, 86_400_000,
-        ),
-    ]  # fmt: skip
-    assert [bodies(part) for part in found] == [[b"2", b"4"], [b"1", b"3"], [b"5"]]
+    by_partition = {tuple(part.partition.items()): part for part in found}
+    assert {key: bodies(tmp_path, part) for key, part in by_partition.items()} == {
+        (("topic", "a"), ("dt", "1970-01-01")): [b"2", b"4"],
+        (("topic", "b"), ("dt", "1970-01-01")): [b"1", b"3"],
+        (("topic", "b"), ("dt", "1970-01-02")): [b"5"],
+    }
+    for part in found:
+        assert part.rows == len(bodies(tmp_path, part))
+        assert part.size_bytes == (tmp_path / part.path).stat().st_size
 
 
-def test_columns_that_the_path_has_are_not_in_the_file(tmp_path: Path) -> None:
+def test_statistics_bound_the_values(tmp_path: Path) -> None:
+    (part,) = written(tmp_path, [batch_of([("a", 5, b""), ("a", 1700, b"")])])
+    assert json.loads(part.stats) == {
+        "numRecords": 2,
+        "minValues": {"storeTimestamp": "1970-01-01T00:00:00.005Z"},
+        "maxValues": {"storeTimestamp": "1970-01-01T00:00:01.700Z"},
+        "nullCount": {},
+    }
+
+
+def test_a_clock_that_is_none_has_no_bounds(tmp_path: Path) -> None:
+    (part,) = written(tmp_path, [batch_of([("a", (1 << 53) - 1, b"")])])
+    assert part.partition == {"topic": "a", "dt": None}
+    assert json.loads(part.stats)["maxValues"] == {}
+
+
+def test_columns_that_the_partition_has_are_not_in_the_file(tmp_path: Path) -> None:
     (part,) = written(tmp_path, [batch_of([("a", 1, b"")])])
-    assert pq.read_schema(part.spooled).names == ["storeTimestamp", "properties", "body"]
+    assert pq.read_schema(tmp_path / part.path).names == ["storeTimestamp", "properties", "body"]
 
 
 def test_without_partitions_all_is_in_one_file(tmp_path: Path) -> None:
     (part,) = written(tmp_path, [batch_of([("a", 1, b"1"), ("b", 2, b"2")])], ())
-    assert part.path == "part-a-0-9.parquet"
-    assert pq.read_table(part.spooled).column("topic").to_pylist() == ["a", "b"]
+    assert pq.read_table(tmp_path / part.path).column("topic").to_pylist() == ["a", "b"]
 
 
 def test_nothing_gives_no_file(tmp_path: Path) -> None:
     assert written(tmp_path, []) == []
     assert written(tmp_path, [batch_of([])]) == []
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_columns_of_few_values_have_a_dictionary(tmp_path: Path) -> None:
     (part,) = written(tmp_path, [batch_of([("a", 1, b"x" * 50)] * 100)], ())
-    group = pq.ParquetFile(part.spooled).metadata.row_group(0)
+    group = pq.ParquetFile(tmp_path / part.path).metadata.row_group(0)
     chunks = {
         group.column(number).path_in_schema: group.column(number)
         for number in range(group.num_columns)
@@ -98,12 +115,7 @@ def test_only_columns_of_few_values_have_a_dictionary(tmp_path: Path) -> None:
     assert with_statistics == {"storeTimestamp"}
 
 
-def test_a_topic_too_long_for_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="too long"):
-        written(tmp_path, [batch_of([("t" * 300, 1, b"")])])
-
-
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9), st.binary()), max_size=9)
@@ -123,19 +135,11 @@ def test_whatever_the_bounds_every_row_is_written_once_and_in_order(
         patch.setattr(parts, "OPEN_FILES", open_files)
         patch.setattr(parts, "ROW_GROUP_BYTES", row_group_bytes)
         patch.setattr(parts, "WAITING_BYTES", waiting_bytes)
-        first, second = (
-            written(tmp_path_factory.mktemp("spool"), [batch_of(each) for each in rows], ("topic",))
-            for _ in range(2)
-        )
-    assert [part.path for part in first] == [part.path for part in second]
-    assert [Path(part.spooled).read_bytes() for part in first] == [
-        Path(part.spooled).read_bytes() for part in second
-    ]
-    assert len({part.path for part in first}) == len(first)
+        folder = tmp_path_factory.mktemp("table")
+        made = written(folder, [batch_of(each) for each in rows], ("topic",))
     found: dict[str, list[bytes]] = defaultdict(list)
-    for part in sorted(first, key=lambda each: (len(each.path), each.path)):
-        found[part.partition["topic"]] += bodies(part)
-        assert part.rows == len(bodies(part))
+    for part in made:
+        found[part.partition["topic"] or ""] += bodies(folder, part)
     expected: dict[str, list[bytes]] = defaultdict(list)
     for topic, _, body in (row for batch in rows for row in batch):
         expected[topic].append(body)

@@ -18,28 +18,36 @@ from txrocketmq.spark.ingest.process_runner import _without_interrupts, process_
 
 def test_tasks_are_run_in_processes_of_their_own_that_end_together() -> None:
     with process_runner() as run:
-        outcomes = run([WHERE, OURS, *[GOOD] * 20])
+        outcomes = dict(run([WHERE, OURS, *[GOOD] * 20]))
         assert outcomes[0].given != os.getpid()
         assert isinstance(outcomes[1].error, OptionError)
-        assert [outcome.given for outcome in outcomes[2:]] == [bytes(3)] * 20
+        assert [outcomes[number].given for number in range(2, 22)] == [bytes(3)] * 20
         with pytest.raises(RunFailed, match="^a task ended with ValueError: .*fromhex"):
-            run([THEIRS, LONG])
+            list(run([THEIRS, LONG]))
         assert not active_children()
-        assert run([GOOD])[0].given == bytes(3), "with new processes"
+        assert [given for _, (given, _) in run([GOOD])] == [bytes(3)], "with new processes"
 
 
 def test_nothing_starts_without_a_task() -> None:
     with process_runner() as run:
-        assert run([]) == []
+        assert list(run([])) == []
         assert not active_children()
 
 
 def test_a_worker_that_dies_is_told() -> None:
     with process_runner() as run, pytest.raises(RunFailed, match="^a worker process was killed"):
-        run([DIE, LONG])
+        list(run([DIE, LONG]))
     with process_runner() as run, pytest.raises(RunFailed, match="^a worker process was killed"):
-        run([LONG, DIE])
+        list(run([LONG, DIE]))
     assert not active_children()
+
+
+def test_tasks_that_nobody_waits_for_are_ended() -> None:
+    with process_runner() as run:
+        for number, _ in run([GOOD, LONG]):
+            assert number == 0
+            break
+        assert not active_children()
 
 
 def test_interrupts_are_held_back_while_processes_start() -> None:

@@ -9,7 +9,8 @@ from txrocketmq.spark.ingest.runner import run_here
 
 
 def test_outcomes_are_in_the_order_of_the_tasks() -> None:
-    given, failed = run_here([GOOD, OURS])
+    (_, given), (last, failed) = run_here([GOOD, OURS])
+    assert last == 1
     assert given.given == bytes(3)
     assert given.error is None
     assert failed.given is None
@@ -18,4 +19,4 @@ def test_outcomes_are_in_the_order_of_the_tasks() -> None:
 
 def test_other_errors_are_left_to_who_runs_the_tasks() -> None:
     with pytest.raises(ValueError, match="fromhex"):
-        run_here([THEIRS])
+        list(run_here([THEIRS]))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
 from txrocketmq.spark import schema
@@ -42,14 +45,11 @@ def test_partitioning() -> None:
             partition_columns(wrong)
 
 
-def test_settings_come_back() -> None:
-    assert TableSettings.from_json(SETTINGS.to_json(), "/t") == SETTINGS
-
-
-@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"v": 7}'])
-def test_a_file_that_is_none_of_ours(document: bytes) -> None:
-    with pytest.raises(TableError, match="/t"):
-        TableSettings.from_json(document, "/t")
+def test_the_schema_has_the_day_when_the_table_is_partitioned_by_it() -> None:
+    assert SETTINGS.schema.names == [*SETTINGS.columns, "dt"]
+    assert replace(SETTINGS, partition_by=("topic",)).schema.names == list(SETTINGS.columns)
+    table = TableSettings(columns=("properties",), source=(("propertiesFormat", "json"),))
+    assert table.schema.field("properties").type == pa.string()
 
 
 def test_a_run_must_want_the_table_that_is_there() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.spark.ingest.tables import SETTINGS, job_of, keys, keys_of, quarantined, rows, run
 from tests.spark.stores import START_MS, Draft, StoreWriter
@@ -64,7 +65,7 @@ def test_a_golden_store_is_in_the_table_as_its_client_saw_it(
             continue
         row = found[expected["topic"], expected["queueId"], expected["queueOffset"]]
         assert {name: row[name] for name in expected} == expected
-        assert row["dt"] == expected["storeTimestamp"].strftime("%Y-%m-%d")
+        assert row["dt"] == expected["storeTimestamp"].date()
 
 
 def test_all_kinds_of_messages(store: StoreWriter, table: Path) -> None:
@@ -90,9 +91,7 @@ def test_the_physical_view_has_every_record(store: StoreWriter, table: Path) -> 
     settings = replace(SETTINGS, source=(("view", "physical"),), partition_by=())
     (commit,) = run([store.root], table, settings=settings)
     assert commit.rows == 2
-    assert [path.name for path in table.glob("*.parquet")] == [
-        f"part-broker-a-{0:020d}-{store.end:020d}.parquet"
-    ]
+    assert len(DeltaTable(table).file_uris()) == 1
 
 
 def test_a_choice_of_topics_columns_and_days(store: StoreWriter, table: Path) -> None:
@@ -107,7 +106,7 @@ def test_a_choice_of_topics_columns_and_days(store: StoreWriter, table: Path) ->
     )
     run([store.root], table, settings=settings)
     day = EPOCH + timedelta(milliseconds=START_MS)
-    days = [f"{each:%Y-%m-%d}" for each in (day, day + timedelta(days=1))]
+    days = [each.date() for each in (day, day + timedelta(days=1))]
     assert sorted((row["dt"], row["topic"], row["body"]) for row in rows(table)) == [
         (days[0], "A", b"1"),
         (days[1], "A", b"3"),
@@ -134,7 +133,7 @@ def test_damaged_records_are_kept_beside_the_table(store: StoreWriter, table: Pa
     assert row["brokerName"] == "broker-a"
     assert row["file"].endswith("/commitlog/00000000000000000000")
     assert row["data"][:8] == damaged.data[:4] + b"oops"
-    assert commit.quarantined == {"magic": 1}
+    assert commit.damaged == {"magic": 1}
     assert keys(table) == [key for key in keys_of(store) if key[2] != 7]
 
 
@@ -143,7 +142,7 @@ def test_bodies_can_be_held_against_their_crc(store: StoreWriter, table: Path) -
     store.put(Draft())
     _damage(store, stored.physical_offset + stored.data.index(b"body"), b"BODY")
     (commit,) = run([store.root], table, wishes=Wishes(check_crc=True))
-    assert commit.quarantined == {"crc": 1}
+    assert commit.damaged == {"crc": 1}
     assert [row["queueOffset"] for row in rows(table)] == [1]
 
 
@@ -159,8 +158,8 @@ def test_many_damaged_records(store: StoreWriter, table: Path) -> None:
 def test_a_task_is_small_on_its_way(store: StoreWriter, table: Path) -> None:
     store.put_all(Draft(body=b"x" * 1000) for _ in range(100))
     job = job_of([store.root], table)
-    _, plan = job.dry_run()
+    plan = job.dry_run()
     assert plan is not None
     assert len(plan.splits) > 10
-    tasks = job._tasks(plan, set())
+    tasks = job._tasks(plan)
     assert all(len(pickle.dumps(each)) < 3000 for each in tasks)

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.clock import Clock
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.ingest import verify as module
 from txrocketmq.spark.ingest.errors import TableError
-from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.plan import Wishes
 from txrocketmq.spark.ingest.runner import Rate, run_here
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -35,7 +33,7 @@ def table(tmp_path: Path) -> Path:
 
 def verify(table: Path, *stores: Path) -> Verification:
     job = job_of(stores, table)
-    return module.verify(job.ledger, job.stores, run_here)
+    return module.verify(job.table, job.stores, run_here)
 
 
 def test_a_good_table(store: StoreWriter, table: Path, tmp_path: Path) -> None:
@@ -78,14 +76,9 @@ def test_what_is_not_in_the_queues_yet_is_not_compared(store: StoreWriter, table
     assert found.spans["broker-a"].end == end
 
 
-def test_rows_that_are_missing_or_doubled(
-    store: StoreWriter, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_are_missing_or_doubled(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
-    monkeypatch.setattr(type(job_of([], table).folder), "size", _sizes_of_manifest(table))
-    path = next(iter(sorted(table.glob("topic=Orders/dt=*/*.parquet"))))
-    content = pq.ParquetFile(path).read()
-    pq.write_table(content.slice(1), path)
+    DeltaTable(table).delete('topic = \'Orders\' AND "queueOffset" = 0 AND "queueId" = 0')
     found = verify(table, store.root)
     assert not found.is_good
     assert {each.beside for each in found.differences} == {"log", "queue"}
@@ -95,50 +88,46 @@ def test_rows_that_are_missing_or_doubled(
         f"Orders queue {first.queue.queue_id} of broker-a: the table has"
         f" {first.table.messages} messages, the log {first.store.messages}"
     )
-    pq.write_table(pa.concat_tables([content.slice(1), content.slice(1, 1)]), path)
-    assert not verify(table, store.root).is_good
-    pq.write_table(content, path)
+    one = DeltaTable(table).to_pyarrow_table(
+        filters=[("topic", "=", "Orders"), ("queueId", "=", 0), ("queueOffset", "=", 1)]
+    )
+    write_deltalake(table, one, mode="append")
+    assert one.num_rows == 1
+    found = verify(table, store.root)
+    assert "but not those of the log" in str(found.differences[0])
+
+
+def test_compaction_and_vacuum_change_nothing(store: StoreWriter, table: Path) -> None:
+    """What docs/ingest.md tells to do."""
+    damaged = store.stored[5]
+    with store.segment(0).open("r+b") as file:
+        file.seek(damaged.physical_offset + 4)
+        file.write(b"oops")
+    run([store.root], table)
+    put_some(store, 40)
+    run([store.root], table)
+    (table / "part-of-a-killed-run.parquet").touch()
+    assert DeltaTable(table).optimize.compact()["numFilesAdded"]
+    DeltaTable(table).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    DeltaTable(table).create_checkpoint()
+    left = [path for path in table.rglob("*.parquet") if "_quarantine" not in path.parts]
+    left = [path for path in left if "_delta_log" not in path.parts]
+    assert len(left) == len(DeltaTable(table).file_uris())
+    found = verify(table, store.root)
+    assert found.is_good
+    assert found.messages == 99
+    put_some(store, 10)
+    assert [commit.rows for commit in run([store.root], table)] == [10]
     assert verify(table, store.root).is_good
 
 
-def _sizes_of_manifest(table: Path) -> Callable[[object, str], int | None]:
-    (commit,) = job_of([], table).ledger.commits()
-    sizes = {part.path: part.size_bytes for part in commit.parts}
-    return lambda _folder, path: sizes.get(path)
-
-
-def test_files_are_held_against_the_manifest(store: StoreWriter, table: Path) -> None:
-    (commit,) = run([store.root], table)
-    first, second = sorted(part.path for part in commit.parts)[:2]
-    stray = table / "topic=Orders" / "stray.parquet"
-    shutil.copy(table / first, stray)
-    (table / first).unlink()
-    with (table / second).open("ab") as file:
-        file.write(b"more")
-    found = verify(table, store.root)
-    assert found.missing == (first, second)
-    assert found.strays == ("topic=Orders/stray.parquet",)
-    assert not found.is_good
-
-
-def test_parts_that_cannot_be_read_are_named(store: StoreWriter, table: Path) -> None:
-    (commit,) = run([store.root], table)
-    first, second = sorted(part.path for part in commit.parts)[:2]
-    for path, at in ((first, -8), (second, 4)):
-        with (table / path).open("r+b") as file:
-            file.seek(at, 2 if at < 0 else 0)
-            file.write(b"\xff" * 4)
-    found = verify(table, store.root)
-    assert not found.is_good
-    assert [text.partition(": ")[0] for text in found.damaged] == [first, second]
-    assert found.missing == ()
-
-
-def test_a_quarantine_that_cannot_be_read_is_named(store: StoreWriter, table: Path) -> None:
+def test_a_file_that_cannot_be_read_is_told(store: StoreWriter, table: Path) -> None:
     run([store.root], table)
-    LocalFolder(str(table)).write("_quarantine/part-x.parquet", b"oops")
-    with pytest.raises(TableError, match=r"_quarantine/part-x.parquet cannot be read: "):
-        verify(table, store.root)
+    path = next(table.glob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:-8] + b"\xff" * 8)
+    found = verify(table, store.root)
+    assert not found.is_good
+    assert "table cannot be read: " in found.unreadable
 
 
 def test_a_table_is_not_good_beside_stores_that_it_is_not_of(
@@ -209,7 +198,7 @@ def test_logs_are_counted_as_fast_as_is_allowed(
     clock = Clock()
     monkeypatch.setattr(Pace, "of", lambda rate: Pace(rate, now=clock.now, sleep=clock.sleep))
     job = job_of([store.root], tmp_path / "table")
-    assert module.verify(job.ledger, job.stores, run_here, Rate(200_000, 2)).is_good
+    assert module.verify(job.table, job.stores, run_here, Rate(200_000, 2)).is_good
     assert clock.now() == pytest.approx(store.end / 100_000, rel=0.2), "two tasks share it"
 
 

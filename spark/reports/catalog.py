@@ -9,17 +9,20 @@ from typing import Final
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.reports.report import (
     Bars,
-    Histogram,
     Percentiles,
     Report,
     Stack,
     Timeline,
 )
+from txrocketmq.spark.reports.space import COMPRESSION, DISK, RETENTION, SIZES
+from txrocketmq.spark.reports.topic_kind import TOPIC_KIND
 
 OVERVIEW: Final = Report(
     "overview",
     "Overview",
-    "What is in each store: all records of its commit log, system topics included.",
+    """\
+What each store holds. All records of its commit log are counted, including those of the topics that
+brokers keep for themselves.""",
     """\
 SELECT brokerName, count(*) AS records, sum(storeSize) AS bytes, round(avg(bodySize)) AS meanBody,
        count(DISTINCT topic) AS topics, min(storeTimestamp) AS first, max(storeTimestamp) AS last
@@ -33,18 +36,19 @@ LAG: Final = Report(
     "lag",
     "Consumer lag",
     """\
-What each group has yet to consume of each topic, by the offsets that brokers keep. `gone` counts
-messages that were deleted before the group read them. `age` is the time since the oldest unread
-message in the log was stored. Groups that consume by broadcast keep their offsets themselves:
-these and the system's own are not here. Reads no log.""",
+How many messages each consumer group has yet to read from each topic, according to the offsets that
+the brokers keep. `gone` counts messages that were deleted before the group read them. `age` is the
+time since the oldest message that is unread and still in the log was stored. Consumers in
+broadcasting mode keep their offsets themselves, so they are not listed; neither are the groups of
+the system.""",
     """\
-SELECT group, topic, count(*) AS queues, sum(lag) AS lag,
-       sum(greatest(minOffset - offset, 0)) AS gone, min(oldestUnread) AS oldest,
-       timestampdiff(SECOND, min(oldestUnread), :now) AS age
-FROM {offsets}
-WHERE NOT startswith(group, 'CID_RMQ_SYS_')
-GROUP BY group, topic
-ORDER BY lag DESC, group, topic
+SELECT o.group, o.topic, count(*) AS queues, sum(o.lag) AS lag,
+       sum(greatest(o.minOffset - o.offset, 0)) AS gone, min(o.oldestUnread) AS oldest,
+       CAST(floor((unix_millis(:now) - unix_millis(min(o.oldestUnread))) / 1000) AS BIGINT) AS age
+FROM {offsets} o
+WHERE NOT startswith(o.group, 'CID_RMQ_SYS_')
+GROUP BY o.group, o.topic
+ORDER BY lag DESC, o.group, o.topic
 """,
     Bars(["group", "topic"], "lag"),
 )
@@ -53,31 +57,36 @@ THROUGHPUT: Final = Report(
     "throughput",
     "Throughput",
     """\
-Messages and bytes stored a second. A row is a stretch of `seconds`: the shortest of a second, ten,
-a minute and so on up to a day of which 200 cover the time between the first message and the last.
-Stretches without messages are rows, too.""",
+Messages and bytes stored per second. Each row covers a period of the length given in `period`: the
+log is divided into at most 72 periods of equal length, so that weeks and months fit as well.
+Periods without messages have rows, too.""",
     """\
 WITH span AS (
   SELECT unix_seconds(min(storeTimestamp)) AS first, unix_seconds(max(storeTimestamp)) AS last
   FROM {messages}),
+handy AS (
+  SELECT explode(split('1 5 10 30 60 300 600 1800 3600 7200 21600 43200 86400 172800', ' '))
+           AS step),
 width AS (
   SELECT first, last, coalesce(
-    get(filter(array(1, 10, 60, 300, 900, 3600, 21600, 86400), s -> s * 200 > last - first), 0),
-    86400 * (1 + (last - first) DIV (86400 * 200))) AS seconds
-  FROM span),
+    min(CASE WHEN floor(last / CAST(step AS BIGINT)) - floor(first / CAST(step AS BIGINT)) < 72
+             THEN CAST(step AS BIGINT) END),
+    CAST(86400 * (1 + floor((last - first) / (86400 * 70))) AS BIGINT)) AS period
+  FROM span CROSS JOIN handy
+  GROUP BY first, last),
 bucket AS (
-  SELECT explode(sequence(first - first % seconds, last, seconds)) AS start, seconds
+  SELECT explode(sequence(first - first % period, last, period)) AS start, period
   FROM width
   WHERE first IS NOT NULL),
 stored AS (
-  SELECT unix_seconds(storeTimestamp) - unix_seconds(storeTimestamp) % seconds AS start,
+  SELECT unix_seconds(storeTimestamp) - unix_seconds(storeTimestamp) % period AS start,
          count(*) AS messages, sum(storeSize) AS bytes
   FROM {messages} CROSS JOIN width
   GROUP BY ALL)
-SELECT timestamp_seconds(b.start) AS time, b.seconds,
+SELECT timestamp_seconds(b.start) AS time, b.period,
        coalesce(s.messages, 0) AS messages, coalesce(s.bytes, 0) AS bytes,
-       round(coalesce(s.messages, 0) / b.seconds, 1) AS messagesPerSecond,
-       round(coalesce(s.bytes, 0) / b.seconds) AS bytesPerSecond
+       round(coalesce(s.messages, 0) / b.period, 4) AS messagesPerSecond,
+       round(coalesce(s.bytes, 0) / b.period, 1) AS bytesPerSecond
 FROM bucket b
 LEFT JOIN stored s ON s.start = b.start
 ORDER BY time
@@ -85,30 +94,52 @@ ORDER BY time
     Timeline("time", ["messagesPerSecond", "bytesPerSecond"]),
 )
 
+
 TOPICS: Final = Report(
     "topics",
     "Hot topics",
-    "The topics with the most messages, and their share of all messages.",
     """\
-SELECT topic, count(*) AS messages,
-       round(100 * count(*) / sum(count(*)) OVER (), 1) AS percent,
-       sum(storeSize) AS bytes, round(avg(bodySize)) AS meanBody,
-       count(DISTINCT brokerName, queueId) AS queues,
-       min(storeTimestamp) AS first, max(storeTimestamp) AS last
-FROM {messages}
-GROUP BY topic
-ORDER BY messages DESC, topic
-LIMIT :top
-""",
+The topics with the most messages, and the share that each has of all messages. The topics that
+follow them are one row, `(others)`, so that the shares add up to 100 %. `kind` tells the retry
+topics and dead letters of consumer groups from the topics of applications; the topics that brokers
+keep for themselves are not counted here, but under Disk usage.""",
+    """\
+WITH topic AS (
+  SELECT topic, count(*) AS messages, sum(storeSize) AS bytes, sum(bodySize) AS bodyBytes,
+         count(DISTINCT (brokerName, queueId)) AS queues,
+         min(storeTimestamp) AS first, max(storeTimestamp) AS last
+  FROM {messages}
+  GROUP BY topic),
+ranked AS (
+  SELECT *, least(row_number() OVER (ORDER BY messages DESC, topic), :top + 1) AS place
+  FROM topic),
+folded AS (
+  SELECT if(place > :top, '(others)', max(topic)) AS topic,
+         if(place > :top, NULL, max(__KIND__)) AS kind,
+         sum(messages) AS messages, sum(bytes) AS bytes, sum(bodyBytes) AS bodyBytes,
+         sum(queues) AS queues, min(first) AS first, max(last) AS last, place
+  FROM ranked
+  GROUP BY place),
+shared AS (
+  SELECT *, 100 / sum(messages) OVER () AS each,
+         sum(messages) OVER (ORDER BY place) AS upTo
+  FROM folded)
+SELECT topic, kind, messages,
+       round(round(each * upTo, 1) - round(each * (upTo - messages), 1), 1) AS percent,
+       bytes, round(bodyBytes / messages) AS meanBody, queues, first, last
+FROM shared
+ORDER BY place
+""".replace("__KIND__", TOPIC_KIND),
     Bars(["topic"], "messages"),
 )
+
 
 QUEUES: Final = Report(
     "queues",
     "Hot queues",
     """\
-The queues with the most messages. `skew` compares a queue with the mean of those of its topic that
-hold messages: 1 is even, 4 is four times its share.""",
+The queues with the most messages. `skew` is the number of messages in the queue divided by the mean
+of all queues of its topic that hold messages: 1 is an even share, 4 is four times as much.""",
     """\
 WITH queue AS (
   SELECT topic, brokerName, queueId, count(*) AS messages, sum(storeSize) AS bytes,
@@ -127,7 +158,9 @@ LIMIT :top
 KEYS: Final = Report(
     "keys",
     "Hot keys",
-    "The keys that occur most, each word of KEYS by itself, and in how many queues they are.",
+    """\
+The message keys that occur most often, and the number of queues in which each occurs. A message
+with several keys counts for each of them.""",
     """\
 WITH word AS (
   SELECT topic, explode(split(keys, ' ')) AS key, brokerName, queueId, storeSize, storeTimestamp
@@ -141,7 +174,7 @@ hot AS (
   ORDER BY count(*) DESC, topic, key
   LIMIT :top)
 SELECT topic, key, count(*) AS messages, sum(storeSize) AS bytes,
-       count(DISTINCT brokerName, queueId) AS queues,
+       count(DISTINCT (brokerName, queueId)) AS queues,
        min(storeTimestamp) AS first, max(storeTimestamp) AS last
 FROM word JOIN hot USING (topic, key)
 GROUP BY topic, key
@@ -154,8 +187,9 @@ TAGS: Final = Report(
     "tags",
     "Tag mix",
     """\
-How the messages of each topic spread over tags: of the topics with the most messages, the ten
-commonest tags; the rest is one row, `(others)`. Messages without a tag count as `(none)`.""",
+How the messages of each topic divide among its tags. Shown are the topics with the most messages
+and the ten most common tags of each; its other tags are one row, `(others)`. Messages without a tag
+count as `(none)`.""",
     """\
 WITH tag AS (
   SELECT topic, coalesce(tags, '(none)') AS tag, count(*) AS messages, sum(storeSize) AS bytes
@@ -171,9 +205,13 @@ folded AS (
   FROM ranked
   GROUP BY ALL),
 chosen AS (
-  SELECT *, dense_rank() OVER (ORDER BY ofTopic DESC, topic) AS topicPlace
+  SELECT *, dense_rank() OVER (ORDER BY ofTopic DESC, topic) AS topicPlace,
+         sum(messages) OVER (PARTITION BY topic ORDER BY place) AS upTo
   FROM folded)
-SELECT topic, tag, messages, round(100 * messages / ofTopic, 1) AS percent, bytes
+SELECT topic, tag, messages,
+       round(round(100 * upTo / ofTopic, 1) - round(100 * (upTo - messages) / ofTopic, 1), 1)
+         AS percent,
+       bytes
 FROM chosen
 WHERE topicPlace <= :top
 ORDER BY topicPlace, place
@@ -185,23 +223,30 @@ LATENCY: Final = Report(
     "latency",
     "Delay from producer to store",
     """\
-Milliseconds between a message's birth, by the producer's clock, and its storing, by the broker's.
-Messages tried again and committed halves of transactions are left out, since they were born
-before; delayed messages count with their delay when they are delivered. `clockAhead` counts
-messages that were stored before they were born: clocks differ.""",
+The time between the creation of a message, by the clock of its producer, and its storage, by the
+clock of the broker: the median, the higher percentiles and the maximum, in milliseconds. Retried
+messages and committed messages of transactions are left out, because they were created long before;
+messages with a delay count with their delay. `clockAhead` counts messages that were stored before
+they were created, which means that the two clocks differ.""",
     """\
 WITH delay AS (
-  SELECT topic, unix_millis(storeTimestamp) - unix_millis(bornTimestamp) AS ms
+  SELECT topic, unix_millis(storeTimestamp) - unix_millis(bornTimestamp) AS ms,
+         count(*) AS n
   FROM {messages}
-  WHERE reconsumeTimes = 0 AND (sysFlag & 12) = 0),
-summary AS (
-  SELECT topic, count(*) AS messages,
-         percentile_approx(ms, array(0.5D, 0.9D, 0.99D, 0.999D), 10000) AS p,
-         max(ms) AS max, count_if(ms < 0) AS clockAhead
-  FROM delay
-  GROUP BY topic)
-SELECT topic, messages, p[0] AS p50, p[1] AS p90, p[2] AS p99, p[3] AS p999, max, clockAhead
-FROM summary
+  WHERE reconsumeTimes = 0 AND (sysFlag & 12) = 0
+  GROUP BY ALL),
+ranked AS (
+  SELECT *, sum(n) OVER (PARTITION BY topic ORDER BY ms) AS upTo,
+         sum(n) OVER (PARTITION BY topic) AS ofTopic
+  FROM delay)
+SELECT topic, sum(n) AS messages,
+       min(CASE WHEN 2 * upTo >= ofTopic THEN ms END) AS p50,
+       min(CASE WHEN 10 * upTo >= 9 * ofTopic THEN ms END) AS p90,
+       min(CASE WHEN 100 * upTo >= 99 * ofTopic THEN ms END) AS p99,
+       min(CASE WHEN 1000 * upTo >= 999 * ofTopic THEN ms END) AS p999,
+       max(ms) AS max, sum(CASE WHEN ms < 0 THEN n ELSE 0 END) AS clockAhead
+FROM ranked
+GROUP BY topic
 ORDER BY messages DESC, topic
 LIMIT :top
 """,
@@ -212,22 +257,26 @@ PRODUCERS: Final = Report(
     "producers",
     "Producers",
     """\
-Who sends, by address, and the milliseconds from birth to storing as in the report before: one
-producer that is slow, far away or has a wrong clock stands out.""",
+The addresses that messages came from, with the time from creation to storage as in the previous
+report, so that a producer that is slow, far away or has a wrong clock stands out.""",
     """\
 WITH sent AS (
-  SELECT regexp_extract(bornHost, '^(.*):[0-9]+$', 1) AS host, topic, storeSize, storeTimestamp,
-         unix_millis(storeTimestamp) - unix_millis(bornTimestamp) AS ms
+  SELECT regexp_extract(bornHost, '^(.*):[0-9]+$', 1) AS host, topic,
+         unix_millis(storeTimestamp) - unix_millis(bornTimestamp) AS ms, count(*) AS n,
+         sum(storeSize) AS size, min(storeTimestamp) AS oldest, max(storeTimestamp) AS newest
   FROM {messages}
-  WHERE reconsumeTimes = 0 AND (sysFlag & 12) = 0),
-summary AS (
-  SELECT host, count(*) AS messages, sum(storeSize) AS bytes, size(collect_set(topic)) AS topics,
-         percentile_approx(ms, array(0.5D, 0.99D), 10000) AS p, max(ms) AS max,
-         min(storeTimestamp) AS first, max(storeTimestamp) AS last
-  FROM sent
-  GROUP BY host)
-SELECT host, messages, bytes, topics, p[0] AS p50, p[1] AS p99, max, first, last
-FROM summary
+  WHERE reconsumeTimes = 0 AND (sysFlag & 12) = 0
+  GROUP BY ALL),
+ranked AS (
+  SELECT *, sum(n) OVER (PARTITION BY host ORDER BY ms) AS upTo,
+         sum(n) OVER (PARTITION BY host) AS ofHost
+  FROM sent)
+SELECT host, sum(n) AS messages, sum(size) AS bytes, count(DISTINCT topic) AS topics,
+       min(CASE WHEN 2 * upTo >= ofHost THEN ms END) AS p50,
+       min(CASE WHEN 100 * upTo >= 99 * ofHost THEN ms END) AS p99,
+       max(ms) AS max, min(oldest) AS first, max(newest) AS last
+FROM ranked
+GROUP BY host
 ORDER BY messages DESC, host
 LIMIT :top
 """,
@@ -238,20 +287,21 @@ RETRIES: Final = Report(
     "retries",
     "Retries and dead letters",
     """\
-By group: messages put into its retry topic, messages given up (its dead letters), the most tries
-of one, and both as percent of what the group has consumed of the messages in the store. Messages
-that wait to be tried again are in the scheduled backlog.""",
+For each consumer group: the messages that were put into its retry topic, the messages that were
+given up (dead letters), and the highest number of attempts at one message. The percentages relate
+to what the group has consumed of the messages that are in the store. Messages that still wait for
+their next attempt are part of the scheduled backlog.""",
     """\
 WITH consumed AS (
-  SELECT group, sum(greatest(least(offset, maxOffset) - minOffset, 0)) AS messages
-  FROM {offsets}
-  WHERE NOT startswith(topic, '%')
-  GROUP BY group),
+  SELECT o.group, sum(greatest(least(o.offset, o.maxOffset) - o.minOffset, 0)) AS messages
+  FROM {offsets} o
+  WHERE NOT startswith(o.topic, '%')
+  GROUP BY o.group),
 again AS (
   SELECT if(startswith(topic, '%DLQ%'), substr(topic, 6), split_part(substr(topic, 8), '+', 1))
            AS group,
-         count_if(startswith(topic, '%RETRY%')) AS retries,
-         count_if(startswith(topic, '%DLQ%')) AS deadLetters,
+         count(CASE WHEN startswith(topic, '%RETRY%') THEN 1 END) AS retries,
+         count(CASE WHEN startswith(topic, '%DLQ%') THEN 1 END) AS deadLetters,
          max(reconsumeTimes) AS mostTries, max(storeTimestamp) AS last
   FROM {records}
   WHERE startswith(topic, '%RETRY%') OR startswith(topic, '%DLQ%')
@@ -269,16 +319,19 @@ ORDER BY a.retries + a.deadLetters DESC, a.group
 DEAD_LETTERS: Final = Report(
     "deadletters",
     "Dead letters by topic",
-    "Of which topics the dead letters of each group are.",
+    "The topics that the dead letters of each consumer group were sent to originally.",
     """\
-SELECT substr(topic, 6) AS group,
-       coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC']) AS origin,
-       count(*) AS messages, max(reconsumeTimes) AS mostTries,
-       min(storeTimestamp) AS first, max(storeTimestamp) AS last
-FROM {dead_letters}
-WHERE startswith(topic, '%DLQ%')
-GROUP BY ALL
-ORDER BY messages DESC, group, origin
+WITH dead AS (
+  SELECT substr(topic, 6) AS group,
+         coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC']) AS origin,
+         reconsumeTimes, storeTimestamp
+  FROM {dead_letters}
+  WHERE startswith(topic, '%DLQ%'))
+SELECT d.group, d.origin, count(*) AS messages, max(d.reconsumeTimes) AS mostTries,
+       min(d.storeTimestamp) AS first, max(d.storeTimestamp) AS last
+FROM dead d
+GROUP BY d.group, d.origin
+ORDER BY messages DESC, d.group, d.origin
 """,
     Bars(["group", "origin"], "messages"),
 )
@@ -287,13 +340,13 @@ TRANSACTIONS: Final = Report(
     "transactions",
     "Unresolved transactions",
     """\
-Messages that were prepared and neither committed nor rolled back: nobody consumes them yet.
-`mostChecks` is how often a producer was asked about one of them at most; a broker gives up after
-15 times.""",
+Messages that were prepared and have been neither committed nor rolled back: no consumer sees them.
+`mostChecks` is the highest number of times that the broker asked the producer about one of them; it
+gives up after 15.""",
     """\
 SELECT topic, producerGroup, count(*) AS messages, sum(bodySize) AS bodyBytes,
        max(checkTimes) AS mostChecks, min(storeTimestamp) AS oldest,
-       timestampdiff(SECOND, min(storeTimestamp), :now) AS age
+       CAST(floor((unix_millis(:now) - unix_millis(min(storeTimestamp))) / 1000) AS BIGINT) AS age
 FROM {transactions}
 GROUP BY topic, producerGroup
 ORDER BY messages DESC, topic, producerGroup
@@ -305,112 +358,21 @@ SCHEDULED: Final = Report(
     "scheduled",
     "Scheduled backlog",
     """\
-Messages that wait for their time, by topic and delay level; those with a time of their own have no
-level. Messages to be tried again wait here, too, for the retry topic of their group. `overdue`
-counts those that are due already: more than a few mean that the broker does not keep up, or is
-stopped.""",
+Messages that wait for their time of delivery, by topic and delay level; messages with an individual
+time have no level. Messages that wait for their next attempt are listed under the retry topic of
+their group. `overdue` counts the messages whose time has passed: more than a few mean that the
+broker has stopped or does not keep up.""",
     """\
 SELECT topic, delayLevel, count(*) AS messages, sum(bodySize) AS bodyBytes,
-       count_if(deliverTimestamp < :now) AS overdue,
+       count(CASE WHEN deliverTimestamp < :now THEN 1 END) AS overdue,
        min(deliverTimestamp) AS nextDue, max(deliverTimestamp) AS lastDue,
-       timestampdiff(SECOND, :now, max(deliverTimestamp)) AS dueIn
+       CAST(floor((unix_millis(max(deliverTimestamp)) - unix_millis(:now)) / 1000) AS BIGINT)
+         AS dueIn
 FROM {delay}
 GROUP BY topic, delayLevel
 ORDER BY messages DESC, topic, delayLevel
 """,
     Bars(["topic", "delayLevel"], "messages"),
-)
-
-SIZES: Final = Report(
-    "sizes",
-    "Message sizes",
-    """\
-How many messages have bodies of which size, as stored. A row counts bodies from `fromBytes` up to
-twice that; `upTo` is the percentage of messages in this row and those above it.""",
-    """\
-WITH size AS (
-  SELECT if(bodySize = 0, 0, shiftleft(1L, CAST(floor(log2(bodySize)) AS INT))) AS fromBytes,
-         storeSize
-  FROM {messages}),
-bucket AS (
-  SELECT fromBytes, count(*) AS messages, sum(storeSize) AS bytes
-  FROM size
-  GROUP BY fromBytes)
-SELECT fromBytes, messages, bytes,
-       round(100 * sum(messages) OVER (ORDER BY fromBytes) / sum(messages) OVER (), 1) AS upTo
-FROM bucket
-ORDER BY fromBytes
-""",
-    Histogram("fromBytes", "messages"),
-)
-
-COMPRESSION: Final = Report(
-    "compression",
-    "Compression",
-    "How the bodies of each topic are compressed by its producers, and how large they are then.",
-    """\
-WITH stored AS (
-  SELECT topic, compression, count(*) AS messages, sum(bodySize) AS bodyBytes
-  FROM {messages}
-  GROUP BY topic, compression)
-SELECT topic, compression, messages, bodyBytes,
-       round(100 * messages / sum(messages) OVER (PARTITION BY topic), 1) AS percent
-FROM stored
-ORDER BY bodyBytes DESC, topic, compression
-LIMIT :top
-""",
-)
-
-DISK: Final = Report(
-    "disk",
-    "Who fills the disk",
-    """\
-Bytes of the commit log by topic, system topics included. `bytesPerHour` is the mean over the time
-that the log covers, `atRetention` what the topic comes to when the log is as old as files are
-kept; both are empty for a log of less than an hour. A log that covers less than that is still
-growing.""",
-    """\
-WITH span AS (
-  SELECT (unix_millis(max(storeTimestamp)) - unix_millis(min(storeTimestamp))) / 3600000 AS hours
-  FROM {records}),
-topic AS (
-  SELECT topic, count(*) AS records, sum(storeSize) AS bytes, min(storeTimestamp) AS oldest
-  FROM {records}
-  GROUP BY topic)
-SELECT topic, records, bytes, round(100 * bytes / sum(bytes) OVER (), 1) AS percent, oldest,
-       if(hours >= 1, round(bytes / hours), NULL) AS bytesPerHour,
-       if(hours >= 1, round(bytes / hours * :reservedHours), NULL) AS atRetention
-FROM topic CROSS JOIN span
-ORDER BY bytes DESC, topic
-LIMIT :top
-""",
-    Bars(["topic"], "bytes"),
-)
-
-RETENTION: Final = Report(
-    "retention",
-    "When files go",
-    """\
-The files of the commit log that go first. A broker deletes a file when its last record is older
-than files are kept (its setting fileReservedTime), at the hour it is set to, earlier when the disk
-fills up, and never the last one. `waiting` counts the groups that have something to read in it:
-they lose messages unless they read them before.""",
-    """\
-WITH behind AS (
-  SELECT brokerName, group, min(oldestUnread) AS oldest
-  FROM {offsets}
-  WHERE NOT startswith(group, 'CID_RMQ_SYS_')
-  GROUP BY brokerName, group)
-SELECT s.brokerName, s.firstOffset, s.usedBytes AS bytes, s.firstTimestamp AS first,
-       s.lastTimestamp AS last, timestampadd(HOUR, :reservedHours, s.lastTimestamp) AS goes,
-       timestampdiff(SECOND, :now, timestampadd(HOUR, :reservedHours, s.lastTimestamp)) AS goesIn,
-       count(b.group) AS waiting
-FROM {segments} s
-LEFT JOIN behind b ON b.brokerName = s.brokerName AND b.oldest <= s.lastTimestamp
-GROUP BY ALL
-ORDER BY goes NULLS LAST, s.brokerName, s.firstOffset
-LIMIT :top
-""",
 )
 
 

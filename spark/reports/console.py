@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Number
+from typing import Final
 
 from rich import box
 from rich.console import Console
@@ -12,11 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from txrocketmq.spark.reports import texts
+from txrocketmq.spark.reports.findings import NO_FINDINGS, Finding
 from txrocketmq.spark.reports.report import Result
 
+_STYLES: Final = {"problem": "red", "warning": "yellow", "note": ""}
 
-def show(console: Console, results: Sequence[Result]) -> None:
-    """Prints each result under its title."""
+
+def show(console: Console, found: Sequence[Finding], results: Sequence[Result]) -> None:
+    """Prints what stands out, then each result under its title."""
+    console.print(Text("Findings", style="bold"))
+    for each in found:
+        console.print(Text(f"{each.level}: {each.text} [{each.report}]", style=_STYLES[each.level]))
+    if not found:
+        console.print(Text(NO_FINDINGS, style="dim"))
     for result in results:
         console.print()
         console.print(Text(result.report.title, style="bold"))

@@ -1,49 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the reports of stores: what they read is taken while Spark starts, then queries run.
+"""Makes the reports of stores: reads what their queries need, once, and runs the queries.
 
-Where spark-submit started this program, Spark's workers read: they may be elsewhere.
+DuckDB does it in this process; where spark-submit started this program, Spark's workers do.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from txrocketmq.spark import register
-from txrocketmq.spark.errors import SparkSourceError, cause
+import pyarrow as pa
+
+from txrocketmq.spark.errors import SparkSourceError, UnsupportedLayout, cause
+from txrocketmq.spark.ingest.errors import RunFailed
 from txrocketmq.spark.ingest.process_runner import process_runner
 from txrocketmq.spark.ingest.runner import Runner, run_here
-from txrocketmq.spark.reports.frames import asked, frames
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.reports.duck import database, run_all
+from txrocketmq.spark.reports.frames import asked
 from txrocketmq.spark.reports.report import Report, Result
-from txrocketmq.spark.reports.tuning import jvm_options, tune
 from txrocketmq.spark.session import is_submitted, session
 from txrocketmq.spark.store import Store
+from txrocketmq.spark.tables.reading import TableReading, table_columns
 
-if TYPE_CHECKING:
-    from txrocketmq.spark.reports.snapshot import Snapshot
+AnyReading = Reading | TableReading
 
-_PART_BYTES: Final = 128 << 20
-"""Of log: what is taken by one task, and told of when it is done."""
-_IN_PROCESS_BYTES: Final = 2 << 30
-"""Up to about here one process has read the log when Spark has started."""
-_AT_ONCE_OF_A_CORE: Final = 4
+_PART_BYTES: Final = 64 << 20
+"""Of log: what is read by one task, and told of when it is done."""
+_IN_PROCESS_BYTES: Final = 1 << 30
+"""Of log: more is read by a process for each core."""
 
 
 class Listener(Protocol):
-    """Hears how the work goes, from any thread."""
+    """Hears how the work goes."""
 
     def reading(self, done: int, of: int) -> None:
         """So many parts of the stores are read."""
 
     def asking(self, done: int, of: int) -> None:
-        """Spark has started, and so many reports are made."""
+        """So many reports are made."""
 
 
 @dataclass(frozen=True)
@@ -59,71 +58,96 @@ class Job:
 
     def results(self, listener: Listener) -> list[Result]:
         """What the reports find. SparkSourceError when it cannot be told."""
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - it takes a while
+        return self._of_spark(listener) if is_submitted() else self._of_duck(listener)
+
+    def _of_spark(self, listener: Listener) -> list[Result]:
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - DuckDB needs none of it
+
+        from txrocketmq.spark.reports import views  # noqa: PLC0415 - likewise
 
         try:
-            if is_submitted():
-                return self._of_spark(listener)
-            return self._of_snapshot(listener)
+            with session("txrocketmq report") as spark:
+                options = _divided(self.options, spark.sparkContext.defaultParallelism)
+                path = options.pop("storePath")
+                views.register_views(spark, path, reports=self.reports, **options)
+                return views.run_all(spark, self.reports, self.values, listener.asking)
         except PySparkException as error:
             raise SparkSourceError(cause(error)) from error
 
-    def _of_spark(self, listener: Listener) -> list[Result]:
-        from txrocketmq.spark.reports.queries import run_all  # noqa: PLC0415 - likewise
-
-        with session("txrocketmq report") as spark:
-            register(spark)
-            options = dict(self.options)
-            if not any(name.lower() == "minpartitions" for name in options):
-                options["minPartitions"] = str(spark.sparkContext.defaultParallelism)
-            with frames(spark, options, self.reports):
-                return run_all(spark, self.reports, self.values, listener.asking)
-
-    def _of_snapshot(self, listener: Listener) -> list[Result]:
-        from txrocketmq.spark.reports.queries import run_all  # noqa: PLC0415 - likewise
-        from txrocketmq.spark.reports.snapshot import ONE_TASK_ROWS  # noqa: PLC0415 - likewise
-
+    def _of_duck(self, listener: Listener) -> list[Result]:
         log_bytes = sum(segment.size for store in self.stores for segment in store.segments())
-        with (
-            self._taking(log_bytes, listener) as taking,
-            session("txrocketmq report", jvm_options(log_bytes)) as spark,
-        ):
-            taken = taking.result()
-            tune(spark, max(taken.rows.values(), default=0), ONE_TASK_ROWS)
-            can = [report for report in self.reports if taken.problem(report) is None]
-            with taken.frames(spark, self.options):
-                found = {
-                    r.report.name: r for r in run_all(spark, can, self.values, listener.asking)
-                }
-        return [
-            found.get(report.name) or Result(report, [], [], taken.problem(report))
-            for report in self.reports
-        ]
-
-    @contextmanager
-    def _taking(self, log_bytes: int, listener: Listener) -> Iterator[Future[Snapshot]]:
-        """Takes what is needed in a thread of its own; all that was taken is deleted at the end."""
-        from txrocketmq.spark.reports.snapshot import take  # noqa: PLC0415 - likewise
-
-        options = dict(self.options)
-        if not any(name.lower() == "minpartitions" for name in options):
-            options["minPartitions"] = str(max(1, log_bytes // _PART_BYTES))
-        left = threading.Event()
-
-        def tell(done: int, of: int) -> bool:
-            listener.reading(done, of)
-            return not left.is_set()
-
+        options = _divided(self.options, max(1, log_bytes // _PART_BYTES))
+        planned: dict[str, tuple[AnyReading, Sequence[Any]]] = {}
         with ExitStack() as open_until_end:
-            folder = open_until_end.enter_context(TemporaryDirectory(prefix="txrocketmq-report-"))
-            thread = open_until_end.enter_context(ThreadPoolExecutor(1))
+            made = open_until_end.enter_context(database())
+            for name, own in asked(options, self.reports).items():
+                try:
+                    reading = reading_of(own)
+                    planned[name] = reading, reading.parts()
+                except UnsupportedLayout as error:
+                    made.lack(name, error)
+            total = sum(len(parts) for _, parts in planned.values())
             runner: Runner = run_here
-            at_once = 1
             if log_bytes > _IN_PROCESS_BYTES:
                 runner = open_until_end.enter_context(process_runner())
-                at_once = _AT_ONCE_OF_A_CORE * len(os.sched_getaffinity(0))
-            open_until_end.callback(left.set)
-            yield thread.submit(
-                take, asked(options, self.reports), Path(folder),
-                runner=runner, at_once=at_once, tell=tell,
-            )  # fmt: skip
+            reader = _Reader(runner, total, listener)
+            for name, (reading, parts) in planned.items():
+                made.load(name, reading.schema, reader.batches(reading, parts))
+            made.load_messages(self.options)
+            return run_all(made, self.reports, self.values, listener.asking)
+
+
+def reading_of(options: Mapping[str, str]) -> AnyReading:
+    """Of `format("rocketmq")` with these options of a store."""
+    parsed = SourceOptions.of(options)
+    if parsed.table == "messages":
+        return Reading(parsed, Output.of(parsed))
+    return TableReading(parsed, table_columns(parsed))
+
+
+@dataclass(frozen=True)
+class ReadPart:
+    """Reads one part; picklable. Gives its batches as a stream of Arrow's."""
+
+    reading: AnyReading
+    part: Any
+
+    def __call__(self) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.reading.schema) as stream:
+            for batch in self.reading.batches(self.part):
+                stream.write_batch(batch)
+        given: bytes = sink.getvalue().to_pybytes()
+        return given
+
+
+class _Reader:
+    """Reads parts, and tells how many are done."""
+
+    def __init__(self, runner: Runner, total: int, listener: Listener) -> None:
+        self._runner = runner
+        self._total = total
+        self._done = 0
+        self._listener = listener
+
+    def batches(self, reading: AnyReading, parts: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """The rows of parts of a reading."""
+        self._listener.reading(self._done, self._total)
+        try:
+            for _, outcome in self._runner([ReadPart(reading, part) for part in parts]):
+                if outcome.error is not None:
+                    raise outcome.error
+                yield from pa.ipc.open_stream(outcome.given)
+                self._done += 1
+                self._listener.reading(self._done, self._total)
+        except RunFailed as error:  # what it says of a next run is of ingest
+            raise SparkSourceError(
+                f"the stores were not read: {str(error).partition(';')[0]}"
+            ) from error
+
+
+def _divided(options: Mapping[str, str], parts: int) -> dict[str, str]:
+    """The options, with a number of parts unless they have one."""
+    if any(name.lower() == "minpartitions" for name in options):
+        return dict(options)
+    return {**options, "minPartitions": str(parts)}

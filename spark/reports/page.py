@@ -12,13 +12,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from txrocketmq.spark.reports import texts
-from txrocketmq.spark.reports.plot import svg
+from txrocketmq.spark.reports.findings import NO_FINDINGS, Finding
+from txrocketmq.spark.reports.plot import caption, svg
 from txrocketmq.spark.reports.report import Result
 
 _TEMPLATE: Final = "page.html.j2"
+_LONG_CHARACTERS: Final = 60
+"""Longer texts are wrapped, others never: the table scrolls instead."""
+_FOLDED_ROWS: Final = 25
+"""A table of more rows than these is opened by whoever wants to see it, if there is a plot."""
 
 
-def page(stores: str, now: datetime, results: Sequence[Result]) -> str:
+def page(stores: str, now: datetime, found: Sequence[Finding], results: Sequence[Result]) -> str:
     """The page; all texts of the stores are escaped."""
     environment = Environment(
         loader=PackageLoader("txrocketmq.spark", "reports"),
@@ -31,6 +36,9 @@ def page(stores: str, now: datetime, results: Sequence[Result]) -> str:
     return environment.get_template(_TEMPLATE).render(
         stores=texts.printable(stores),
         now=texts.cell("now", now),
+        findings=found,
+        no_findings=NO_FINDINGS,
+        titles={result.report.name: result.report.title for result in results},
         sections=[_section(result) for result in results],
     )
 
@@ -41,16 +49,27 @@ def _section(result: Result) -> dict[str, Any]:
         "report": result.report,
         "doc": [_inline_code(text) for text in result.report.doc.split("\n\n")],
         "without_rows": texts.printable(result.without_rows),
-        "columns": result.columns,
-        "rows": [
-            [
-                (texts.cell(column, row[column]), isinstance(row[column], Number))
-                for column in result.columns
-            ]
-            for row in result.rows
+        "columns": [
+            {"name": column, "is_number": any(_is_number(row[column]) for row in result.rows)}
+            for column in result.columns
         ],
+        "rows": [[_cell(column, row[column]) for column in result.columns] for row in result.rows],
+        "folded": drawn is not None and len(result.rows) > _FOLDED_ROWS,
         "svg": None if drawn is None else Markup(drawn),  # noqa: S704 - matplotlib escapes texts
+        "caption": caption(result),
     }
+
+
+def _cell(column: str, value: Any) -> tuple[str, str]:
+    """The text, and the class of its cell."""
+    text = texts.cell(column, value)
+    if _is_number(value):
+        return text, "number"
+    return text, "long" if len(text) > _LONG_CHARACTERS else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, bool)
 
 
 def _inline_code(text: str) -> Markup:

@@ -8,17 +8,21 @@ matplotlib draws with stand-in colours; afterwards they become CSS variables (`-
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
+from xml.sax.saxutils import quoteattr
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MultipleLocator, SymmetricalLogLocator
 
 from txrocketmq.spark.reports import texts
 from txrocketmq.spark.reports.report import (
@@ -39,10 +43,12 @@ _VARIABLES: Final = {
     GRID: "var(--grid)",
     **{color: f"var(--series-{n})" for n, color in enumerate(SERIES, 1)},
 }
+_OTHER_PARTS: Final = SERIES[-1]
 _ON_SERIES: Final = "#0b1016"
 """Text on a bar, the same on light and dark pages."""
 MAX_BARS: Final = 15
 """More rows are in the table only."""
+_MOST_TICKS: Final = 7
 _LABEL_CHARACTERS: Final = 40
 _WIDTH_INCHES: Final = 8.0
 _SETTINGS: Final[dict[Any, Any]] = {
@@ -84,7 +90,38 @@ def svg(result: Result) -> str | None:
                 figure = _percentiles(plot, rows)
             case Stack():
                 figure = _stack(plot, rows)
-        return _inline(figure, result.report.name, result.report.title)
+        return _inline(figure, result.report.name, f"{result.report.title}. {caption(result)}")
+
+
+def caption(result: Result) -> str:
+    """What the plot of a result shows, in words; nothing when it has no plot."""
+    plot, rows = result.report.plot, result.rows
+    text = ""
+    match plot:
+        case Bars() | Percentiles():
+            things = " and ".join(
+                filter(None, (_listed(plot.labels[:-1]), _listed(plot.labels[-1:])))
+            )
+            shown = f"{_measured(plot)} by {things}"
+            more = len(rows) > MAX_BARS
+            text = f"{shown}; the first {MAX_BARS} of {len(rows)} rows" if more else shown
+        case Timeline():
+            text = f"{_listed(plot.values)} over time"
+        case Histogram():
+            text = f"{texts.axis(plot.value)} by {texts.axis(plot.bucket)}"
+        case Stack():
+            text = f"{texts.heading(plot.value)} of each {plot.part} in each {plot.label}"
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _measured(plot: Bars | Percentiles) -> str:
+    if isinstance(plot, Bars):
+        return texts.axis(plot.value)
+    return f"{_listed(plot.values)} of the delay, on a logarithmic scale,"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(texts.heading, columns))
 
 
 def _figure(height_inches: float, panels: int = 1) -> tuple[Figure, Sequence[Axes]]:
@@ -93,9 +130,9 @@ def _figure(height_inches: float, panels: int = 1) -> tuple[Figure, Sequence[Axe
     return figure, list(axes[:, 0])
 
 
-def _rows_of_bars(labels: Sequence[str]) -> tuple[Figure, Axes]:
+def _rows_of_bars(labels: Sequence[str], more_inches: float = 0.0) -> tuple[Figure, Axes]:
     """A figure with a place on the left for each label, the first on top."""
-    figure, (axes,) = _figure(0.6 + 0.26 * len(labels))
+    figure, (axes,) = _figure(0.6 + more_inches + 0.26 * len(labels))
     axes.set_yticks(range(len(labels)), [_short(text) for text in labels])
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
@@ -118,6 +155,8 @@ def _number(row: Row, column: str) -> float:
 def _scale(axis: Any, column: str) -> None:
     """Ticks of an axis in the unit of the column."""
     if column in texts.BYTES_COLUMNS:
+        largest = max(1.0, *axis.get_data_interval())
+        axis.set_major_locator(MultipleLocator(2 ** math.ceil(math.log2(largest / _MOST_TICKS))))
         axis.set_major_formatter(FuncFormatter(lambda value, _: texts.size(value)))
     elif column not in texts.PERCENT_COLUMNS:
         axis.set_major_formatter(FuncFormatter(lambda value, _: _short_number(value)))
@@ -138,7 +177,8 @@ def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
     shown = rows[:MAX_BARS]
     figure, axes = _rows_of_bars([texts.label(row, plot.labels) for row in shown])
     axes.barh(range(len(shown)), [_number(row, plot.value) for row in shown], color=SERIES[0])
-    axes.set_xlabel(texts.heading(plot.value))
+    axes.set_xlabel(texts.axis(plot.value))
+    axes.set_xlim(left=0)
     _scale(axes.xaxis, plot.value)
     return figure
 
@@ -154,7 +194,7 @@ def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
         axes.fill_between(times, values, step="post", color=color, alpha=0.25, linewidth=0)
         axes.step(times, values, where="post", color=color, linewidth=1.4, marker=_mark(rows))
         axes.set_ylim(bottom=0)
-        axes.set_ylabel(texts.heading(column))
+        axes.set_ylabel(texts.axis(column))
         _scale(axes.yaxis, column)
     locator = AutoDateLocator()
     panels[-1].xaxis.set_major_locator(locator)
@@ -174,7 +214,8 @@ def _histogram(plot: Histogram, rows: Sequence[Row]) -> Figure:
     names = [texts.cell(plot.bucket, row[plot.bucket]) for row in rows]
     axes.set_xticks(range(len(rows)), names, rotation=45, ha="right")
     axes.grid(visible=False, axis="x")
-    axes.set_ylabel(texts.heading(plot.value))
+    axes.set_ylabel(texts.axis(plot.value))
+    axes.set_xlabel(texts.axis(plot.bucket))
     _scale(axes.yaxis, plot.value)
     return figure
 
@@ -187,32 +228,53 @@ def _percentiles(plot: Percentiles, rows: Sequence[Row]) -> Figure:
         axes.plot(values, [place] * len(values), color=GRID, linewidth=2, zorder=1)
     for column, color in zip(plot.values, SERIES, strict=False):
         values = [_number(row, column) for row in shown]
-        axes.scatter(values, range(len(shown)), color=color, label=column, s=22, zorder=2)
+        axes.scatter(
+            values, range(len(shown)), color=color, label=texts.heading(column), s=22, zorder=2
+        )
     axes.set_xscale("symlog", linthresh=1)
+    low, high = axes.dataLim.intervalx
+    few = low > 0 and high / low < 1_000
+    axes.xaxis.set_major_locator(
+        SymmetricalLogLocator(base=10, linthresh=1, subs=[1, 2, 5] if few else [1])
+    )
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_time(value)))
+    axes.set_xlabel("time from producer to store")
     axes.legend(ncols=len(plot.values), loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
 
 def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
     labels = list(dict.fromkeys(texts.label(row, [plot.label]) for row in rows))[:MAX_BARS]
-    figure, axes = _rows_of_bars(labels)
-    for place, label in enumerate(labels):
-        parts = [row for row in rows if texts.label(row, [plot.label]) == label]
-        left = 0.0
-        for part, color in zip(parts, SERIES, strict=False):
-            width = _number(part, plot.value)
-            axes.barh(place, width, left=left, color=color)
-            name = texts.label(part, [plot.part])
-            if width >= 1.2 * len(name) + 1:
-                axes.text(
-                    left + width / 2, place, name,
-                    ha="center", va="center", fontsize=7, color=_ON_SERIES,
-                )  # fmt: skip
-            left += width
+    shown = [row for row in rows if texts.label(row, [plot.label]) in labels]
+    colors = _part_colors(plot, shown)
+    figure, axes = _rows_of_bars(labels, more_inches=0.3)
+    ends = dict.fromkeys(range(len(labels)), 0.0)
+    for row in shown:
+        place, width = labels.index(texts.label(row, [plot.label])), _number(row, plot.value)
+        name = texts.label(row, [plot.part])
+        axes.barh(place, width, left=ends[place], color=colors.get(name, _OTHER_PARTS))
+        if width >= 1.2 * len(name) + 1:
+            axes.text(
+                ends[place] + width / 2, place, name,
+                ha="center", va="center", fontsize=7, color=_ON_SERIES,
+            )  # fmt: skip
+        ends[place] += width
+    handles = [Patch(color=color, label=_short(name)) for name, color in colors.items()]
+    if any(texts.label(row, [plot.part]) not in colors for row in shown):
+        handles.append(Patch(color=_OTHER_PARTS, label="other"))
+    figure.legend(handles=handles, ncols=6, loc="outside upper center", fontsize=8)
     axes.set_xlim(0, 100)
-    axes.set_xlabel(texts.heading(plot.value))
+    axes.set_xlabel(texts.axis(plot.value))
     return figure
+
+
+def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[str, str]:
+    """A colour for each of the parts that are largest over all bars, the same in each bar."""
+    weights: Counter[str] = Counter()
+    for row in rows:
+        weights[texts.label(row, [plot.part])] += int(1000 * _number(row, plot.value))
+    names = [name for name, _ in weights.most_common(len(SERIES) - 1)]
+    return dict(zip(names, SERIES, strict=False))
 
 
 def _inline(figure: Figure, name: str, title: str) -> str:
@@ -230,4 +292,4 @@ def _inline(figure: Figure, name: str, title: str) -> str:
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\1{name}-", text)
     for color, variable in _VARIABLES.items():
         text = text.replace(color, variable)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1).rstrip()
+    return text.replace("<svg ", f'<svg role="img" aria-label={quoteattr(title)} ', 1).rstrip()

@@ -11,7 +11,7 @@ from rich.console import Console
 
 
 class Progress:
-    """A listener of a job: a line for the reading, and one for Spark, both with a clock."""
+    """A listener of a job: a line for the reading, and one for the queries, both with a clock."""
 
     def __init__(self, console: Console) -> None:
         self._lines = progress.Progress(
@@ -25,7 +25,7 @@ class Progress:
             transient=True,
         )
         self._reading = self._lines.add_task("reading the stores", total=None)
-        self._asking = self._lines.add_task("starting Spark", total=None)
+        self._asking = self._lines.add_task("making reports", total=None)
 
     def __enter__(self) -> Self:
         self._lines.start()
@@ -44,5 +44,5 @@ class Progress:
         self._lines.update(self._reading, completed=done, total=of)
 
     def asking(self, done: int, of: int) -> None:
-        """Spark has started, and so many reports are made."""
-        self._lines.update(self._asking, description="making reports", completed=done, total=of)
+        """So many reports are made."""
+        self._lines.update(self._asking, completed=done, total=of)

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is: a query in Spark SQL, the text that explains it, and how its rows are drawn.
+"""What a report is: a query in SQL, the text that explains it, and how its rows are drawn.
 
-The query names the tables that it reads in braces, and its parameters with a colon. Imports neither
-pyspark nor matplotlib.
+Spark runs the query as it is; DuckDB does, once it knows a few functions (`duck`). The query names
+the tables that it reads in braces, and its parameters with a colon. Imports neither an engine nor
+matplotlib.
 """
 
 from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 Row = Mapping[str, Any]
@@ -20,6 +22,12 @@ PARAMETERS: Final = {
     "reservedHours": "how long the broker keeps files: its setting fileReservedTime",
 }
 """What queries may use, and what it means."""
+
+
+def parameters(now: datetime, top: int, reserved_hours: int) -> dict[str, Any]:
+    """The values of what queries have parameters for."""
+    return {"now": now, "top": top, "reservedHours": reserved_hours}
+
 
 DEFAULT_TOP: Final = 20
 DEFAULT_RESERVED_HOURS: Final = 72
@@ -80,9 +88,9 @@ class Report(NamedTuple):
         """The names of the tables that the query reads."""
         return {name for _, name, _, _ in string.Formatter().parse(self.sql) if name}
 
-    def query(self, prefix: str = "") -> str:
-        """The query over views that have the names of the tables, with a prefix."""
-        return self.sql.format(**{name: prefix + name for name in self.frames})
+    def query(self) -> str:
+        """The query over views that have the names of the tables."""
+        return self.sql.format(**{name: name for name in self.frames})
 
     @property
     def parameters(self) -> set[str]:

@@ -16,7 +16,8 @@ BYTES_COLUMNS: Final = frozenset(
 )
 PERCENT_COLUMNS: Final = frozenset({"percent", "upTo", "retryPercent", "deadPercent"})
 MILLIS_COLUMNS: Final = frozenset({"p50", "p90", "p99", "p999", "max"})
-SECONDS_COLUMNS: Final = frozenset({"age", "dueIn", "goesIn"})
+SECONDS_COLUMNS: Final = frozenset({"age", "dueIn", "goesIn", "period"})
+RATE_COLUMNS: Final = frozenset({"messagesPerSecond", "bytesPerSecond"})
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -28,6 +29,10 @@ def cell(column: str, value: Any) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, str):
         return printable(value)
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if column in RATE_COLUMNS:
+        return f"{size(value)}/s" if column in BYTES_COLUMNS else f"{rate(value)}/s"
     if column in BYTES_COLUMNS:
         return size(value)
     if column in PERCENT_COLUMNS:
@@ -49,21 +54,27 @@ def printable(text: str) -> str:
 def size(count: float) -> str:
     """Bytes in the unit that suits them."""
     unit = 0
-    while abs(count) >= 1024 and unit < len(_UNITS) - 1:
+    while abs(count) >= (1024 if unit == 0 else 1023.95) and unit < len(_UNITS) - 1:
         count /= 1024
         unit += 1
     return f"{count:,.0f} B" if unit == 0 else f"{count:,.1f} {_UNITS[unit]}"
 
 
+def rate(value: float) -> str:
+    """A number of events per second: three digits, however rare they are."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def duration(seconds: float) -> str:
-    """Seconds as days, hours, minutes; the two largest units."""
+    """Seconds as days, hours, minutes; the two largest units, without a second one that is 0."""
     sign = "-" if seconds < 0 else ""
     whole = timedelta(seconds=round(abs(seconds)))
     minutes, rest = divmod(whole.seconds, 60)
     hours, minutes = divmod(minutes, 60)
     parts = [(whole.days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
     first = next((n for n, (count, _) in enumerate(parts) if count), len(parts) - 1)
-    return sign + " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2])
+    shown = [part for n, part in enumerate(parts[first : first + 2]) if n == 0 or part[0]]
+    return sign + " ".join(f"{count} {unit}" for count, unit in shown)
 
 
 def label(row: Row, columns: Sequence[str]) -> str:
@@ -71,6 +82,29 @@ def label(row: Row, columns: Sequence[str]) -> str:
     return " / ".join(cell(column, row[column]) or "(none)" for column in columns)
 
 
+_HEADINGS: Final = {
+    "p50": "median",
+    "p90": "p90",
+    "p99": "p99",
+    "p999": "p99.9",
+    "percent": "share",
+}
+
+
 def heading(column: str) -> str:
     """A column's name in words: `bytesPerHour` becomes `bytes per hour`."""
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in column)
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in column)
+    return _HEADINGS.get(column, words)
+
+
+_AXES: Final = {
+    "lag": "unread messages",
+    "percent": "share in percent",
+    "retries": "retried messages",
+    "fromBytes": "size of the body",
+}
+
+
+def axis(column: str) -> str:
+    """What an axis with the values of a column is called, where its ticks do not tell the unit."""
+    return _AXES.get(column) or heading(column)

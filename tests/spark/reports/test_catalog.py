@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every report; what each one finds is in tests/engine/test_reports.py."""
+"""What holds for every report; what each one finds is in tests/spark/reports/test_duck.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
-from txrocketmq.spark.reports.frames import FRAMES
+from txrocketmq.spark.reports.frames import FRAMES, MESSAGES
 from txrocketmq.spark.reports.report import PARAMETERS, Report
 
 ALL = pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
@@ -23,7 +23,7 @@ def test_names_and_titles_are_their_own() -> None:
 @ALL
 def test_a_report_reads_known_frames_and_parameters(report: Report) -> None:
     assert report.frames
-    assert report.frames <= set(FRAMES)
+    assert report.frames <= {MESSAGES, *FRAMES}
     assert set(re.findall(r":([a-z]\w*)", report.sql)) <= set(PARAMETERS)
 
 

@@ -2,26 +2,34 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from tests.spark.reports.results import NASTY, empty_results, result
 from txrocketmq.spark.reports.console import show
+from txrocketmq.spark.reports.findings import Finding
 from txrocketmq.spark.reports.report import Result
 
 
-def _shown(results: list[Result], width: int = 100) -> str:
+def _shown(results: list[Result], width: int = 100, found: Sequence[Finding] = ()) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=width), results)
+    show(Console(file=out, width=width), found, results)
     return out.getvalue()
 
 
 def test_a_table_has_words_units_and_all_rows() -> None:
     rows = [{"topic": f"T{n}", "bytes": 1536, "age": None} for n in range(3)]
     lines = _shown([result(None, rows)]).splitlines()
-    assert lines[1] == "Made up"
-    assert lines[3].split() == ["topic", "bytes", "age"]
-    assert [line.split() for line in lines[5:8]] == [[f"T{n}", "1.5", "KiB"] for n in range(3)]
+    assert lines[:2] == ["Findings", "Nothing stands out in these reports."]
+    assert lines[3] == "Made up"
+    assert lines[5].split() == ["topic", "bytes", "age"]
+    assert [line.split() for line in lines[7:10]] == [[f"T{n}", "1.5", "KiB"] for n in range(3)]
+
+
+def test_findings_come_first_and_name_their_report() -> None:
+    shown = _shown([], found=[Finding("problem", "Group [red]g[/red] lags.", "lag")])
+    assert shown.splitlines()[1] == "problem: Group [red]g[/red] lags. [lag]"
 
 
 def test_names_are_no_markup_and_no_terminal_codes() -> None:

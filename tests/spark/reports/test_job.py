@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,15 +14,20 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.spark.reports.messages import START
 from tests.spark.stores import Draft, write_store
-from txrocketmq.spark.errors import NotAStore, SparkSourceError
-from txrocketmq.spark.ingest.runner import run_here
-from txrocketmq.spark.reports import job, queries, snapshot
-from txrocketmq.spark.reports.catalog import LAG, TOPICS
+from txrocketmq.spark.errors import NotAStore, SparkSourceError, UnsupportedLayout
+from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, run_here
+from txrocketmq.spark.reading import Reading
+from txrocketmq.spark.reports import job, views
+from txrocketmq.spark.reports.catalog import LAG, REPORTS, TOPICS
 from txrocketmq.spark.reports.job import Job
-from txrocketmq.spark.reports.report import Report, Result
-from txrocketmq.spark.reports.snapshot import Snapshot
+from txrocketmq.spark.reports.page import page
+from txrocketmq.spark.reports.report import Result, parameters
 from txrocketmq.spark.store import resolve
+
+VALUES = parameters(START, 20, 72)
 
 
 class Heard:
@@ -36,59 +43,9 @@ class Heard:
         self.said.append(("asking", done, of))
 
 
-class Spark:
-    """Stands for Spark: notes what is asked of it."""
-
-    def __init__(self) -> None:
-        self.jvm_options: list[str] = []
-        self.settings: dict[str, str] = {}
-        self.conf = SimpleNamespace(set=self.settings.__setitem__)
-        self.sparkContext = SimpleNamespace(defaultParallelism=2)
-        self.rows: dict[str, int] = {}
-        self.folders: list[Path] = []
-        self.loaded: list[str] = []
-        self.registered: list[str] = []
-        self.error: Exception | None = None
-
-    @contextmanager
-    def session(self, name: str, jvm_options: str = "") -> Iterator[Spark]:
-        self.jvm_options.append(jvm_options)
-        yield self
-
-    @contextmanager
-    def taken_frames(self, taken: Snapshot) -> Iterator[None]:
-        self.rows = taken.rows
-        self.folders.append(taken.folder)
-        assert all(any((taken.folder / name).iterdir()) for name in taken.schemas)
-        yield
-
-    @contextmanager
-    def own_frames(self, options: Any, reports: Sequence[Report]) -> Iterator[None]:
-        self.loaded.append(options["minPartitions"])
-        yield
-
-    def run_all(self, reports: Sequence[Report], tell: Any) -> list[Result]:
-        if self.error is not None:
-            raise self.error
-        tell(len(reports), len(reports))
-        return [Result(report, ["n"], [{"n": 1}]) for report in reports]
-
-
-@pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
-    """Instead of the real one."""
-    made = Spark()
-    monkeypatch.setattr(job, "session", made.session)
-    monkeypatch.setattr(
-        job, "frames", lambda _, options, reports: made.own_frames(options, reports)
-    )
-    monkeypatch.setattr(Snapshot, "frames", lambda self, *_: made.taken_frames(self))
-    monkeypatch.setattr(
-        queries, "run_all", lambda _, reports, __, tell: made.run_all(reports, tell)
-    )
-    monkeypatch.setattr(job, "register", lambda _: made.registered.append("rocketmq"))
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    return made
 
 
 @pytest.fixture
@@ -96,76 +53,152 @@ def work(tmp_path: Path) -> Job:
     """Two reports over a store of 20 messages."""
     write_store(tmp_path / "store", [Draft(topic="orders") for _ in range(20)])
     options = {"storePath": str(tmp_path / "store")}
-    return Job(resolve(options["storePath"]), options, [LAG, TOPICS], {})
+    return Job(resolve(options["storePath"]), options, [LAG, TOPICS], VALUES)
 
 
-def test_what_spark_is_asked_about_is_taken_first_and_deleted_then(spark: Spark, work: Job) -> None:
+def _messages(results: list[Result]) -> int:
+    (topics,) = (each for each in results if each.report is TOPICS)
+    return sum(row["messages"] for row in topics.rows)
+
+
+def test_reports_are_made_of_what_is_read(work: Job, tmp_path: Path) -> None:
     heard = Heard()
-    assert [each.report for each in work.results(heard)] == [LAG, TOPICS]
-    assert spark.rows["records"] == 20
+    results = work.results(heard)
+    assert [each.report for each in results] == [LAG, TOPICS]
+    assert _messages(results) == 20
+    assert heard.said[0][:2] == ("reading", 0)
+    assert ("asking", 0, 2) in heard.said
     assert heard.said[-1] == ("asking", 2, 2)
-    assert {what for what, _, _ in heard.said} == {"reading", "asking"}
-    assert spark.folders
-    assert not any(folder.exists() for folder in spark.folders)
+    assert any(what == "reading" and done == of for what, done, of in heard.said)
 
 
-def test_spark_is_set_for_little(spark: Spark, work: Job) -> None:
+def test_what_is_read_is_deleted_at_the_end(
+    work: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    seen: list[Path] = []
+    monkeypatch.setattr(Heard, "asking", lambda *_: seen.extend(folder.glob("*/report.duckdb")))
     work.results(Heard())
-    assert "TieredStopAtLevel" in spark.jvm_options[0]
-    assert not spark.registered, "that starts a process of Python's"
-    assert spark.settings["spark.sql.codegen.wholeStage"] == "false"
+    assert seen
+    assert not list(folder.iterdir())
+
+
+def test_it_needs_no_pyspark(work: Job) -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from txrocketmq.cli.report import main\n"
+        "sys.exit(main(['--store', sys.argv[1], '--json']))"
+    )
+    command = [sys.executable, "-c", program, work.options["storePath"]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"messages":20' in done.stdout
 
 
 def test_a_report_that_a_store_cannot_give_is_not_asked(
-    spark: Spark, work: Job, monkeypatch: pytest.MonkeyPatch
+    work: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Snapshot, "problem", lambda _, report: "RocksDB" if report is LAG else None)
+    def parts(self: Reading) -> Any:
+        raise UnsupportedLayout("RocksDB")
+
+    monkeypatch.setattr(Reading, "parts", parts)
     lag, topics = work.results(Heard())
-    assert (lag.report, lag.rows, lag.problem) == (LAG, [], "RocksDB")
-    assert (topics.report, topics.problem) == (TOPICS, None)
+    assert (lag.report, lag.problem) == (LAG, None)
+    assert (topics.report, topics.rows, topics.problem) == (TOPICS, [], "RocksDB")
 
 
-def test_large_stores_are_read_by_processes(
-    spark: Spark, work: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_stores_are_read_by_processes(work: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_IN_PROCESS_BYTES", 0)
-    ended: list[str] = []
+    monkeypatch.setattr(job, "_PART_BYTES", 1000)
+    used: list[int] = []
+
+    def run(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
+        used.append(len(tasks))
+        return run_here(tasks)
 
     @contextmanager
-    def pool() -> Iterator[Any]:
-        yield run_here
-        ended.append("pool")
+    def pool() -> Iterator[Runner]:
+        yield run
+        used.append(-1)
 
     monkeypatch.setattr(job, "process_runner", pool)
-    work.results(Heard())
-    assert spark.rows["records"] == 20
-    assert ended == ["pool"]
+    assert _messages(work.results(Heard())) == 20
+    assert max(used) > 1, "several parts at once"
+    assert used[-1] == -1
 
 
-def test_spark_submit_lets_spark_read(
-    spark: Spark, work: Job, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_that_dies_is_told_without_a_next_run(
+    work: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def dies(_: Any) -> Any:
+        raise RunFailed("a worker process was killed; the next run goes on")
+
+    monkeypatch.setattr(job, "run_here", dies)
+    with pytest.raises(SparkSourceError, match="^the stores were not read: a worker .* killed$"):
+        work.results(Heard())
+
+
+def test_what_the_reading_finds_wrong_is_told(work: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    def batches(self: Reading, _: Any) -> Any:
+        raise NotAStore("it is gone")
+        yield
+
+    monkeypatch.setattr(Reading, "batches", batches)
+    with pytest.raises(NotAStore, match="^it is gone$"):
+        work.results(Heard())
+
+
+def test_an_empty_store_has_a_report(tmp_path: Path) -> None:
+    """Without a file in it, and without config."""
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    options = {"storePath": str(tmp_path / "store")}
+    work = Job(resolve(options["storePath"]), options, REPORTS, VALUES)
+    results = work.results(Heard())
+    assert [(each.rows, each.problem) for each in results] == [([], None)] * len(REPORTS)
+    assert page("", START, [], results).count("Nothing of this kind") == len(REPORTS)
+
+
+class Spark:
+    """Stands for Spark: notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.sparkContext = SimpleNamespace(defaultParallelism=2)
+        self.options: dict[str, str] = {}
+        self.error: Exception | None = None
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[Spark]:
+        yield self
+
+    def views(self, path: str, options: dict[str, str]) -> None:
+        self.options = {"path": path, **options}
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
+    """As in a program of spark-submit, with this instead of the real one."""
+    made = Spark()
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    heard = Heard()
-    assert [each.report for each in work.results(heard)] == [LAG, TOPICS]
-    assert spark.loaded == ["2"]
-    assert spark.registered == ["rocketmq"]
-    assert (spark.jvm_options, spark.settings) == ([""], {})
-    assert heard.said == [("asking", 2, 2)]
+    monkeypatch.setattr(job, "session", made.session)
+    monkeypatch.setattr(
+        views, "register_views", lambda _, path, reports, **options: made.views(path, options)
+    )
+    monkeypatch.setattr(
+        views, "run_all", lambda _, reports, *__: [Result(each, [], []) for each in reports]
+    )
+    return made
+
+
+def test_spark_submit_lets_spark_read(spark: Spark, work: Job) -> None:
+    assert [each.report for each in work.results(Heard())] == [LAG, TOPICS]
+    assert spark.options == {"path": work.options["storePath"], "minPartitions": "2"}
 
 
 def test_what_spark_says_is_an_error_of_ours(spark: Spark, work: Job) -> None:
     spark.error = PySparkException("[OOM] no memory\n at x")
     with pytest.raises(SparkSourceError, match="no memory$"):
-        work.results(Heard())
-
-
-def test_what_the_reading_finds_wrong_is_told(
-    spark: Spark, work: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def take(*_: Any, **__: Any) -> Snapshot:
-        raise NotAStore("it is gone")
-
-    monkeypatch.setattr(snapshot, "take", take)
-    with pytest.raises(NotAStore, match="it is gone"):
         work.results(Heard())

@@ -28,7 +28,7 @@ def test_before_anything_is_done_the_lines_are_there() -> None:
     file = io.StringIO()
     with Progress(Console(file=file, force_terminal=True, width=120)):
         pass
-    assert "starting Spark" in file.getvalue()
+    assert "making reports" in file.getvalue()
 
 
 def test_nothing_is_shown_elsewhere() -> None:

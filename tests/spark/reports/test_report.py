@@ -9,4 +9,3 @@ def test_a_query_says_what_it_reads_and_takes() -> None:
     assert report.frames == {"records", "offsets"}
     assert report.parameters == {"top"}
     assert report.query() == "SELECT :top FROM records JOIN offsets JOIN records"
-    assert report.query("a_") == "SELECT :top FROM a_records JOIN a_offsets JOIN a_records"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ from txrocketmq.spark.reports.catalog import REPORTS
         ("age", 3599, "59 min 59 s"),
         ("age", -5, "-5 s"),
         ("age", 0, "0 s"),
+        ("period", 43_200, "12 h"),
+        ("bytes", (1 << 20) - 1, "1.0 MiB"),
+        ("messagesPerSecond", 0.0044, "0.0044/s"),
+        ("messagesPerSecond", 12345.6, "12,346/s"),
+        ("bytesPerSecond", 2048.0, "2.0 KiB/s"),
+        ("current", True, "yes"),
+        ("current", False, ""),
     ],
 )
 def test_values_are_shown_in_their_unit(column: str, value: Any, text: str) -> None:
@@ -57,13 +65,19 @@ def test_rows_are_called_by_their_columns() -> None:
 
 def test_headings_are_words() -> None:
     assert texts.heading("bytesPerHour") == "bytes per hour"
-    assert texts.heading("p50") == "p50"
+    assert texts.heading("p50") == "median"
+    assert texts.axis("lag") == "unread messages"
+    assert texts.axis("bytesPerHour") == "bytes per hour"
 
 
 def test_units_are_of_columns_that_reports_have() -> None:
     """A column that is renamed in a query would lose its unit."""
     queries = "".join(report.sql for report in REPORTS)
     for column in (
-        texts.BYTES_COLUMNS | texts.PERCENT_COLUMNS | texts.MILLIS_COLUMNS | texts.SECONDS_COLUMNS
+        texts.BYTES_COLUMNS
+        | texts.PERCENT_COLUMNS
+        | texts.MILLIS_COLUMNS
+        | texts.SECONDS_COLUMNS
+        | texts.RATE_COLUMNS
     ):
-        assert f"AS {column}" in queries or f", {column}" in queries, column
+        assert re.search(rf"(AS|,|\.) ?{column}\b", queries), column

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The views that the queries of reports read, in a session of Spark: for stores that outgrow a
+machine, and for queries of one's own.
+
+    register_views(spark, "s3://lake/broker-a/store")
+    spark.sql(LAG.query(), args={"now": datetime.now(UTC)}).show()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from txrocketmq.spark import register
+from txrocketmq.spark.errors import UnsupportedLayout, cause
+from txrocketmq.spark.reports.catalog import REPORTS
+from txrocketmq.spark.reports.frames import MESSAGES, asked, check, messages_sql
+from txrocketmq.spark.reports.report import Report, Result
+
+
+def register_views(
+    spark: SparkSession, path: str, *, reports: Sequence[Report] = REPORTS, **options: str
+) -> None:
+    """Makes the temporary views that the queries of these reports read, over the stores of a path.
+
+    `options` are those of `format("rocketmq")`. Each view is read when it is first needed, and kept
+    in Spark's memory and on its disks for the queries that follow, until
+    `spark.catalog.clearCache()`.
+    """
+    given = {"storePath": path, **options}
+    check(given)
+    register(spark)
+    for name, own in asked(given, reports).items():
+        frame = spark.read.format("rocketmq").options(**own).load().persist()
+        frame.createOrReplaceTempView(name)
+        if name == "records":
+            spark.sql(messages_sql(given)).createOrReplaceTempView(MESSAGES)
+
+
+def run(spark: SparkSession, report: Report, values: Mapping[str, Any]) -> Result:
+    """The rows of a report, once its views are registered; times are aware, in UTC.
+
+    A store of a kind that has not what the report reads gives a problem instead of rows; any other
+    error is PySparkException.
+    """
+    used = {name: values[name] for name in sorted(report.parameters)}
+    try:
+        table = spark.sql(report.query(), args=used).toArrow()
+    except PySparkException as error:
+        if f"{UnsupportedLayout.__module__}.{UnsupportedLayout.__name__}: " not in str(error):
+            raise
+        return Result(report, [], [], cause(error))
+    return Result(report, table.column_names, table.to_pylist())
+
+
+def run_all(
+    spark: SparkSession,
+    reports: Sequence[Report],
+    values: Mapping[str, Any],
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> list[Result]:
+    """The results, in order; `tell` hears how many there are, of how many."""
+    results: list[Result] = []
+    for report in reports:
+        tell(len(results), len(reports))
+        results.append(run(spark, report, values))
+    tell(len(results), len(reports))
+    return results

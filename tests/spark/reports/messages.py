@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of what reports read, made from the columns that a test cares about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from txrocketmq.spark import schema
+from txrocketmq.spark.tables.reading import TABLES
+
+START: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+_USUAL: Final = {
+    "topic": "orders", "queueId": 0, "queueOffset": 0, "brokerName": "broker-a", "flag": 0,
+    "bornTimestamp": START, "storeTimestamp": START, "bornHost": "10.0.0.1:50000",
+    "storeHost": "10.0.0.9:10911", "storeSize": 200, "bodySize": 100, "sysFlag": 0,
+    "reconsumeTimes": 0, "preparedTransactionOffset": 0, "compression": "none",
+}  # fmt: skip
+
+
+def after(seconds: float) -> datetime:
+    """A time."""
+    return START + timedelta(seconds=seconds)
+
+
+def messages(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The rows with all columns; what a row does not say is as usual, or NULL."""
+    whole = pa.schema([column.arrow for column in schema.MESSAGES])
+    return pa.Table.from_pylist([{**_USUAL, **row} for row in rows], schema=whole)
+
+
+def table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """A table of the source with these rows."""
+    whole = schema.arrow_schema(TABLES[name].columns)
+    return pa.Table.from_pylist([{"brokerName": "broker-a", **row} for row in rows], schema=whole)
+
+
+def offsets(*rows: tuple[Any, ...]) -> pa.Table:
+    """The table of offsets; lag is what it has to be."""
+    names = ("group", "topic", "queueId", "offset", "minOffset", "maxOffset", "oldestUnread")
+    made = [dict(zip(names, row, strict=True)) for row in rows]
+    return table("offsets", [{**row, "lag": row["maxOffset"] - row["offset"]} for row in made])
+
+
+def several(count: int, **columns: Any) -> list[dict[str, Any]]:
+    """Messages that follow each other in a queue."""
+    first = columns.pop("queueOffset", 0)
+    return [{**columns, "queueOffset": first + n} for n in range(count)]

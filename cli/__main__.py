@@ -14,12 +14,16 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from txrocketmq.remoting.out_of_memory import ends_without_memory
+
 COMMANDS: Final = {
     "standalone": "run a name server and a broker in one process",
     "send": "send messages to a topic",
-    "tail": "print the messages of a topic as they come",
-    "ingest": "take what is new in stores into a Parquet table, exactly once",
-    "report": "say what is in the stores of brokers: tables, or a page with plots",
+    "tail": "print the messages of a topic as they arrive",
+    "consume": "receive the messages of a topic as a member of a consumer group",
+    "store": "check, repair or print the store of a broker",
+    "ingest": "copy new messages from stores into a Parquet table, exactly once",
+    "report": "report what stands out in stores and what they contain",
 }
 
 
@@ -36,8 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if first not in COMMANDS:
         print(f"txrocketmq: there is no command {first!r}\n\n{usage()}", file=sys.stderr)
         return 2
-    code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
-    return code
+    with ends_without_memory(f"txrocketmq {first}"):
+        code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
+        return code
 
 
 def usage() -> str:
@@ -47,8 +52,8 @@ def usage() -> str:
         "usage: txrocketmq COMMAND ...\n\n"
         "RocketMQ in Python: name server, broker and client.\n\n"
         f"commands:\n{commands}\n\n"
-        "txrocketmq COMMAND --help explains one; txrocketmq --version tells the version.\n"
-        "mqnamesrv and mqbroker run one server each, with the original's options."
+        "txrocketmq COMMAND --help explains a command; txrocketmq --version prints the version.\n"
+        "mqnamesrv and mqbroker each run one server, with the original's options."
     )
 
 

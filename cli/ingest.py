@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq ingest`: stores of brokers to a Parquet table, incrementally and exactly once.
+"""`txrocketmq ingest`: stores of brokers to a Delta table, incrementally and exactly once.
 
 Also a program for spark-submit, as it is: see docs/ingest.md.
 """
@@ -27,8 +27,8 @@ from txrocketmq.spark.errors import (
 )
 
 if TYPE_CHECKING:
-    from txrocketmq.spark.ingest.documents import Commit, Plan
-    from txrocketmq.spark.ingest.job import Job, Listener
+    from txrocketmq.spark.ingest.job import Commit, Job, Listener
+    from txrocketmq.spark.ingest.plan import Plan
     from txrocketmq.spark.ingest.runner import Runner
     from txrocketmq.spark.ingest.verify import Verification
     from txrocketmq.spark.store import Store
@@ -54,23 +54,27 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG,
-        description="Takes what is new in stores of brokers, running or not, into a Parquet table."
-        " A job that is killed at any moment is taken up by the next one, without loss and without"
-        " doubles.",
+        description="Copies the messages that are new in the stores of brokers, running or stopped,"
+        " into a Delta table. If a run is killed, the next one goes on without losing or"
+        " duplicating messages.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument(
         "--store",
         nargs="+",
         action="extend",
-        required=True,
+        default=[],
         metavar="DIR",
-        help="directories of stores, or URIs",
+        help="the directories of the stores, or URIs",
     )
-    parser.add_argument("--out", required=True, metavar="TABLE", help="a folder, or a URI")
+    parser.add_argument(
+        "--out", required=True, metavar="TABLE", help="the table: a folder, or a URI"
+    )
     _add_table_options(parser)
     _add_run_options(parser)
     options = parser.parse_args(arguments)
+    if not options.store and not options.migrate:
+        parser.error("the following arguments are required: --store")
     if options.dry_run and options.metrics is not None:
         parser.error("argument --metrics: a --dry-run does nothing that could be measured")
     return options
@@ -85,58 +89,81 @@ def _add_table_options(parser: argparse.ArgumentParser) -> None:
         help="topic,dt (default), topic, dt or none; dt is the day of storing in UTC",
     )
     group.add_argument(
-        "--columns", metavar="NAMES", help="columns, separated by commas (default: all cheap ones)"
+        "--columns",
+        metavar="NAMES",
+        help="columns, separated by commas (default: all that cost little)",
     )
-    group.add_argument("--topic", metavar="NAMES", help="only these topics, separated by commas")
-    group.add_argument("--topic-pattern", metavar="REGEX", help="only topics that match")
+    group.add_argument(
+        "--topic", metavar="NAMES", help="copy only these topics, separated by commas"
+    )
+    group.add_argument(
+        "--topic-pattern", metavar="REGEX", help="copy only topics whose whole name matches"
+    )
     group.add_argument(
         "--view",
         default="logical",
         metavar="VIEW",
-        help="logical: what consumers see (default); physical: every record",
+        help="logical (default): the messages that consumers see; physical: every record",
     )
     group.add_argument(
-        "--properties-format", default="map", metavar="FORMAT", help="map (default), json or raw"
+        "--properties-format",
+        default="map",
+        metavar="FORMAT",
+        help="how to write properties: map (default), json or raw",
     )
-    group.add_argument(
-        "--keep-compressed", action="store_true", help="leave bodies as producers compressed them"
-    )
+    group.add_argument("--keep-compressed", action="store_true", help="do not decompress bodies")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of this run")
     kind = group.add_mutually_exclusive_group()
-    kind.add_argument("--dry-run", action="store_true", help="show what would be taken")
+    kind.add_argument("--dry-run", action="store_true", help="show what would be copied, and stop")
     kind.add_argument(
-        "--verify", action="store_true", help="hold the whole table against the stores afterwards"
+        "--verify",
+        action="store_true",
+        help="compare the whole table with the stores after the run",
     )
     kind.add_argument(
-        "--verify-only", action="store_true", help="hold the table against the stores, take nothing"
+        "--verify-only",
+        action="store_true",
+        help="compare the table with the stores without copying anything",
+    )
+    kind.add_argument(
+        "--migrate",
+        action="store_true",
+        help="make a Delta table of the Parquet files that an earlier version has written to --out,"
+        " and stop",
     )
     group.add_argument("--check-crc", action="store_true", help="check the CRC-32 of each body")
     group.add_argument(
         "--bad-records",
         choices=("quarantine", "fail"),
         default="quarantine",
-        help="what a damaged record does: it is kept in _quarantine, or ends the run",
+        help="keep damaged records in _quarantine (default), or end the run at the first one",
     )
     group.add_argument(
-        "--allow-data-loss", action="store_true", help="go on without what is gone from a log"
+        "--allow-data-loss",
+        action="store_true",
+        help="continue when parts of a log were deleted before they were copied",
     )
     group.add_argument(
-        "--max-bytes", metavar="SIZE", help="take about so much of each log, as 10g; the rest later"
+        "--max-bytes",
+        metavar="SIZE",
+        help="copy about this much of each log, such as 10g; later runs copy the rest",
     )
     group.add_argument(
-        "--split-bytes", metavar="SIZE", help="cut files of the log into tasks of about this size"
+        "--split-bytes",
+        metavar="SIZE",
+        help="divide files of the log into tasks of about this size",
     )
     group.add_argument(
         "--max-bytes-per-second",
         metavar="SIZE",
-        help="read no more of the logs in a second, as 50m, for the sake of a broker on the same"
-        " disk",
+        help="read at most this much of the logs in a second, such as 50m, to spare a broker that"
+        " uses the same disk",
     )
     group.add_argument(
-        "--metrics", type=Path, metavar="FILE", help="write a text file for Prometheus"
+        "--metrics", type=Path, metavar="FILE", help="write metrics to a text file for Prometheus"
     )
     group.add_argument("--quiet", action="store_true", help="print errors only")
 
@@ -149,8 +176,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("txrocketmq"):
             raise
-        needs = "pip install 'txrocketmq[spark]'"
-        print(f"{PROG}: {error.name} is not installed; {needs}", file=sys.stderr)
+        needs = "pip install 'txrocketmq[ingest]'"
+        print(
+            f"{PROG}: the Python package {error.name} is not installed; run {needs}",
+            file=sys.stderr,
+        )
         return FAILED
     except BrokenPipeError:
         forget_stdout()
@@ -159,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROG}: {error}", file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
-        print(f"{PROG}: interrupted; the next run goes on where this one was", file=sys.stderr)
+        print(f"{PROG}: interrupted; the next run continues from here", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -186,6 +216,12 @@ def _main(options: argparse.Namespace) -> int:
     from txrocketmq.spark.session import is_submitted
 
     console = Console(stderr=True, quiet=options.quiet)
+    if options.migrate:
+        from txrocketmq.spark.ingest.migrate import migrate
+
+        done = migrate(options.out)
+        console.print(f"a Delta table of {done.rows:,} messages in {done.files:,} files")
+        return DONE
     with ExitStack() as open_until_end:
         bar = ProgressBar(console)
         start_runner = cache(lambda: open_until_end.enter_context(_runner()))
@@ -195,10 +231,10 @@ def _main(options: argparse.Namespace) -> int:
         if is_submitted():
             start_runner()  # YARN takes a program that starts no session for one that failed
         if options.dry_run:
-            _show_plans(*job.dry_run())
+            _show_plan(job.dry_run())
             return DONE
         if options.verify_only:
-            settings_of(job.ledger)  # before there is a lock where no table is
+            settings_of(job.table)  # before anything is started where no table is
         with _measured(options, job) as outcome:
             if not options.verify_only:
                 with bar:
@@ -214,7 +250,6 @@ def make_job(
     options: argparse.Namespace, listener: Listener, start_runner: Callable[[], Runner]
 ) -> Job:
     """The job that the flags ask for; OptionError and StoreError before anything is done."""
-    from txrocketmq.spark.ingest.folder import folder_of
     from txrocketmq.spark.ingest.job import Job
     from txrocketmq.spark.ingest.plan import Wishes
     from txrocketmq.spark.ingest.process_runner import worker_count
@@ -224,6 +259,7 @@ def make_job(
         chosen_columns,
         partition_columns,
     )
+    from txrocketmq.spark.ingest.table import Table
     from txrocketmq.spark.option_values import names, size
     from txrocketmq.spark.options import SourceOptions
     from txrocketmq.spark.session import is_submitted
@@ -253,7 +289,7 @@ def make_job(
     stores = resolve(",".join(options.store))
     return Job(
         stores,
-        folder_of(options.out),
+        Table(options.out),
         settings,
         start_runner,
         wishes,
@@ -338,40 +374,40 @@ def _measured(options: argparse.Namespace, job: Job) -> Iterator[_Outcome]:
 def _check_place(path: Path) -> None:
     """OptionError when no file of metrics can be written there."""
     if not path.parent.is_dir():
-        raise OptionError(f"there is no folder {path.parent} for --metrics")
+        raise OptionError(f"the folder {path.parent}, where --metrics is to write, does not exist")
     if path.is_dir():
-        raise OptionError(f"--metrics {path} is a folder; name a file in it")
+        raise OptionError(f"--metrics {path} is a folder: give the name of a file")
     if not os.access(path.parent, os.W_OK):
-        raise OptionError(f"--metrics: nothing can be written in the folder {path.parent}")
+        raise OptionError(f"--metrics: the folder {path.parent} is not writable")
 
 
 def _write_metrics(path: Path, job: Job, outcome: _Outcome, seconds: float) -> None:
-    from txrocketmq.spark.ingest.metrics import write_metrics
+    from txrocketmq.spark.ingest.metrics import State, write_metrics
+    from txrocketmq.spark.log_end import end_of_log
 
-    last, ends = None, {}
+    state, ends, table = None, {}, job.table
     with suppress(SparkSourceError, OSError):  # the metrics of a failure say less
-        last = job.ledger.last_commit()
-        ends = {store.broker_name: store.end_of_log() for store in job.stores}
-    write_metrics(str(path), job.folder.name, outcome.code, seconds, outcome.commits, last, ends)
+        state = State(table.version(), table.row_count(), table.committed_ms(), table.positions())
+        ends = {store.broker_name: end_of_log(store) for store in job.stores}
+    write_metrics(str(path), table.name, outcome.code, seconds, outcome.commits, state, ends)
 
 
-def _show_plans(pending: Plan | None, new: Plan | None) -> None:
-    for plan, what in ((pending, "to be ended, since it was interrupted"), (new, "new")):
-        if plan is None:
-            continue
-        splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
-        print(f"run {plan.run}, {what}: {plan.size_bytes:,} bytes in {splits}")
-        for split in plan.splits:
-            print(f"  {split.broker_name} [{split.start}, {split.end})")
-    if pending is None and new is None:
+def _show_plan(plan: Plan | None) -> None:
+    if plan is None:
         print("nothing new")
+        return
+    splits = "1 split" if len(plan.splits) == 1 else f"{len(plan.splits)} splits"
+    print(f"new: {plan.size_bytes:,} bytes in {splits}")
+    for split in plan.splits:
+        print(f"  {split.broker_name} [{split.start}, {split.end})")
+    for lost in plan.lost:
+        print(f"  gone before it was taken: {lost}")
 
 
 def _verify(job: Job) -> int:
     from txrocketmq.spark.ingest.verify import verify
 
-    with job.folder.lock():
-        found = verify(job.ledger, job.stores, job.start_runner(), job.rate)
+    found = verify(job.table, job.stores, job.start_runner(), job.rate)
     try:
         show_verification(found)
         sys.stdout.flush()
@@ -384,15 +420,11 @@ def show_verification(found: Verification) -> None:
     """Prints what was compared and what differs."""
     for broker, span in sorted(found.spans.items()):
         beside = "log" if broker in found.without_queues else "log and consume queues"
-        print(f"{broker} [{span.start}, {span.end}): held against {beside}")
+        print(f"{broker} [{span.start}, {span.end}): compared with {beside}")
     for broker in found.without_store:
-        print(f"{broker}: held against nothing, since --store names no store of it")
-    for path in found.missing:
-        print(f"{path}: named by a commit, but not there or of another size")
-    for part in found.damaged:
-        print(f"cannot be read: {part}")
-    for path in found.strays:
-        print(f"{path}: no commit names it")
+        print(f"{broker}: not compared, because --store names no store of this broker")
+    if found.unreadable:
+        print(found.unreadable)
     for difference in found.differences[:_DIFFERENCES_SHOWN]:
         print(difference)
     if len(found.differences) > _DIFFERENCES_SHOWN:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.reports.catalog import REPORTS, chosen
+from txrocketmq.spark.reports.findings import Finding, findings
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
     DEFAULT_TOP,
@@ -29,43 +30,49 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG,
-        description="Reads stores of brokers, running or not, with Spark and says what is in them.",
-        epilog="Reports: " + ", ".join(report.name for report in REPORTS) + ". "
-        "Runs on this machine, or where spark-submit starts it.",
+        description="Reads the stores of brokers, running or stopped, and reports what stands out"
+        " in them and what they contain.",
+        epilog="Reports: " + ", ".join(report.name for report in REPORTS) + "."
+        " Under spark-submit, Spark's workers read the stores.",
     )
     parser.add_argument(
-        "--store", nargs="+", required=True, metavar="DIR", help="directories of stores, or URIs"
+        "--store",
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="the directories of the stores, or URIs",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write an HTML page with plots")
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON object")
     parser.add_argument(
         "--only",
         nargs="+",
         action="extend",
         default=[],
         metavar="NAME",
-        help="these reports instead of all",
+        help="make only these reports",
     )
     parser.add_argument(
         "--top",
         type=_count,
         default=DEFAULT_TOP,
         metavar="N",
-        help="rows of a ranking (%(default)s)",
+        help="number of rows in a ranking (default: %(default)s)",
     )
     parser.add_argument(
         "--now",
         type=_time,
         default=None,
         metavar="TIME",
-        help="count ages to this time, as 2026-11-20T12:00:00 (UTC), instead of to the clock's",
+        help="count ages up to this time, such as 2026-11-20T12:00:00 (UTC); default: now",
     )
     parser.add_argument(
         "--reserved-hours",
         type=_count,
         default=DEFAULT_RESERVED_HOURS,
         metavar="N",
-        help="how long the broker keeps files: its fileReservedTime (%(default)s)",
+        help="for how many hours the broker keeps files, its setting fileReservedTime"
+        " (default: %(default)s)",
     )
     parser.add_argument(
         "--option",
@@ -73,14 +80,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         type=_option,
         metavar="NAME=VALUE",
-        help="an option of the Spark source, as startingTimestamp or badRecords; may be repeated",
+        help="an option of the Spark source, such as startingTimestamp or badRecords;"
+        " can be repeated",
     )
     return parser.parse_args(arguments)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -88,14 +96,16 @@ def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time like 2026-11-20T12:00:00") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 2026-11-20T12:00:00"
+        ) from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _option(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not (name and found):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
     return name, value
 
 
@@ -109,8 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("txrocketmq"):
             raise
-        needs = "pip install 'txrocketmq[spark]'"
-        print(f"{PROG}: {error.name} is not installed; {needs}", file=sys.stderr)
+        needs = "pip install 'txrocketmq[reports]'"
+        print(
+            f"{PROG}: the Python package {error.name} is not installed; run {needs}",
+            file=sys.stderr,
+        )
         return 1
     except BrokenPipeError:
         forget_stdout()
@@ -123,22 +136,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Result]:
-    """What the reports find; what can be told wrong without Spark is told before it starts."""
+    """What the reports find; what is wrong with the options is told before anything is read."""
     from txrocketmq.spark.reports.frames import check
 
     given = dict(options.option)
     if {name.lower() for name in given} & {"storepath", "path"}:
-        raise OptionError("option storePath has no meaning for reports: --store names the stores")
+        raise OptionError(
+            "the option storePath cannot be set with --option: name the stores with --store"
+        )
     source = {"storePath": ",".join(options.store), **given}
     parsed = check(source)
     if options.html is not None and not options.html.absolute().parent.is_dir():
-        raise NotADirectoryError(f"there is no folder {options.html.absolute().parent} for --html")
+        raise NotADirectoryError(
+            f"the folder {options.html.absolute().parent}, where --html is to write, does not exist"
+        )
 
     from rich.console import Console
 
     from txrocketmq.spark.reports.job import Job
     from txrocketmq.spark.reports.progress import Progress
-    from txrocketmq.spark.reports.queries import parameters
+    from txrocketmq.spark.reports.report import parameters
     from txrocketmq.spark.store import resolve
 
     stores = resolve(source["storePath"], broker_name=parsed.broker_name, cluster=parsed.cluster)
@@ -150,28 +167,32 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
 
 def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:
     stores = " ".join(options.store)
+    found = findings(results, options.now)
     if options.html is not None:
         from txrocketmq.spark.reports.page import page
 
-        options.html.write_text(page(stores, options.now, results), "utf-8")
+        options.html.write_text(page(stores, options.now, found, results), "utf-8")
         print(f"wrote {options.html}", file=sys.stderr)
     if options.json:
         import orjson
 
-        print(orjson.dumps(document(options.store, options.now, results)).decode())
+        print(orjson.dumps(document(options.store, options.now, found, results)).decode())
     elif options.html is None:
         from rich.console import Console
 
         from txrocketmq.spark.reports.console import show
 
-        show(Console(width=None if sys.stdout.isatty() else _WIDE), results)
+        show(Console(width=None if sys.stdout.isatty() else _WIDE), found, results)
 
 
-def document(stores: Sequence[str], now: datetime, results: Sequence[Result]) -> Mapping[str, Any]:
+def document(
+    stores: Sequence[str], now: datetime, found: Sequence[Finding], results: Sequence[Result]
+) -> Mapping[str, Any]:
     """The results as JSON has them: rows by report, with the columns of the queries."""
     return {
         "stores": list(stores),
         "now": now,
+        "findings": [each._asdict() for each in found],
         "reports": {result.report.name: list(result.rows) for result in results},
         "problems": {each.report.name: each.problem for each in results if each.problem},
     }

@@ -32,18 +32,29 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG,
-        description="Sends each BODY as a message, in order, and says where it is.",
-        epilog="With - as BODY, each line of standard input is a message; empty lines are none.",
+        description="Sends each BODY as a message, in the order given, and prints where it was"
+        " stored.",
+        epilog="If BODY is -, each line of standard input is sent as a message. Empty lines are"
+        " skipped.",
     )
-    parser.add_argument("topic", metavar="TOPIC", help="brokers create it unless told otherwise")
-    parser.add_argument("bodies", metavar="BODY", nargs="+", help="text, or - for lines of input")
-    parser.add_argument("--tag", type=_word, help="the tag that consumers filter by")
+    parser.add_argument(
+        "topic",
+        metavar="TOPIC",
+        help="the topic; brokers create it unless they are configured not to",
+    )
+    parser.add_argument(
+        "bodies",
+        metavar="BODY",
+        nargs="+",
+        help="the text to send, or - for the lines of standard input",
+    )
+    parser.add_argument("--tag", type=_word, help="the tag by which consumers filter")
     parser.add_argument(
         "--key",
         action="append",
         default=[],
         type=_word,
-        help="key to find the message by; may be repeated",
+        help="a key by which the message can be found; can be repeated",
     )
     parser.add_argument(
         "--property",
@@ -51,25 +62,31 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         metavar="NAME=VALUE",
         type=_property,
-        help="a property of your own; may be repeated",
+        help="a property of your own; can be repeated",
     )
     session.add_namesrv_option(parser)
-    parser.add_argument("--group", default="txrocketmq_send", help="producer group (%(default)s)")
     parser.add_argument(
-        "--count", type=_count, default=1, metavar="N", help="send all bodies N times"
+        "--group", default="txrocketmq_send", help="the producer group (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--count", type=_count, default=1, metavar="N", help="send the whole list of bodies N times"
     )
     parser.add_argument("--batch", action="store_true", help="send many messages in one request")
-    parser.add_argument("--json", action="store_true", help="results as JSON, one object a line")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print each result as a JSON object on a line of its own",
+    )
     options = parser.parse_args(arguments)
     if STDIN in options.bodies and options.count > 1:
-        parser.error("standard input cannot be sent more than once: leave --count out")
+        parser.error("standard input can be sent only once: leave --count out")
     return options
 
 
 def _word(text: str) -> str:
     if names.NAME_VALUE_SEPARATOR in text or names.PROPERTY_SEPARATOR in text:
         raise argparse.ArgumentTypeError(
-            f"{text!r} holds a separator of properties, \\x01 or \\x02"
+            f"{text!r} contains \\x01 or \\x02, which separate properties"
         )
     return text
 
@@ -79,13 +96,13 @@ def _property(text: str) -> tuple[str, str]:
     try:
         check_user_property(name, value)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE to set: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be set as a property: {error}") from None
     return name, value
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -137,7 +154,9 @@ def _message(options: argparse.Namespace, body: bytes) -> Message:
     if options.key:
         message.properties[names.KEYS] = names.KEY_SEPARATOR.join(options.key)
     if not body:
-        raise MessageIllegal("a message needs a body: RocketMQ takes no empty ones")
+        raise MessageIllegal(
+            "the message is empty: RocketMQ does not accept messages without a body"
+        )
     return message
 
 

@@ -37,8 +37,8 @@ def add_namesrv_option(parser: argparse.ArgumentParser) -> None:
         "--namesrv",
         metavar="ADDR",
         default=namesrv_addr_of_environment() or DEFAULT_NAMESRV,
-        help="name servers, host:port separated by semicolons (default: $NAMESRV_ADDR, or"
-        f" {DEFAULT_NAMESRV})",
+        help="addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV})",
     )
 
 

@@ -48,24 +48,40 @@ def sent_json(result: SendResult) -> str:
 
 def message_line(message: MessageExt) -> str:
     """A message: when it was stored, where it is, tag, keys and properties of its own, body."""
+    place = f"{message.broker_name}/{message.queue_id}@{message.queue_offset}"
+    return f"{heading(message, place)} {_body_text(message.body)}"
+
+
+def heading(message: MessageExt, place: str) -> str:
+    """All of `message_line` but the body; `place` says where the message is."""
     seconds, millis = divmod(message.store_timestamp, 1000)
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     parts = [
         f"{stamp}.{millis:03d}",
-        f"{message.broker_name}/{message.queue_id}@{message.queue_offset}",
+        place,
     ]
     if message.tags:
-        parts.append(f"[{_plain(message.tags)}]")
+        parts.append(f"[{plain(message.tags)}]")
     shown = {"keys": message.properties.get(KEYS), **_own_properties(message)}
-    pairs = [f"{_plain(name)}={_plain(value)}" for name, value in shown.items() if value]
+    pairs = [f"{plain(name)}={plain(value)}" for name, value in shown.items() if value]
     if pairs:
         parts.append("{" + ", ".join(pairs) + "}")
-    return " ".join([*parts, _body_text(message.body)])
+    return " ".join(parts)
 
 
 def message_json(message: MessageExt) -> str:
     """A message with all its fields; a body that is no UTF-8 is `bodyBase64` in place of `body`."""
-    fields: dict[str, Any] = {
+    fields = message_fields(message)
+    try:
+        fields["body"] = message.body.decode("utf-8")
+    except UnicodeDecodeError:
+        fields["bodyBase64"] = base64.b64encode(message.body).decode("ascii")
+    return _json(fields)
+
+
+def message_fields(message: MessageExt) -> dict[str, Any]:
+    """The fields of a message, without its body."""
+    return {
         "topic": message.topic,
         "broker": message.broker_name,
         "queueId": message.queue_id,
@@ -83,11 +99,6 @@ def message_json(message: MessageExt) -> str:
         "storeTimestamp": message.store_timestamp,
         "storeHost": str(message.store_host),
     }
-    try:
-        fields["body"] = message.body.decode("utf-8")
-    except UnicodeDecodeError:
-        fields["bodyBase64"] = base64.b64encode(message.body).decode("ascii")
-    return _json(fields)
 
 
 def _own_properties(message: MessageExt) -> dict[str, str]:
@@ -101,14 +112,14 @@ def _own_properties(message: MessageExt) -> dict[str, str]:
 
 def _body_text(body: bytes) -> str:
     try:
-        return _plain(body.decode("utf-8"))
+        return plain(body.decode("utf-8"))
     except UnicodeDecodeError:
         rest = "..." if len(body) > MAX_BINARY_BYTES else ""
         return f"<{len(body)} bytes: {body[:MAX_BINARY_BYTES].hex()}{rest}>"
 
 
-def _plain(text: str) -> str:
-    """Without control characters: they are written as Python would."""
+def plain(text: str) -> str:
+    """A text without control characters: they are written as Python would."""
     if text.isprintable():
         return text
     return "".join(

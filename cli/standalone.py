@@ -36,6 +36,8 @@ from txrocketmq.remoting.config_file import (
     load_all,
     read_file,
 )
+from txrocketmq.remoting.java_options import refuse_unserved
+from txrocketmq.remoting.service_options import add_service_options, service_options
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import address_text
@@ -45,6 +47,13 @@ PROG: Final = "txrocketmq standalone"
 NAMESRV_PORT: Final = 9876
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::"})
+MIN_FREE_BYTES: Final = 256 * 1024 * 1024
+"""Room on the disk below which nothing is stored, unless a ratio is set: the disk of a laptop may
+well be 90 % full and have tens of GB left."""
+_RATIOS: Final = frozenset(
+    {"diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio"}
+)
+_FLOOR: Final[Mapping[str, str]] = {"diskSpaceMinFreeBytes": str(MIN_FREE_BYTES)}
 READY_TIMEOUT_MS: Final = 10_000
 """How long the broker may take to be registered."""
 
@@ -79,12 +88,16 @@ class Standalone:
             "brokerName": "broker-a",
             "bindAddress": options.host,
             "brokerIP1": told,
+            "enablePropertyFilter": "true",
+            "recallMessageEnable": "true",
+            **({} if _RATIOS & options.settings.keys() else _FLOOR),
             **options.settings,
+            "brokerId": "0",  # a master's, whatever the file says, as with mqbroker
         }
         (self.config, self.store_config), self.unknown_keys = configure(self._settings)
         self._host = told
         self._clock = clock
-        self._steady = Clock(clock.reactor if clock is not None else None)
+        self._unhurried = Clock(clock.reactor if clock is not None else None)
         self.ready: Deferred[None] = Deferred()
         self.name_server: NameServer | None = None
         self.broker: Broker | None = None
@@ -128,7 +141,7 @@ class Standalone:
                 kv_config_path=str(files / "kvConfig.json"),
                 config_store_path=str(files / "namesrv.properties"),
             ),
-            Clock(self._steady.reactor),
+            Clock(self._unhurried.reactor),
         )
         self.name_server.start()
         changes = {"namesrvAddr": self.namesrv_addr}
@@ -139,7 +152,7 @@ class Standalone:
         configuration = Configuration((config, store_config), given)
         self.broker = Broker(config, store_config, self._clock, configuration)
         self.broker.start()
-        self._deadline_ms = self._steady.now_ms() + READY_TIMEOUT_MS
+        self._deadline_ms = self._unhurried.steady_ms() + READY_TIMEOUT_MS
         self._look()
 
     def _look(self) -> None:
@@ -148,10 +161,10 @@ class Standalone:
             return
         if self.config.broker_name in self.name_server.table.cluster_info().broker_addr_table:
             self.ready.callback(None)
-        elif self._steady.now_ms() > self._deadline_ms:
+        elif self._unhurried.steady_ms() > self._deadline_ms:
             self.ready.errback(OSError("the broker could not register with the name server"))
         else:
-            self._steady.later(_LOOK_MS, self._look)
+            self._unhurried.later(_LOOK_MS, self._look)
 
     def stop(self) -> Deferred[Any]:
         """The broker, which takes leave of the name server, then that."""
@@ -209,27 +222,29 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--namesrv-port", type=_port, default=NAMESRV_PORT, metavar="PORT",
-        help="of the name server (%(default)s; 0: any free one)",
+        help="the port of the name server (default: %(default)s; 0 takes a free one)",
     )  # fmt: skip
     parser.add_argument(
         "--broker-port", type=_port, metavar="PORT",
-        help="of the broker (10911; 0: any free one); its VIP port is two below",
+        help="the port of the broker (default: 10911; 0 takes a free one); its VIP port is two"
+        " below",
     )  # fmt: skip
     parser.add_argument(
-        "--store", metavar="FOLDER", help=f"where messages are kept ({default_store()})"
+        "--store", metavar="FOLDER", help=f"where messages are kept (default: {default_store()})"
     )
     parser.add_argument(
         "--host", default=LOOPBACK, metavar="ADDRESS",
-        help="address to listen on and to tell clients (%(default)s, so this machine only);"
-        " 0.0.0.0 for all, clients are then told the one that others see",
+        help="the address to listen on, which clients are told as well (default: %(default)s, for"
+        " clients on this machine only); 0.0.0.0 listens on all addresses and tells clients the"
+        " one that other machines see",
     )  # fmt: skip
     parser.add_argument(
-        "-c", "--config", metavar="FILE", help="broker.conf: settings of broker and store"
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="a broker.conf with settings of the broker and its store",
     )
-    parser.add_argument(
-        "--ready-file", metavar="FILE",
-        help="write the addresses of name server and broker there once they serve",
-    )  # fmt: skip
+    add_service_options(parser)
     return parser.parse_args(arguments)
 
 
@@ -253,10 +268,11 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until SIGTERM or SIGINT; the exit code."""
+    """Runs until it is stopped by a signal; the exit code."""
     flags = parse_arguments(arguments)
     where = ""
     try:
+        refuse_unserved(os.environ, BrokerConfig.UNSERVED)
         options = options_of(flags)
         where = f"{flags.config}: " if flags.config is not None else ""
         service = Standalone(options)
@@ -270,18 +286,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if ignored:
         print(f"{PROG}: {flags.config}: without effect here: {', '.join(ignored)}", file=sys.stderr)
-    service.ready.addCallbacks(
-        lambda _: _is_ready(service, flags.ready_file),
-        lambda failure: print(f"{PROG}: {failure.getErrorMessage()}", file=sys.stderr),
+    service.ready.addCallback(lambda _: _welcome(service))
+    return run_service(
+        PROG,
+        service,
+        service_options(flags),
+        addresses=lambda: f"{service.namesrv_addr} {service.broker_addr}",
+        ready=service.ready,
     )
-    return run_service(PROG, service)
 
 
-def _is_ready(service: Standalone, ready_file: str | None) -> None:
+def _welcome(service: Standalone) -> None:
     assert service.broker is not None
+    assert service.name_server is not None
     print(
         welcome(
-            service.namesrv_addr,
+            # Whoever is told of a machine for the broker finds the name server there, too.
+            address_text(service.config.broker_ip1, service.name_server.port),
             service.broker_addr,
             service.config.broker_cluster_name,
             service.config.broker_name,
@@ -289,8 +310,3 @@ def _is_ready(service: Standalone, ready_file: str | None) -> None:
         ),
         flush=True,
     )
-    if ready_file is not None:
-        try:
-            Path(ready_file).write_text(f"{service.namesrv_addr} {service.broker_addr}\n")
-        except OSError as error:
-            print(f"{PROG}: cannot write {ready_file}: {error.strerror}", file=sys.stderr)

@@ -52,7 +52,7 @@ class Control:
         name, _, argument = line.strip().partition(" ")
         if name == "advance" and argument.isdecimal():
             self._clock.advance(int(argument))
-            self._clock.steady.later(0, self._answer, "ok")
+            self._clock.unhurried.later(0, self._answer, "ok")
         else:
             self._answer(f"error no command: {line.strip()}")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A clock that a test puts forward: delays, retries and checks are due at once.
 
-Its time runs on from where it was put. Connections keep their own, steady time, so that no peer
+Both its times run on from where they were put. Connections keep their own clock, so that no peer
 seems to have been silent.
 """
 
@@ -21,18 +21,22 @@ class HurriedClock(Clock):
 
     def __init__(self, reactor: Any = None) -> None:
         super().__init__(reactor)
-        self._steady = Clock(self.reactor)
+        self._unhurried = Clock(self.reactor)
         self._ahead_ms = 0
         self._delayed: WeakSet[Any] = WeakSet()
 
     @property
-    def steady(self) -> Clock:
+    def unhurried(self) -> Clock:
         """The clock of connections: it is never put forward."""
-        return self._steady
+        return self._unhurried
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, and as many more as the clock was put forward."""
         return super().now_ms() + self._ahead_ms
+
+    def steady_ms(self) -> int:
+        """Milliseconds since some moment, and as many more as the clock was put forward."""
+        return super().steady_ms() + self._ahead_ms
 
     def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
         """Calls once after a delay, sooner when the clock is put forward meanwhile."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same name server and broker within the running reactor, for tests with Twisted.
+"""A name server and a broker inside the running reactor, for tests with Twisted.
 
 server = InProcessServer()
 yield server.start()
@@ -45,7 +45,10 @@ class InProcessServer:
         return self.service.broker_addr
 
     def start(self) -> Deferred[None]:
-        """Fires when clients find the broker. Raises ValueError, OSError when it cannot start."""
+        """Fires when clients can find the broker.
+
+        Raises ValueError or OSError if it cannot start.
+        """
         try:
             self.service.start()
         except Exception:
@@ -54,7 +57,7 @@ class InProcessServer:
         return self.service.ready
 
     def advance(self, ms: int) -> None:
-        """Puts the broker's clock forward: what is due by then happens in the next turns."""
+        """Moves the broker's clock forward; what is due by then happens in the next turns."""
         self.clock.advance(ms)
 
     def stop(self) -> Deferred[Any]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: a name server and a broker for tests, as fixtures.
 
-`rocketmq` is a server of the test's own; @pytest.mark.rocketmq(autoCreateTopicEnable=False) gives
-its broker settings, under their names in broker.conf. `rocketmq_server` is one for the whole run.
-Both have `namesrv_addr`, `broker_addr`, `advance(ms)` and `stop()`: see txrocketmq.testing.server,
-which is imported only when a test asks for a server.
+The fixture `rocketmq` starts a server for one test. The marker
+@pytest.mark.rocketmq(autoCreateTopicEnable=False) gives settings to its broker, under their names
+in broker.conf. The fixture `rocketmq_server` starts one server for the whole test run; with
+pytest-xdist, that is one server for each worker process. Both have `namesrv_addr`, `broker_addr`,
+`advance(ms)` and `stop()`; see txrocketmq.testing.server, which is imported only when a test asks
+for a server.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the marker known."""
+    """Registers the marker."""
     config.addinivalue_line(
-        "markers", "rocketmq(**settings): settings of the broker that the rocketmq fixture starts"
+        "markers", "rocketmq(**settings): settings for the broker of the rocketmq fixture"
     )
 
 
@@ -39,7 +41,10 @@ def rocketmq(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def rocketmq_server() -> Iterator[Server]:
-    """A name server and a broker for all tests of a run: each test takes topics of its own."""
+    """A name server and a broker for all tests of a run, or of an xdist worker.
+
+    The tests share it, so each should use topics and groups of its own.
+    """
     from txrocketmq.testing.server import running  # noqa: PLC0415 - see the module
 
     with running() as server:

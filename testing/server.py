@@ -6,8 +6,8 @@
         ...
         server.advance(10_000)      # a message with a delay of ten seconds arrives now
 
-They listen on free ports of loopback, keep their store in a temporary folder, and are gone with it
-at the end, also when the test process is killed.
+They listen on free ports of the loopback interface and keep their store in a temporary folder. At
+the end they are stopped and the folder is removed. They also end when the test process is killed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _LOG_TAIL_BYTES: Final = 4_000
 
 
 class ServerError(Exception):
-    """The server did not start, or does not answer; the text ends with the end of its log."""
+    """The server did not start or does not answer; the text ends with the last lines of its log."""
 
 
 class Server:
-    """A running server; `start` makes one, `stop` ends it."""
+    """A running server: `start` starts one, and `stop` ends it."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes]) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class Server:
         self.store = folder / "store"
         """Folder of the store."""
         self.log_path = folder / "server.log"
-        """What name server and broker log."""
+        """The log of name server and broker."""
         self.namesrv_addr = ""
         """Address of the name server, "host:port"."""
         self.broker_addr = ""
@@ -55,9 +55,9 @@ class Server:
 
     @classmethod
     def start(cls, **settings: object) -> Self:
-        """Starts a server with these settings of the broker, under their names in broker.conf.
+        """Starts a server; the arguments are settings of the broker, as named in broker.conf.
 
-        Returns when clients find the broker. Raises ServerError.
+        Returns when clients can find the broker. Raises ServerError.
         """
         folder = Path(tempfile.mkdtemp(prefix="rocketmq-"))
         argument = orjson.dumps(broker_settings(str(folder / "store"), settings)).decode()
@@ -85,9 +85,12 @@ class Server:
         return self._process.pid
 
     def advance(self, ms: int) -> None:
-        """Puts the broker's clock forward: what is due by then happens. Raises ServerError."""
+        """Moves the broker's clock forward by so many milliseconds; what is due by then happens.
+
+        Raises ServerError.
+        """
         if ms < 0:
-            raise ValueError(f"a clock is put forward, not back: {ms} ms")
+            raise ValueError(f"the clock can only be moved forward, not by {ms} ms")
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"advance {ms}\n".encode())
@@ -98,7 +101,7 @@ class Server:
             raise ServerError(self._with_log(f"the server answered {answer.decode()!r}"))
 
     def stop(self) -> None:
-        """Stops the server in order and removes its store; again it does nothing."""
+        """Stops the server in order and removes its store. A second call does nothing."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -118,7 +121,9 @@ class Server:
         while b"\n" not in self._unread:
             left_s = deadline_s - time.monotonic()
             if not select.select([output], [], [], max(left_s, 0))[0]:
-                raise ServerError(self._with_log(f"no answer of the server in {timeout_s:.0f} s"))
+                raise ServerError(
+                    self._with_log(f"the server did not answer within {timeout_s:.0f} s")
+                )
             chunk = output.read(4096)
             if not chunk:
                 raise ServerError(self._with_log("the server has ended"))
@@ -136,7 +141,10 @@ class Server:
 
 @contextmanager
 def running(**settings: object) -> Iterator[Server]:
-    """A server with these settings of the broker while the block runs. Raises ServerError."""
+    """A server that runs as long as the block; the arguments are settings of its broker.
+
+    Raises ServerError.
+    """
     server = Server.start(**settings)
     try:
         yield server

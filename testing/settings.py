@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a broker for tests: small files, and clients that hurried time does not forget."""
+"""Settings of a broker for tests: small files, and clients that do not expire when time jumps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "mappedFileSizeCommitLog": str(64 * 1024 * 1024),
     "maxHashSlotNum": "50000",
     "maxIndexNum": "200000",
+    "enablePropertyFilter": "true",
+    "recallMessageEnable": "true",
     "channelExpiredTimeout": str(2**31 - 1),  # a closed connection is noticed all the same
 }
 """What differs from the original's defaults."""
@@ -21,9 +23,10 @@ def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
     return {
         **DEFAULTS,
         "storePathRootDir": store,
-        **{key: _text(value) for key, value in given.items()},
+        **{key: setting_text(value) for key, value in given.items()},
     }
 
 
-def _text(value: object) -> str:
+def setting_text(value: object) -> str:
+    """A value as it stands in broker.conf."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.spark.ingest.tables import keys, keys_of, put_some, store_of
 from tests.spark.stores import StoreWriter
@@ -23,8 +23,8 @@ from txrocketmq.spark.errors import (
     OptionError,
 )
 from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
-from txrocketmq.spark.ingest.folder import LocalFolder
 from txrocketmq.spark.ingest.runner import Runner, run_here
+from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.pace import Pace
 
 
@@ -58,7 +58,7 @@ def test_it_takes_what_is_new(
 ) -> None:
     table = store.root.parent / "table"
     assert run(store) == ingest.DONE
-    assert "run 1 committed: 60 messages of 60 records in 9 files" in capsys.readouterr().err
+    assert "version 2: 60 messages of 60 records in 9 files" in capsys.readouterr().err
     assert keys(table) == keys_of(store)
     assert started == ["started"]
     assert run(store) == ingest.DONE
@@ -90,7 +90,7 @@ def test_a_dry_run_shows_the_splits(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "--dry-run", "--max-bytes", "4k") == ingest.DONE
-    assert capsys.readouterr().out == ("run 1, new: 4,096 bytes in 1 split\n  broker-a [0, 4096)\n")
+    assert capsys.readouterr().out == "new: 4,096 bytes in 1 split\n  broker-a [0, 4096)\n"
     assert not (store.root.parent / "table").exists()
     run(store, "--quiet")
     assert capsys.readouterr() == ("", "")
@@ -104,17 +104,14 @@ def test_verification(
 ) -> None:
     assert run(store, "--verify", "--quiet") == ingest.DONE
     assert capsys.readouterr().out == (
-        f"broker-a [0, {store.end}): held against log and consume queues\n"
+        f"broker-a [0, {store.end}): compared with log and consume queues\n"
         "equal: 60 messages in 6 queues\n"
     )
     assert started == ["started"]
-    part = max((store.root.parent / "table").glob("topic=Orders/*/*.parquet"))
-    part.rename(part.with_name("stray.parquet"))
+    DeltaTable(store.root.parent / "table").delete("""topic = 'Orders' AND "queueOffset" = 3""")
     put_some(store, 10)
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     shown = capsys.readouterr().out
-    assert f"{part.name}: named by a commit, but not there or of another size" in shown
-    assert "stray.parquet: no commit names it" in shown
     assert "Orders queue 1 of broker-a: the table has 9 messages, the log 10\n" in shown
     assert "NOT equal: 58 messages" in shown
 
@@ -131,14 +128,14 @@ def test_metrics_of_runs_that_end_well_and_others(
     assert run(store, "--metrics", str(path), "--columns", "body") == ingest.WRONG_USAGE
     text = path.read_text("utf-8")
     assert f'txrocketmq_ingest_exit_code{{table="{table}"}} 2.0\n' in text
-    assert f'txrocketmq_ingest_run{{table="{table}"}} 1.0\n' in text
+    assert f'txrocketmq_ingest_version{{table="{table}"}} 2.0\n' in text
 
 
 def test_metrics_say_what_verification_found(
     store: StoreWriter, started: list[str], tmp_path: Path
 ) -> None:
     run(store)
-    (store.root.parent / "table" / "stray.parquet").touch()
+    DeltaTable(store.root.parent / "table").delete('"queueOffset" = 3')
     path = tmp_path / "ingest.prom"
     assert run(store, "--verify", "--metrics", str(path)) == ingest.NOT_VERIFIED
     assert 'exit_code{table="' in path.read_text("utf-8")
@@ -149,7 +146,10 @@ def test_a_file_of_metrics_that_cannot_be_is_told_first(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "--metrics", "/nowhere/ingest.prom") == ingest.WRONG_USAGE
-    assert "there is no folder /nowhere for --metrics" in capsys.readouterr().err
+    assert (
+        "the folder /nowhere, where --metrics is to write, does not exist"
+        in capsys.readouterr().err
+    )
     assert started == []
 
 
@@ -157,7 +157,7 @@ def test_a_folder_is_no_file_of_metrics(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "--metrics", str(store.root)) == ingest.WRONG_USAGE
-    assert "is a folder; name a file in it" in capsys.readouterr().err
+    assert "is a folder: give the name of a file" in capsys.readouterr().err
     assert started == []
 
 
@@ -170,7 +170,7 @@ def test_a_folder_that_takes_no_metrics_is_told_first(
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, _mode: path != tmp_path)
     assert run(store, "--metrics", str(tmp_path / "ingest.prom")) == ingest.WRONG_USAGE
-    assert f"nothing can be written in the folder {tmp_path}" in capsys.readouterr().err
+    assert f"the folder {tmp_path} is not writable" in capsys.readouterr().err
     assert started == []
 
 
@@ -214,13 +214,14 @@ def test_flags_make_the_table(store: StoreWriter, started: list[str]) -> None:
     assert run(store, *flags) == ingest.DONE
     table = store.root.parent / "table"
     assert {key[0] for key in keys(table)} == {"Orders"}
-    made = json.loads((table / "_ingest" / "table.json").read_text("utf-8"))
-    assert made["partition_by"] == []
-    assert made["columns"] == [
+    made = Table(str(table)).settings()
+    assert made is not None
+    assert made.partition_by == ()
+    assert list(made.columns) == [
         "topic", "queueId", "queueOffset", "body", "properties", "brokerName", "storeTimestamp",
         "physicalOffset", "storeSize",
     ]  # fmt: skip
-    assert dict(made["source"]) == {
+    assert dict(made.source) == {
         "view": "physical", "propertiesFormat": "json", "topicPattern": "O.*",
         "decompress": "false",
     }  # fmt: skip
@@ -287,14 +288,13 @@ def test_verification_tells_what_it_left_out_and_what_it_could_not_read(
 ) -> None:
     other = store_of(tmp_path / "broker-b", 5)
     run(store, "--store", str(other.root), "--quiet")
-    part = max((tmp_path / "table").glob("topic=Orders/*/part-broker-a*.parquet"))
-    with part.open("r+b") as file:
-        file.seek(-8, 2)
-        file.write(b"oops")
+    for part in (tmp_path / "table").glob("*.parquet"):
+        part.write_bytes(part.read_bytes()[:-8] + b"oopsoops")
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     shown = capsys.readouterr().out
-    assert "broker-b: held against nothing, since --store names no store of it\n" in shown
-    assert f"cannot be read: {part.relative_to(tmp_path / 'table')}: " in shown
+    assert "broker-b: not compared, because --store names no store of this broker\n" in shown
+    assert "table cannot be read: " in shown
+    assert "NOT equal" in shown
 
 
 def test_logs_are_read_as_fast_as_is_allowed(
@@ -323,19 +323,27 @@ def test_nobody_reads_what_verification_found(
 
     forgotten: list[str] = []
     run(store, "--quiet")
-    (store.root.parent / "table" / "stray.parquet").touch()
+    DeltaTable(store.root.parent / "table").delete('"queueOffset" = 3')
     monkeypatch.setattr(ingest, "show_verification", closed)
     monkeypatch.setattr(ingest, "forget_stdout", lambda: forgotten.append("stdout"))
     assert run(store, "--verify-only") == ingest.NOT_VERIFIED
     assert forgotten == ["stdout"]
 
 
-def test_another_run(
+def test_tables_of_earlier_versions(
     store: StoreWriter, started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with LocalFolder(str(store.root.parent / "table")).lock():
-        assert run(store) == ingest.BUSY
-    assert "another run is writing" in capsys.readouterr().err
+    table = store.root.parent / "table"
+    assert ingest.main(["--migrate", "--out", str(table)]) == ingest.WRONG_USAGE
+    assert "nothing to migrate" in capsys.readouterr().err
+    (table / "_ingest").mkdir(parents=True)
+    settings = '{"v": 1, "columns": ["topic"], "partition_by": [], "source": []}'
+    (table / "_ingest" / "table.json").write_text(settings)
+    assert ingest.main(["--migrate", "--out", str(table)]) == ingest.DONE
+    assert capsys.readouterr().err == "a Delta table of 0 messages in 0 files\n"
+    with pytest.raises(SystemExit):
+        ingest.main(["--out", str(table)])
+    assert "the following arguments are required: --store" in capsys.readouterr().err
 
 
 def test_interrupted(
@@ -349,7 +357,7 @@ def test_interrupted(
 
     monkeypatch.setattr(ingest, "_main", interrupt)
     assert run(store) == INTERRUPTED
-    assert "the next run goes on" in capsys.readouterr().err
+    assert "the next run continues" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -378,8 +386,7 @@ def test_many_differences_are_not_all_printed(
 ) -> None:
     put_some(store, 60)
     run(store, "--quiet")
-    for part in (store.root.parent / "table").glob("topic=*/*/*.parquet"):
-        part.unlink()
+    DeltaTable(store.root.parent / "table").delete()
     monkeypatch.setattr(ingest, "_DIFFERENCES_SHOWN", 3)
     assert run(store, "--verify-only", "--quiet") == ingest.NOT_VERIFIED
     assert "and 9 more queues\n" in capsys.readouterr().out

@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
-    """The reports that were run; each found one row. Spark is not started."""
+    """The reports that were run; each found one row. Nothing is read."""
     ran: list[Report] = []
 
     def results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Result]:
@@ -57,6 +57,7 @@ def test_json_is_one_object(asked: list[Report], capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out) == {
         "stores": ["/a", "/b"],
         "now": time,
+        "findings": [],
         "reports": {"topics": [{"topic": "<消息>", "messages": 3, "first": time}]},
         "problems": {},
     }
@@ -77,7 +78,7 @@ def test_a_page_instead_of_tables(
     ("arguments", "message"),
     [
         (["--store", "/nowhere"], "/nowhere"),
-        (["--store", "/s", "--html", "/nowhere/report.html"], "no folder /nowhere"),
+        (["--store", "/s", "--html", "/nowhere/report.html"], "the folder /nowhere"),
         (["--store", "/s", "--option", "maxBytesPerTrigger=1"], "maxBytesPerTrigger"),
         (["--store", "/s", "--only", "lags"], "lags"),
         (["--store", "/s", "--option", "colums=a"], "colums"),
@@ -87,7 +88,7 @@ def test_a_page_instead_of_tables(
         (["--store", "/s", "--option", "path=/t"], "storePath"),
     ],
 )
-def test_what_is_wrong_is_said_before_spark_starts(
+def test_what_is_wrong_is_said_before_anything_is_read(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report.main(arguments) == 1
@@ -126,7 +127,7 @@ def test_times_are_utc_unless_they_say_otherwise(text: str) -> None:
     ("error", "code", "said"),
     [
         (SparkSourceError("a record is damaged"), 1, "a record is damaged"),
-        (ModuleNotFoundError("No module", name="pyspark"), 1, "pip install 'txrocketmq[spark]'"),
+        (ModuleNotFoundError("No module", name="duckdb"), 1, "pip install 'txrocketmq[reports]'"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

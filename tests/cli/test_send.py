@@ -93,12 +93,12 @@ def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
     ("arguments", "why"),
     [
         (["T"], "BODY"),
-        (["T", "x", "--count", "0"], "'0' is no number of at least 1"),
+        (["T", "x", "--count", "0"], "'0' is not a whole number of at least 1"),
         (["T", "x", "--count", "two"], "'two'"),
-        (["T", "x", "--property", "a"], "'a' is no NAME=VALUE"),
+        (["T", "x", "--property", "a"], "'a' cannot be set as a property"),
         (["T", "x", "--property", "TAGS=a"], "used by system"),
-        (["T", "x", "--tag", "a\x02b"], "argument --tag: 'a\\x02b' holds a separator"),
-        (["T", "x", "--key", "\x01"], "argument --key: '\\x01' holds a separator"),
+        (["T", "x", "--tag", "a\x02b"], "argument --tag: 'a\\x02b' contains "),
+        (["T", "x", "--key", "\x01"], "argument --key: '\\x01' contains "),
         (["T", "-", "--count", "2"], "standard input"),
     ],
 )

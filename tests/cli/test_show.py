@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import base64
 import json
-import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.zones import in_zone
 from txrocketmq.cli.show import message_json, message_line, sent_json, sent_line
 from txrocketmq.client.producer.send_result import SendResult, SendStatus
 from txrocketmq.remoting.message.ids import Host
@@ -20,9 +21,9 @@ RESULT = SendResult(SendStatus.SEND_OK, "KEY", "OFFSETID", MessageQueue("T", "br
 
 
 @pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+def _utc() -> Iterator[None]:
+    with in_zone("UTC"):
+        yield
 
 
 def message(body: bytes = b"hello", **properties: str) -> MessageExt:

@@ -180,16 +180,49 @@ def test_a_port_that_is_not_taken_is_not_said_to_be(
     assert "running" not in str(error.value)
 
 
-def test_a_ready_file_that_cannot_be_written_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_disk_is_judged_by_the_room_it_has_unless_a_ratio_is_set() -> None:
+    service = Standalone(options())
+    assert service.store_config.disk_space_min_free_bytes == 256 * 1024 * 1024
+    ratio = Standalone(Options(settings={"diskSpaceWarningLevelRatio": "80"}))
+    assert ratio.store_config.disk_space_min_free_bytes == 0
+    floor = {"diskSpaceWarningLevelRatio": "80", "diskSpaceMinFreeBytes": "5"}
+    assert Standalone(Options(settings=floor)).store_config.disk_space_min_free_bytes == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "aclEnable=true",
+        "authenticationEnabled=true",
+        "authorizationEnabled=true",
+        "brokerRole=SLAVE",
+        "brokerRole=SYNC_MASTER",
+        "brokerRole=SYNC_MASTER\ninSyncReplicas=1",
+        "enableDLegerCommitLog=true",
+        "enableControllerMode=true",
+        "storeType=defaultRocksDB",
+        "tls.server.mode=enforcing",
+    ],
+)
+def test_what_is_not_served_stops_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    service = Standalone(
-        options("--store", str(tmp_path / "store")),
-        Clock(Reactor()),  # type: ignore[no-untyped-call]
-    )
-    service.start()
-    path = tmp_path / "none" / "ready"
-    standalone._is_ready(service, str(path))
-    said = capsys.readouterr()
-    assert said.err == f"txrocketmq standalone: cannot write {path}: No such file or directory\n"
-    assert "Ready." in said.out
+    conf = tmp_path / "broker.conf"
+    conf.write_text(line)
+    assert main(["-c", str(conf)]) == 1
+    said = capsys.readouterr().err
+    assert f"{line.splitlines()[0]}: " in said
+    assert "is not served" in said
+    assert said.count("\n") == 1
+
+
+def test_it_is_a_master_whatever_the_file_says() -> None:
+    assert Standalone(Options(settings={"brokerId": "1"})).config.broker_id == 0
+
+
+def test_tls_that_is_demanded_of_java_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_OPT_EXT", "-Dtls.server.mode=enforcing")
+    assert main([]) == 1
+    assert "$JAVA_OPT_EXT: -Dtls.server.mode=enforcing: TLS is not" in capsys.readouterr().err

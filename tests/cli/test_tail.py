@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
 
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of, started
-from txrocketmq.cli.tail import LOOK_AGAIN_MS, parse_arguments, parse_start, tail
+from txrocketmq.cli.reading import LOOK_AGAIN_MS
+from txrocketmq.cli.tail import parse_arguments, tail
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.protocol import offset, pull
@@ -37,6 +36,7 @@ class Tail:
         self.done: Deferred[int] = started(tail(scene.client, parse_arguments(["T", *arguments])))
 
     def _pull(self, address: str, header: Any, body: bytes) -> PendingReply:
+        self.wanted = header.subscription, header.expression_type
         self.offset = header.queue_offset
         self.open.append(PendingReply())
         return self.open[-1]
@@ -73,6 +73,22 @@ def test_messages_are_printed_until_enough(
         "two",
         "three",
     ]
+
+
+def test_what_is_asked_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = {
+        (): ("*", "TAG"),
+        ("--tag", "a || b"): ("a || b", "TAG"),
+        ("--sql", "a > 5"): ("a > 5", "SQL92"),
+    }
+    for arguments, pulled in wanted.items():
+        running = Tail(scene, *arguments)
+        assert running.wanted == pulled
+        running.done.addErrback(lambda _: None)
+        running.done.cancel()
+    with pytest.raises(SystemExit):
+        parse_arguments(["T", "--tag", "a", "--sql", "a > 5"])
+    assert "--tag and --sql are both given: choose one" in capsys.readouterr().err
 
 
 def test_from_first_as_json(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,49 +144,3 @@ def test_a_cancelled_tail_leaves_nothing_behind(scene: Scene) -> None:
     running.done.cancel()
     assert running.done.called
     assert scene.time.getDelayedCalls() == []
-
-
-@pytest.fixture
-def _zone(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("TZ", "UTC-2")
-    time.tzset()
-
-
-@pytest.mark.usefixtures("_zone")
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("first", "first"),
-        ("last", "last"),
-        ("1795248930123", 1_795_248_930_123),
-        ("20261121101530", 1_795_248_930_000),
-        ("2026-11-21T10:15:30", 1_795_248_930_000),
-        ("2026-11-21T08:15:30Z", 1_795_248_930_000),
-        ("2026-11-21 10:15:30.123", 1_795_248_930_123),
-    ],
-)
-def test_starts(text: str, start: object) -> None:
-    assert parse_start(text) == start
-
-
-@pytest.mark.parametrize(
-    "text", ["", "now", "17952489301234567", "20261321101530", "2026-11-41", "0001-01-01"]
-)
-def test_what_is_no_start(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="neither first, last nor a time"):
-        parse_start(text)
-
-
-def test_an_expression_without_a_tag(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse_arguments(["T", "--tag", "a || b"]).tag == "a || b"
-    with pytest.raises(SystemExit):
-        parse_arguments(["T", "--tag", "||"])
-    assert "'||' names no tag" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("flag", ["--count", "--timeout"])
-def test_wrong_usage(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments(["T", flag, "0"])
-    assert ended.value.code == 2
-    assert "'0' is no number of at least 1" in capsys.readouterr().err

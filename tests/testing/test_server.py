@@ -83,7 +83,7 @@ def test_a_server_that_says_nothing_is_given_up(
 ) -> None:
     monkeypatch.setattr(server, "START_TIMEOUT_S", 0.0)
     started = children("import sys; sys.stdin.read()")
-    with pytest.raises(ServerError, match="no answer of the server in 0 s"):
+    with pytest.raises(ServerError, match="the server did not answer within 0 s"):
         Server.start()
     assert started[0].returncode == 0
 

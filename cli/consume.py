@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq consume`: takes messages as a member of a group, prints them, and commits."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Final
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.cli import session
+from txrocketmq.cli.reading import (
+    TIMED_OUT,
+    Printer,
+    Silence,
+    add_reading_options,
+    once_there,
+)
+from txrocketmq.cli.show import message_json, message_line
+from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
+from txrocketmq.client.consumer.listener import ConsumeContext, ConsumeOrderlyContext
+from txrocketmq.client.consumer.push import PushConsumer
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.remoting.message.message import MessageExt
+
+PROG: Final = "txrocketmq consume"
+_PLACES: Final = {"first": ConsumeFrom.FIRST_OFFSET, "last": ConsumeFrom.LAST_OFFSET}
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The flags of the command."""
+    parser = argparse.ArgumentParser(
+        prog=PROG,
+        description="Consumes the messages of a topic as a member of a consumer group, and prints"
+        " them until Ctrl-C is pressed.",
+        epilog="The members of a group share the queues of the topic, and the group continues"
+        " where it stopped, whoever its members are. To look at messages without taking them from"
+        " a group, use txrocketmq tail.",
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="the topic to consume")
+    parser.add_argument("-g", "--group", required=True, help="the consumer group to join")
+    session.add_namesrv_option(parser)
+    parser.add_argument(
+        "--orderly",
+        action="store_true",
+        help="consume the messages of each queue in their order, and no queue together with"
+        " another member of the group",
+    )
+    parser.add_argument(
+        "--broadcast",
+        action="store_true",
+        help="print all messages, whatever other members of the group consume; how far it has"
+        " come is kept in ~/.rocketmq_offsets",
+    )
+    add_reading_options(parser, "where a group begins that has not consumed the topic before")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Consumes and prints messages; the exit code."""
+    options = parse_arguments(arguments)
+    return session.run(
+        PROG, options.namesrv, lambda client: consume(client, options), interrupted=0
+    )
+
+
+async def consume(client: ClientInstance, options: argparse.Namespace) -> int:
+    """Consumes until enough was printed, none came for too long, or it is cancelled."""
+    taking = _Taking(client, options)
+    consumer = PushConsumer(
+        client,
+        options.group,
+        {options.topic: options.tag},
+        taking.listen,
+        config=_config(options.start, is_broadcast=options.broadcast),
+        orderly=options.orderly,
+    )
+    silence = Silence(client.clock, options.timeout, taking.printer, taking.end)
+    try:
+        await once_there(client, PROG, consumer.start, lambda: silence.is_over)
+        await taking.done
+    finally:
+        silence.end()
+        await consumer.stop()
+    return TIMED_OUT if options.count and taking.printer.shown < options.count else 0
+
+
+def _config(start: str | int, *, is_broadcast: bool) -> PushConsumerConfig:
+    model = MessageModel.BROADCASTING if is_broadcast else MessageModel.CLUSTERING
+    if isinstance(start, str):
+        return PushConsumerConfig(message_model=model, consume_from=_PLACES[start])
+    return PushConsumerConfig(
+        message_model=model, consume_from=ConsumeFrom.TIMESTAMP, consume_timestamp_ms=start
+    )
+
+
+class _Taking:
+    """What is printed counts as consumed; what comes when enough was printed does not."""
+
+    def __init__(self, client: ClientInstance, options: argparse.Namespace) -> None:
+        line = message_json if options.json else message_line
+        self.done: Deferred[None] = Deferred()
+        self.printer = Printer(line, options.count, client.clock.steady_ms)
+        self.printer.enough = self.end
+        self._is_over = False
+
+    def end(self) -> None:
+        """Takes no more."""
+        if not self._is_over:
+            self._is_over = True
+            self.done.callback(None)
+
+    def listen(
+        self, messages: list[MessageExt], context: ConsumeContext | ConsumeOrderlyContext
+    ) -> Deferred[None] | None:
+        """Prints messages; those that are too many are left as they are, for the group."""
+        if self._is_over:
+            return Deferred()
+        try:
+            self.printer.show(context.queue, messages)
+        except BrokenPipeError as error:
+            self._is_over = True
+            self.done.errback(error)
+            return Deferred()
+        return None

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands that print messages share: their options, the printing, when they end."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.client.consumer.pull import Start
+from txrocketmq.client.errors import NoRoute
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL, SubscriptionError, build_subscription_data
+from txrocketmq.remoting.transport.clock import Clock
+
+LOOK_AGAIN_MS: Final = 500
+"""How often a topic that nobody has is looked for."""
+TIMED_OUT: Final = 1
+_PLACES: Final[dict[str, Start]] = {"first": "first", "last": "last"}
+_JAVA_TIME: Final = "%Y%m%d%H%M%S"
+
+
+def add_reading_options(parser: argparse.ArgumentParser, beginning: str) -> None:
+    """The options that say which messages are printed, how, and when it is enough.
+
+    `beginning` says what --from means to the command.
+    """
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=parse_start,
+        default="last",
+        metavar="WHERE",
+        help=f"{beginning}: first (all messages), last (only new messages, the default), or a"
+        " time such as 2026-11-21T08:00:00, 20261121080000 or milliseconds since the epoch",
+    )
+    parser.add_argument(
+        "--tag",
+        type=parse_tags,
+        default=SUB_ALL,
+        metavar="EXPR",
+        help="print only messages with these tags, such as 'TagA || TagB'",
+    )
+    parser.add_argument("--count", type=_positive, metavar="N", help="stop after N messages")
+    parser.add_argument(
+        "--timeout",
+        type=_positive,
+        metavar="SECONDS",
+        help="stop when no message has arrived for this time; the exit code is 1 if --count was"
+        " not reached",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print each message as a JSON object on a line of its own",
+    )
+
+
+def parse_start(text: str) -> Start:
+    """first, last, or a time; a local one unless it names its zone."""
+    if text in _PLACES:
+        return _PLACES[text]
+    if re.fullmatch(r"\d{13}", text):
+        return int(text)
+    try:
+        if re.fullmatch(r"\d{14}", text):
+            moment = datetime.datetime.strptime(text, _JAVA_TIME)  # noqa: DTZ007 - local time
+        else:
+            moment = datetime.datetime.fromisoformat(text)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):  # also of a time before the first year, in another zone
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither first, last nor a time such as 2026-11-21T08:00:00"
+        ) from None
+
+
+def parse_tags(text: str) -> str:
+    """A subscription expression that names a tag, as it is."""
+    try:
+        build_subscription_data("", text)
+    except SubscriptionError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} does not name a tag, such as 'TagA || TagB'"
+        ) from None
+    return text
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+async def once_there(
+    client: ClientInstance,
+    prog: str,
+    start: Callable[[], Awaitable[None]],
+    is_over: Callable[[], bool],
+    on_missing: Callable[[], None] = lambda: None,
+) -> None:
+    """Starts as soon as the topic is there, unless `is_over`; says once that it waits for it."""
+    said = False
+    while True:
+        try:
+            await start()
+        except NoRoute as error:
+            if not said:
+                print(f"{prog}: {error}; waiting for it", file=sys.stderr)
+            said = True
+            on_missing()
+            if is_over():
+                return
+            await client.clock.pause(LOOK_AGAIN_MS)
+        else:
+            return
+
+
+class Printer:
+    """Prints messages, and calls `enough` when `limit` were printed."""
+
+    def __init__(
+        self, line: Callable[[MessageExt], str], limit: int | None, steady_ms: Callable[[], int]
+    ) -> None:
+        self._line = line
+        self._limit = limit
+        self._steady_ms = steady_ms
+        self.shown = 0
+        self.last_ms = steady_ms()
+        self.enough: Callable[[], None] = lambda: None
+
+    def show(self, queue: MessageQueue, messages: list[MessageExt]) -> None:
+        """Prints messages of a queue; raises BrokenPipeError when nobody reads any more."""
+        if self._limit is not None:
+            messages = messages[: self._limit - self.shown]
+        self.shown += len(messages)
+        if messages:
+            self.last_ms = self._steady_ms()
+            print("\n".join(map(self._line, messages)), flush=True)
+        if self.shown == self._limit:
+            self.enough()
+
+
+class Silence:
+    """Calls `stop` when nothing was printed for some seconds."""
+
+    def __init__(
+        self, clock: Clock, seconds: int | None, printer: Printer, stop: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._limit_ms = (seconds or 0) * 1000
+        self._printer = printer
+        self._stop = stop
+        self._pause: Deferred[None] | None = None
+        self.is_over = False
+        if seconds is not None:
+            self._wait(self._limit_ms)
+
+    def end(self) -> None:
+        """Waits no more."""
+        if self._pause is not None:
+            self._pause.cancel()
+
+    def _wait(self, pause_ms: int) -> None:
+        self._pause = self._clock.pause(pause_ms)
+        self._pause.addCallbacks(lambda _: self._look(), lambda _: None)
+
+    def _look(self) -> None:
+        left_ms = self._printer.last_ms + self._limit_ms - self._clock.steady_ms()
+        if left_ms > 0:
+            self._wait(left_ms)
+        else:
+            self.is_over = True
+            self._stop()

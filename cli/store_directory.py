@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory that `txrocketmq store` is given: how its store can be opened."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.files import OsFiles
+from txrocketmq.broker.store.shape import config_of
+from txrocketmq.remoting.config_file import load, read_file
+from txrocketmq.remoting.kept_json import read_kept
+
+PROG: Final = "txrocketmq store"
+DONE: Final = 0
+FAILED: Final = 1
+
+
+class NoStore(Exception):
+    """A directory that holds no store; the text is a sentence for a person."""
+
+
+def config_from(store: Path, file: str | None) -> StoreConfig:
+    """The settings of a store: of a broker's file, or as its files tell. Raises NoStore."""
+    root = str(store)
+    if not store.is_dir():
+        raise NoStore(f"there is no directory {root}")
+    if file is not None:
+        config, _ = load(StoreConfig, read_file(file))
+        return dataclasses.replace(config, store_path_root_dir=root)
+    if not (store / "commitlog").is_dir() and not (store / "consumequeue").is_dir():
+        raise NoStore(
+            f"{root} is no store: it has neither commitlog nor consumequeue; name the directory"
+            " that the broker has as storePathRootDir"
+        )
+    return config_of(OsFiles(), root)
+
+
+def known_topics(store: Path) -> Collection[str] | None:
+    """The topics of topics.json, for which queues may be made anew; None where it tells none."""
+    try:
+        content = read_kept(store / "config" / "topics.json").content
+    except ValueError:
+        return None
+    table = content.get("topicConfigTable") if isinstance(content, dict) else None
+    return set(table) if isinstance(table, dict) and table else None

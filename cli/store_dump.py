@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq store dump`: prints messages of a store as they are in its log.
+
+The store is opened on copies, so that nothing is changed, also while a broker has it: then what it
+has stored up to now is shown. By place, all records of the log are printed, those of deleted topics
+too; by topic and by key what a broker would give to consumers and queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.dry_files import DryFiles
+from txrocketmq.broker.store.errors import StoreLoss
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import finished
+from txrocketmq.cli.show import heading, message_fields, plain
+from txrocketmq.cli.store_directory import DONE, FAILED, PROG
+from txrocketmq.remoting.message.message import MessageExt, body_crc, decode_messages
+
+_FAR_MS = 1 << 50
+_UNITS_AT_ONCE = 1024
+
+
+def run(config: StoreConfig, options: argparse.Namespace) -> int:
+    """Prints what is asked for; 1 when there is none of it."""
+    files = DryFiles(needs_lock=False)
+    in_use = f"{config.store_path_root_dir}/lock"
+    held = files.lock_for_reading(in_use)
+    if held is None:
+        print(f"{PROG} dump: a broker has the store; what follows is as of now", file=sys.stderr)
+    else:
+        held.release()
+    store = opened(config, files, with_index=options.key is not None)
+    count = 0
+    for data in islice(records(store, options), options.count):
+        message, is_sound = decoded(data)
+        show = as_json if options.json else as_line
+        print(show(message, options.body, is_sound=is_sound))
+        count += 1
+    sys.stdout.flush()
+    if not count:
+        print(f"{PROG} dump: there is no such message", file=sys.stderr)
+    return DONE if count else FAILED
+
+
+def opened(config: StoreConfig, files: DryFiles, *, with_index: bool) -> MessageStore:
+    """The store, on copies, whatever it has lost."""
+    settings = dataclasses.replace(
+        config, message_index_enable=with_index, max_msgs_num_batch=1 << 30
+    )
+    store = MessageStore(settings, files=files)
+    now_ms = int(time.time() * 1000)
+    try:
+        store.load(now_ms)
+    except StoreLoss as error:
+        print(f"{PROG} dump: {error}", file=sys.stderr)
+        again = DryFiles([error.word], needs_lock=False)
+        store = MessageStore(settings, files=again)
+        store.load(now_ms)
+    return store
+
+
+def records(store: MessageStore, options: argparse.Namespace) -> Iterator[memoryview]:
+    """The records that are asked for."""
+    if options.key is not None:
+        yield from finished(
+            store.query(options.topic, options.key, options.count or 1 << 20, 0, _FAR_MS)
+        ).buffers
+    elif options.topic is not None:
+        ids = store.queue_ids(options.topic) if options.queue is None else [options.queue]
+        for queue_id in ids:
+            yield from _of_queue(store, options.topic, queue_id, options.queue_offset)
+    else:
+        start = store.min_physical_offset if options.offset is None else options.offset
+        yield from store.records(start)
+
+
+def _of_queue(
+    store: MessageStore, topic: str, queue_id: int, queue_offset: int
+) -> Iterator[memoryview]:
+    at = max(store.min_offset(topic, queue_id), queue_offset)
+    end = store.max_offset(topic, queue_id)
+    while at < end:
+        for unit in store.queue_units(topic, queue_id, at, min(_UNITS_AT_ONCE, end - at)):
+            record = store.message_at(unit.physical_offset, unit.size_bytes)
+            if record is not None:
+                yield record
+        at += _UNITS_AT_ONCE
+
+
+def decoded(data: memoryview) -> tuple[MessageExt, bool]:
+    """The message of a record, and whether its body has its CRC; if not, it is as it is stored."""
+    stored = decode_messages(data, decompress_body=False)[0]
+    if body_crc(stored.body) != stored.body_crc:
+        return stored, False
+    return decode_messages(data)[0], True
+
+
+def as_line(message: MessageExt, body: str, *, is_sound: bool) -> str:
+    """A message for a person."""
+    place = (
+        f"{message.commit_log_offset}+{message.store_size}"
+        f" {plain(message.topic)}/{message.queue_id}@{message.queue_offset}"
+    )
+    wrong = "" if is_sound else " (wrong CRC)"
+    return f"{heading(message, place)}{wrong} {_body(message, body)}"
+
+
+def as_json(message: MessageExt, body: str, *, is_sound: bool) -> str:
+    """A message for a program."""
+    fields: dict[str, Any] = message_fields(message)
+    del fields["broker"]
+    fields["commitLogOffset"] = message.commit_log_offset
+    fields["storeSize"] = message.store_size
+    fields["bodyCRC"] = message.body_crc
+    fields["isBodySound"] = is_sound
+    fields["bodyBytes"] = len(message.body)
+    if body == "hex":
+        fields["bodyHex"] = message.body.hex()
+    elif body == "text":
+        fields["body"] = message.body.decode("utf-8", "replace")
+    return orjson.dumps(fields).decode()
+
+
+def _body(message: MessageExt, how: str) -> str:
+    if how == "length":
+        return f"<{len(message.body)} bytes>"
+    if how == "hex":
+        return message.body.hex()
+    try:
+        return plain(message.body.decode("utf-8"))
+    except UnicodeDecodeError:
+        return message.body.hex()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The container image for tests: a name server and a broker, by testcontainers.
+
+    with RocketMQContainer() as rocketmq:
+        producer.setNamesrvAddr(rocketmq.namesrv_addr)
+
+Docker chooses the ports under which the container is reached, and tells them only when it runs. A
+broker tells clients its address, so it must know its own: the container waits for a file of
+settings, which gets the port once it is known. Needs `pip install 'txrocketmq[testcontainers]'`.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import tarfile
+import time
+from typing import Any, Final, Self
+
+from testcontainers.core.container import DockerContainer
+
+from txrocketmq.remoting.config_file import write_properties
+from txrocketmq.testing.settings import setting_text
+
+IMAGE: Final = "txrocketmq:latest"
+NAMESRV_PORT: Final = 9876
+BROKER_PORT: Final = 10911
+START_TIMEOUT_S: Final = 60
+"""How long a container may take until clients find its broker."""
+
+_CONF: Final = "/home/rocketmq/conf/advertised.conf"
+_READY: Final = b"\nReady."
+_LOOK_S: Final = 0.1
+_LOG_TAIL: Final = 50
+
+
+class RocketMQContainer(DockerContainer):
+    """A name server and a broker in one container; it has started when clients find the broker."""
+
+    def __init__(self, image: str = IMAGE, **kwargs: Any) -> None:
+        """`kwargs` are those of DockerContainer."""
+        super().__init__(image, **kwargs)
+        self._settings: dict[str, str] = {}
+        self.with_exposed_ports(NAMESRV_PORT, BROKER_PORT)
+        self.with_env("ROCKETMQ_CONF", _CONF)
+        self.with_env("ROCKETMQ_CONF_WAIT_SECONDS", str(START_TIMEOUT_S))
+
+    def with_settings(self, **settings: object) -> Self:
+        """Settings of the broker, under their names in broker.conf."""
+        self._settings |= {key: setting_text(value) for key, value in settings.items()}
+        return self
+
+    @property
+    def namesrv_addr(self) -> str:
+        """Address of the name server, "host:port"."""
+        return f"{self.get_container_host_ip()}:{self.get_exposed_port(NAMESRV_PORT)}"
+
+    @property
+    def broker_addr(self) -> str:
+        """Address of the broker, as the name server tells it."""
+        return f"{self._host()}:{self.get_exposed_port(BROKER_PORT)}"
+
+    def start(self) -> Self:
+        """Returns when clients find the broker. Raises RuntimeError, TimeoutError."""
+        super().start()
+        try:
+            self._tell_address()
+            self._await_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _host(self) -> str:
+        """The address of the machine whose ports are mapped; its name may mean nothing inside."""
+        return socket.gethostbyname(self.get_container_host_ip())
+
+    def _tell_address(self) -> None:
+        address = {"brokerIP1": self._host(), "advertisedPort": self.get_exposed_port(BROKER_PORT)}
+        text = write_properties(
+            {key: str(value) for key, value in address.items()} | self._settings
+        )
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as files:
+            entry = tarfile.TarInfo(_CONF.removeprefix("/"))
+            entry.size = len(text)
+            files.addfile(entry, io.BytesIO(text.encode()))
+        self.get_wrapped_container().put_archive("/", archive.getvalue())
+
+    def _await_ready(self) -> None:
+        container = self.get_wrapped_container()
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while _READY not in container.logs(stdout=True, stderr=False):
+            container.reload()
+            if container.status == "exited":
+                raise RuntimeError(f"the container has ended: {self._log()}")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not ready after {START_TIMEOUT_S} s: {self._log()}")
+            time.sleep(_LOOK_S)
+
+    def _log(self) -> str:
+        return str(self.get_wrapped_container().logs(tail=_LOG_TAIL).decode(errors="replace"))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from txrocketmq.cli.health import main, ports_file
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+
+
+@contextmanager
+def server(answer: bool) -> Iterator[int]:
+    """The port of one that answers a request, or closes the connection instead."""
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            (request,) = FrameDecoder().receive(connection.recv(65_536))
+            asked.append(request.code)
+            if answer:
+                reply = RemotingCommand(3, {}, flag=RESPONSE_FLAG, opaque=request.opaque)
+                connection.sendall(b"".join(map(bytes, encode_frame(reply))))
+
+    asked: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
+    assert asked == [RequestCode.GET_BROKER_RUNTIME_INFO]
+
+
+@pytest.fixture
+def ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = ports_file(tmp_path)
+    file.parent.mkdir()
+    return file
+
+
+def test_servers_that_answer_are_healthy(ports: Path) -> None:
+    with server(answer=True) as one, server(answer=True) as other:
+        ports.write_text(f"{one} {other}")
+        assert main() == 0
+
+
+def test_one_that_does_not_answer_is_not(ports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with server(answer=True) as one, server(answer=False) as other:
+        ports.write_text(f"{one} {other}")
+        assert main() == 1
+    told = capsys.readouterr().err
+    assert told == f"port {other}: the server closed the connection without an answer\n"
+
+
+def test_one_that_is_not_there_is_not(ports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        free = listening.getsockname()[1]
+    ports.write_text(str(free))
+    assert main() == 1
+    assert capsys.readouterr().err.startswith(f"port {free}: ")
+
+
+def test_without_a_server_it_says_so(ports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 1
+    assert capsys.readouterr().err == "no server has been started here\n"
+
+
+def test_it_loads_neither_twisted_nor_a_server() -> None:
+    program = (
+        "import sys, txrocketmq.cli.health\n"
+        "assert not {'twisted', 'txrocketmq.broker.config'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

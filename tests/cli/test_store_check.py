@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.stored import MESSAGES, NOW_MS, contents, filled_store, spoil
+from txrocketmq.cli.store import main
+from txrocketmq.cli.store_check import config_findings
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    filled_store(tmp_path)
+    return tmp_path
+
+
+def first_body(root: Path) -> tuple[Path, int]:
+    path = min((root / "commitlog").iterdir())
+    return path, path.read_bytes().index(b"body-")
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_sound_store(root: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
+    before = contents(root)
+    assert main(["check", str(root), "--workers", workers]) == 0
+    said = capsys.readouterr()
+    assert f"Read {MESSAGES} messages in the log from 0 to" in said.out
+    assert said.out.endswith("Nothing is wrong.\n")
+    assert said.err == ""
+    assert contents(root) == before
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_damaged_store(root: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
+    path, at = first_body(root)
+    spoil(path, at, b"B")
+    assert main(["check", str(root), "--workers", workers]) == 1
+    said = capsys.readouterr().out
+    assert f"{path} at byte 0: the body of a message (Topic0/0@0" in said
+    assert said.endswith("1 thing is wrong.\n")
+
+
+def test_as_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, at = first_body(root)
+    spoil(path, at, b"B")
+    max((root / "commitlog").iterdir()).unlink()
+    assert main(["check", str(root), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert not said["sound"]
+    assert not said["canBeOpened"]
+    assert said["wasClosed"]
+    assert 0 < said["messages"] < MESSAGES
+    crc = [each for each in said["findings"] if each["kind"] == "crc"]
+    assert [(each["path"], each["position"], each["offset"]) for each in crc] == [(str(path), 0, 0)]
+
+
+def test_a_store_that_a_broker_has_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = filled_store(tmp_path, closes=False)
+    assert main(["check", str(tmp_path)]) == 1
+    assert "another broker uses this store" in capsys.readouterr().err
+    store.stop(NOW_MS)
+
+
+def test_files_of_the_configuration_are_looked_at(root: Path) -> None:
+    folder = root / "config"
+    folder.mkdir()
+    (folder / "topics.json").write_text('{"a": 1}')
+    (folder / "topics.json.bak").write_text("{")
+    (folder / "consumerOffset.json").write_text("{")
+    (folder / "delayOffset.json.bak").write_text("{}")
+    (folder / "subscriptionGroup.json").write_text("[]")
+    (folder / "transactionMetrics").write_text("[")
+    (folder / "broker.properties").write_text("brokerId=0")
+    found = {Path(each.path).name: each.text for each in config_findings(root)}
+    assert sorted(found) == [
+        "consumerOffset.json", "delayOffset.json", "subscriptionGroup.json", "transactionMetrics",
+    ]  # fmt: skip
+    assert "delayOffset.json is missing" in found["delayOffset.json"]
+    assert "holds no JSON object" in found["subscriptionGroup.json"]
+    assert main(["check", str(root)]) == 1

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# The image txrocketmq: a name server, a broker, or both; docs/testing.md and README.md tell how to run it.
+#
+#     make image                                   # makes the wheel in dist/ and builds this
+#     docker buildx build --platform linux/amd64,linux/arm64 -t txrocketmq .
+#
+# BASE is any image with a glibc, Python 3.11 or later as python3, and its venv. Nothing is compiled: all that is
+# installed are wheels, which are there for the usual platforms. Wheels of dependencies that lie in dist/, too, are
+# taken before those of the package index; with --build-arg PIP_NO_INDEX=1 no index is asked.
+ARG BASE=python:3.13-slim
+
+FROM ${BASE} AS install
+ARG PIP_NO_INDEX
+ARG PIP_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+COPY dist/*.whl /wheels/
+RUN python3 -m venv /opt/txrocketmq \
+    && /opt/txrocketmq/bin/pip install --only-binary :all: --find-links /wheels txrocketmq \
+    && /opt/txrocketmq/bin/pip uninstall --yes setuptools pip
+
+FROM ${BASE}
+LABEL org.opencontainers.image.title="txrocketmq" \
+      org.opencontainers.image.description="Apache RocketMQ's name server and broker in Python on Twisted" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# User, home and the place of the store are those of the original's image, so that either can use the other's volume.
+RUN echo "rocketmq:x:3000:" >> /etc/group \
+    && echo "rocketmq:x:3000:3000::/home/rocketmq:/usr/sbin/nologin" >> /etc/passwd \
+    && mkdir -p /home/rocketmq/store /home/rocketmq/conf /etc/rocketmq \
+    && chown -R 3000:3000 /home/rocketmq
+COPY --from=install /opt/txrocketmq /opt/txrocketmq
+ENV PATH=/opt/txrocketmq/bin:$PATH HOME=/home/rocketmq PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 3000:3000
+WORKDIR /home/rocketmq
+VOLUME /home/rocketmq/store
+# Name server; broker, its VIP port.
+EXPOSE 9876 10911 10909
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
+    CMD ["python3", "-m", "txrocketmq.cli.health"]
+ENTRYPOINT ["python3", "-m", "txrocketmq.cli.container"]

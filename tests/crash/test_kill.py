@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed while it stores messages: what it acknowledged is there afterwards.
+"""Processes that are killed while they store messages; the next one goes on in the same store.
 
 No sync is needed for that: what was copied into a mapped file belongs to the system.
 """
@@ -9,104 +9,98 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import NamedTuple
 
 import pytest
 
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.remoting.message.message import decode_messages
+from tests.crash.ledger import Ledger, Shape
+from tests.crash.life import TINY, Life
+from tests.crash.rounds import Round
+from tests.disk import NOW_MS
+from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
 
-NOW_MS = 1_700_000_000_000
-FAR_MS = 1 << 50
-BATCH = 7
-QUEUES = 3
+ROOT = Path(__file__).resolve().parent.parent.parent
+MOST_STEPS = 150
 
-WRITER = f"""
-import sys
-from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 
-host = bytes([127, 0, 0, 1]) + bytes(4)
-settings = dict(part.split("=") for part in sys.argv[2:])
-sizes = {{name: int(value) for name, value in settings.items()}}
-store = MessageStore(StoreConfig(store_path_root_dir=sys.argv[1], **sizes))
-store.load({NOW_MS})
-number = 0
-while True:
-    batch = []
-    for number in range(number, number + {BATCH}):
-        key = f"7F0000010A1B18B4AAC2{{number:012X}}"
-        text = f"UNIQ_KEY\\x01{{key}}\\x02".encode()
-        body = b"%d" % number * 50
-        batch.append(
-            PutMessage(
-                "Topic", number % {QUEUES}, body, text, 0, 1, host, host, key, None, None
-            )
+class Store(NamedTuple):
+    """A store on the real file system, with its ledger beside it."""
+
+    folder: Path
+    seed: int
+    flush: str
+    ext: str
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger.read(Shape(self.seed), self.folder / "ledger")
+
+    def run(self, life: int, steps: int) -> None:
+        """One life, which is killed after so many steps unless it ends itself before."""
+        arguments = [str(self.folder / "store"), str(self.folder / "ledger"), str(self.seed)]
+        command = [sys.executable, "-m", "tests.crash.process", *arguments, str(life), self.flush]
+        with subprocess.Popen(
+            [*command, self.ext], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            for _ in range(steps):
+                if not process.stdout.readline():
+                    break
+            process.kill()
+            process.stdout.read()
+            complaint = process.stderr.read().decode()
+        assert process.returncode == -9, f"life {life} of seed {self.seed}: {complaint[-3000:]}"
+
+    def open(self, life: int) -> Life:
+        """A life in this process."""
+        config = StoreConfig(
+            store_path_root_dir=str(self.folder / "store"),
+            flush_disk_type=self.flush,
+            enable_consume_queue_ext=self.ext == "ext",
+            **TINY,
         )
-    number += 1
-    results = store.put(batch, {NOW_MS} + number)
-    assert {{result.status for result in results}} == {{PutStatus.PUT_OK}}
-    print(number, flush=True)
-    if number % 210 == 0:
-        store.tick({NOW_MS} + 1000 * number)
-        job = store.flush.begin()
-        if job is not None:
-            job.run()
-            store.flush.finish(job)
-"""
-
-SMALL: dict[str, Any] = {
-    "mapped_file_size_commit_log": 65_536,
-    "mapped_file_size_consume_queue": 2_000,
-    "max_hash_slot_num": 500,
-    "max_index_num": 2_000,
-}
+        return Life(config, self.ledger, NOW_MS + life * 100_000_000)
 
 
-def write_until_killed(root: Path, acknowledgements: int) -> int:
-    """Kills a writer after so many batches; how many messages it acknowledged in the end."""
-    arguments = [f"{name}={value}" for name, value in SMALL.items()]
-    command = [sys.executable, "-c", WRITER, str(root), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
-        assert writer.stdout is not None
-        lines = [writer.stdout.readline() for _ in range(acknowledgements)]
-        writer.kill()
-        lines += writer.stdout.readlines()
-    assert writer.returncode == -9
-    return int([line for line in lines if line.endswith(b"\n")][-1])
+@pytest.mark.share(0.4)
+def test_one_life_after_the_other(crash_round: Round, tmp_path: Path) -> None:
+    random = crash_round.random
+    flush, ext = random.choice((SYNC_FLUSH, ASYNC_FLUSH)), random.choice(("ext", "plain"))
+    store = Store(tmp_path, crash_round.seed, flush, ext)
+    lives = random.randint(1, 4)
+    for life in range(lives):
+        store.run(life, random.randrange(1, MOST_STEPS))
+    last = store.open(lives)
+    last.start()
+    crash_round.judge(last.judge, last.said)
+    assert not last.recovered or not last.recovered.was_closed
+    go_on(last, random)
+    again = store.open(lives + 1)
+    again.start()
+    crash_round.judge(again.judge, again.said)
+    assert not again.said
+    again.stop()
+    assert not (tmp_path / "store" / "abort").exists()
+    crash_round.acknowledged(again.ledger)
+    again.ledger.close()
 
 
-@pytest.mark.parametrize("acknowledgements", [1, 40, 400])
-def test_what_was_acknowledged_is_there(tmp_path: Path, acknowledgements: int) -> None:
-    count = write_until_killed(tmp_path, acknowledgements)
-    assert count >= BATCH * acknowledgements
-    store = MessageStore(StoreConfig(store_path_root_dir=str(tmp_path), **SMALL))
-    done = store.load(NOW_MS)
-    assert not done.was_closed
-    assert not done.warnings
-    for queue_id in range(QUEUES):
-        numbers: list[int] = []
-        while True:
-            result = store.get("Topic", queue_id, len(numbers), 32, 1 << 20)
-            if not result.count:
-                break
-            found = decode_messages(b"".join(result.buffers))
-            numbers += [int(message.body[: len(message.body) // 50]) for message in found]
-        expected = list(range(queue_id, count, QUEUES))
-        assert numbers[: len(expected)] == expected
-        assert numbers == list(range(queue_id, numbers[-1] + 1, QUEUES)), "nor is any there twice"
-    for number in range(0, count, 11):
-        by_key = store.query("Topic", f"7F0000010A1B18B4AAC2{number:012X}", 32, 0, FAR_MS)
-        assert len(by_key.buffers) == 1, number
-    store.stop(NOW_MS)
-    assert not (tmp_path / "abort").exists()
+def go_on(life: Life, random: Random) -> None:
+    """Work and an orderly end after all the kills."""
+    for _ in range(10):
+        life.step(random)
+    life.flush()
+    life.judge()
+    life.stop()
+    life.ledger.close()
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    for _ in range(3):
-        write_until_killed(tmp_path, 2)
-    store = MessageStore(StoreConfig(store_path_root_dir=str(tmp_path), **SMALL))
-    store.load(NOW_MS)
-    assert store.max_offset("Topic", 0) > 0
-    store.stop(NOW_MS)
+    store = Store(tmp_path, 1, ASYNC_FLUSH, "plain")
+    for life in range(3):
+        store.run(life, 2)
+    last = store.open(3)
+    last.start()
+    last.stop()

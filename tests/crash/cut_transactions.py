@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker with its producer of transactions in one process, on a disk that may lose power.
+
+What is kept of it are its store, on that disk, and consumerOffset.json, which is whole whenever the
+power goes: it is synced, then renamed. An answer that the producer has had counts as far as the log
+was durable when the power went.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pytest
+
+from tests.broker.transaction.scene import Scene
+from tests.crash.life import TINY
+from tests.crash.transactions import COMMIT, GROUP, Decisions
+from tests.disk import MemoryFiles
+from txrocketmq.broker import parts
+from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.frame import FrameDecoder
+from txrocketmq.remoting.message.ids import decode_message_id
+from txrocketmq.remoting.message.message import MessageExt, decode_messages
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.send import SendMessageRequestHeader, SendMessageResponseHeader
+
+SETTINGS: Final[dict[str, Any]] = {**TINY, "file_reserved_time": 72}
+_NEVER_GIVEN_UP: Final = 1_000_000
+_MOST_ROUNDS: Final = 50
+
+
+class CutBroker:
+    """One life. `ends` has where the record of each half message and each commit ends."""
+
+    def __init__(
+        self,
+        folder: Path,
+        disk: MemoryFiles,
+        decisions: Decisions,
+        now_ms: int,
+        flush: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(parts, "OsFiles", lambda: disk)
+            self.scene = Scene(
+                folder,
+                config=BrokerConfig(transaction_check_max=_NEVER_GIVEN_UP),
+                now_ms=now_ms,
+                store_settings={**SETTINGS, "flush_disk_type": flush},
+            )
+        self.parts = self.scene.parts
+        self.parts.offsets.load()
+        self.store = self.parts.store
+        self.decisions = decisions
+        self.asked_of = self.scene.joins(GROUP)
+        self._decoder = FrameDecoder()
+        self._halves: dict[int, int] = {}
+        """By opaque: the numbers of half messages without an answer."""
+        self._open: dict[int, MessageExt] = {}
+        """By number: half messages that are to be ended."""
+
+    def step(self, random: Random) -> None:
+        """Something happens, as chance has it."""
+        what = random.random()
+        if what < 0.45:
+            self.begin()
+        elif what < 0.7:
+            self.end_some(random)
+        elif what < 0.85:
+            self.flush()
+        elif what < 0.95:
+            self.check(random)
+        else:
+            self.parts.offsets.saving.write_now()
+        self.parts.now_ms += 10
+
+    def begin(self) -> None:
+        """Sends a half message; its answer may come with a flush."""
+        ((number, message),) = self.decisions.ledger.draw(1, 0).items()
+        text = message.properties.decode() + f"TRAN_MSG\x01true\x02PGROUP\x01{GROUP}\x02"
+        header = SendMessageRequestHeader(
+            producer_group=GROUP, topic="T", default_topic="TBW102", default_topic_queue_nums=4,
+            queue_id=2, sys_flag=4, born_timestamp=self.parts.now_ms, flag=0, properties=text,
+        )  # fmt: skip
+        command = self.scene.command(send.SEND_MESSAGE.code, header, message.body)
+        self._halves[command.opaque] = number
+        self._take(self.scene.serve(command))
+
+    def _take(self, answers: list[RemotingCommand]) -> None:
+        for answer in answers:
+            number = self._halves.pop(answer.opaque)
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+            told = SendMessageResponseHeader.decode(answer.ext_fields)
+            half = self.scene.at(decode_message_id(told.msg_id).commit_log_offset)
+            self.decisions.prepared.add(number)
+            self.decisions.prepared_ends[number] = half.commit_log_offset + half.store_size
+            if self.decisions.is_ended_at_once(number):
+                self._open[number] = half
+
+    def end_some(self, random: Random) -> None:
+        """Ends some of those that are ended without a question."""
+        for number in random.sample(sorted(self._open), min(len(self._open), 5)):
+            half = self._open.pop(number)
+            self._ended(number, self.scene.end(half, self.decisions.end_of(number)))
+
+    def _ended(self, number: int, answers: list[tuple[int, str | None]]) -> None:
+        ((code, remark),) = answers
+        assert code == ResponseCode.SUCCESS, remark
+        if self.decisions.end_of(number) == COMMIT:
+            self.decisions.committed.add(number)
+            end = self.store.max_physical_offset
+            self.decisions.committed_ends.setdefault(number, end)
+
+    def check(self, random: Random, share: float = 0.7) -> None:
+        """Half messages are looked at, and some of the questions are answered."""
+        self.scene.check()
+        for header, half in self.scene.asked(self.asked_of):
+            number = self.decisions.ledger.number_of(half.body)
+            assert number is not None
+            if random.random() < share:
+                self._open.pop(number, None)
+                end = self.decisions.end_of(number)
+                self._ended(number, self.scene.answer(header, half, end))
+
+    def flush(self) -> None:
+        """Does what the thread of the flush jobs does, and hears of what has become durable."""
+        job = self.store.flush.begin()
+        if job is not None:
+            job.run()
+            self.store.flush.finish(job)
+        written = self.scene.peer.written
+        self._take(self._decoder.receive(b"".join(map(bytes, written))))
+        written.clear()
+
+    def served(self) -> list[tuple[int, bytes]]:
+        """What consumers see: numbers and bodies."""
+        found: list[tuple[int, bytes]] = []
+        offset = 0
+        while offset < self.store.max_offset("T", 2):
+            got = self.store.get("T", 2, offset, 32, 1 << 20)
+            for buffer in got.buffers:
+                for message in decode_messages(buffer):
+                    number = self.decisions.ledger.number_of(message.body)
+                    found.append((-1 if number is None else number, message.body))
+            assert got.next_begin_offset > offset
+            offset = got.next_begin_offset
+        return found
+
+    def settle(self, random: Random) -> None:
+        """Asks until there is nothing left to be asked."""
+        for _ in range(_MOST_ROUNDS):
+            before = self.store.max_physical_offset
+            self.check(random, share=1.0)
+            self.flush()
+            if self.store.max_physical_offset == before:
+                return
+        raise AssertionError("the broker asks for ever")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brokers that are killed while messages are popped; the next one goes on with them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.crash.judge import RuleBroken
+from tests.crash.pops import Owed, PopWire
+from tests.crash.rounds import Round
+from tests.crash.test_wire import SETTINGS
+from tests.crash.transactions import wait_until
+from tests.process.conftest import Standalone
+from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
+
+POPS = """
+enablePopBufferMerge={merge}
+popCkStayBufferTime=1000
+popCkStayBufferTimeOut=200
+reviveInterval=200
+flushConsumerOffsetInterval={offsets_ms}
+"""
+LIVES = 3
+
+
+@pytest.mark.share(0.02)
+def test_brokers_are_killed_while_messages_are_popped(
+    crash_round: Round, tmp_path: Path, standalone: Callable[..., Standalone]
+) -> None:
+    random = crash_round.random
+    conf = tmp_path / "broker.conf"
+    flush = random.choice((SYNC_FLUSH, ASYNC_FLUSH))
+    merge, offsets_ms = random.choice(("true", "false")), random.choice((100, 1_000))
+    text = SETTINGS.format(flush=flush, ext="false")
+    conf.write_text(text + POPS.format(merge=merge, offsets_ms=offsets_ms))
+    owed = Owed()
+    for _ in range(LIVES):
+        server = standalone("-c", str(conf))
+        wire = PopWire(server.broker, owed, random)
+        wanted = len(owed.sent) + random.randrange(20, 150)
+        with suppress(OSError):
+            while len(owed.sent) < wanted:
+                for _ in range(random.randrange(1, 20)):
+                    wire.put()
+                for _ in range(random.randrange(1, 4)):
+                    wire.pop(random.choice((0.0, 0.5, 1.0)))
+            server.command.signal(signal.SIGKILL)
+            while True:
+                wire.pop(0.5)
+        wire.close()
+        server.command.end()
+    server = standalone("-c", str(conf))
+    wire = PopWire(server.broker, owed, random)
+    handed_out: set[int] = set()
+
+    def is_settled() -> bool:
+        handed_out.update(wire.pop(0.0))
+        try:
+            owed.judge(handed_out)
+        except RuleBroken as broken:
+            return bool(broken.wrong)
+        return True
+
+    wait_until(is_settled)
+    owed.judge(handed_out)
+    crash_round.figures["served"] += len(handed_out)
+    crash_round.figures["acknowledged"] += len(owed.sent)
+    wire.close()
+
+
+def test_the_rule_finds_what_is_lost_and_what_is_wrong() -> None:
+    owed = Owed()
+    owed.next_number = 3
+    owed.sent |= {0, 1, 2}
+    owed.consumed.add(0)
+    owed.judge({1, 2})
+    with pytest.raises(RuleBroken, match=r"lost \[2\]"):
+        owed.judge({0, 1})
+    assert owed.taken(b"2") == 2
+    owed.judge({1, 2})
+    for body in (b"3", b"x"):
+        owed.taken(body)
+    with pytest.raises(RuleBroken, match="wrong"):
+        owed.judge({1, 2})

@@ -4,6 +4,7 @@
 Servers and JVMs live for the whole session; topics, groups and clients belong to one test.
 """
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -13,8 +14,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for "compat_tests" itself
 
-from compat_tests.docker_engine import EngineUnavailable
-from compat_tests.engine import Engine, open_java
+from compat_tests.docker_engine import DockerEngine, EngineUnavailable
+from compat_tests.engine import ContainerEngine, Engine, open_java
+from compat_tests.image import NAME, NotBuilt, build, distribution
 from compat_tests.jars import RELEASES, JarsUnavailable
 from compat_tests.java_client import ClientJvm, compile_clients
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server
@@ -24,6 +26,12 @@ _ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
 _FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 _SERVERS: list[Server] = []
 _JVMS: dict[str, ClientJvm] = {}
+
+
+def pytest_configure() -> None:
+    """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,6 +122,37 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+@pytest.fixture(scope="session")
+def docker_engine(request: pytest.FixtureRequest, engine: Engine) -> DockerEngine:
+    """The Docker engine, for what needs one; only our own servers are tested in images."""
+    if request.config.getoption("--server") != "ours":
+        pytest.skip("the image is of our own servers")
+    if not isinstance(engine, ContainerEngine):
+        pytest.skip(engine.description)
+    if not engine.docker.client.networks.list(names=["bridge"]):
+        pytest.skip("the Docker engine that runs here has no bridge, so it maps no ports")
+    return engine.docker
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source archive and the wheel, as ``make dist`` makes them."""
+    try:
+        return distribution(tmp_path_factory.mktemp("distribution"))
+    except NotBuilt as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture(scope="session")
+def image(docker_engine: DockerEngine, dist: Path) -> str:
+    """The name of our container image, built of this checkout."""
+    try:
+        build(docker_engine, dist, NAME, print)
+    except NotBuilt as error:
+        pytest.fail(str(error))
+    return NAME
 
 
 @pytest.fixture(scope="session")

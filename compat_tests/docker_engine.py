@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running Docker engine, and in it an image with a Java runtime.
+"""A running Docker engine, and in it images to start from: with a Java runtime, with Python.
 
 A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and
 its socket in the cache; on Debian it is installed first. Several test runs may share it: each
 holds a shared lock while it runs, and the last one out stops it.
 
-The image is pulled where a registry can be reached and built from Debian packages where not; it
-stays in the engine's data, so that only the first run pays for it.
+An image is pulled where a registry can be reached and made of Debian packages where not; it stays
+in the engine's data, so that only the first run pays for it.
 """
 
 import contextlib
@@ -16,22 +16,34 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import IO
 
 import docker
 from docker.errors import DockerException, ImageNotFound
 
+from compat_tests.debian import NotInstalled, Say, install
 from compat_tests.jars import cache_root
 
-IMAGE = "txrocketmq-jre:17"
-_PULLED_IMAGE = "eclipse-temurin:17-jre"
+
+@dataclass(frozen=True)
+class Image:
+    """An image to start from: its name here, which one is pulled, what Debian has for it."""
+
+    name: str
+    pulled: str
+    packages: str
+
+
+JAVA = Image("txrocketmq-jre:17", "eclipse-temurin:17-jre", "openjdk-17-jre-headless")
+PYTHON = Image("txrocketmq-python:3", "python:3.13-slim", "python3,python3-venv")
 _DEBIAN_RELEASE = "bookworm"
+_NETWORKS = (("--ip-forward=false",), ("--bridge=none",))
 _START_TIMEOUT_S = 30
 _STOP_TIMEOUT_S = 20
-
-Say = Callable[[str], None]
 
 
 class EngineUnavailable(Exception):
@@ -39,13 +51,17 @@ class EngineUnavailable(Exception):
 
 
 class DockerEngine:
-    """An engine that answers, holding the image; leave it with ``close``."""
+    """An engine that answers; leave it with ``close``."""
 
     def __init__(self, client: docker.DockerClient, users: IO[str] | None) -> None:
         self.client = client
         self._users = users
-        version = client.version().get("Version", "?")
-        self.description = f"Docker {version}, image {IMAGE}"
+        self.description = f"Docker {client.version().get('Version', '?')}"
+
+    def see_to(self, image: Image, say: Say) -> None:
+        """Returns when the engine has the image. Raises EngineUnavailable."""
+        with exclusive("image.lock"):
+            _see_to_image(self.client, image, say)
 
     def close(self) -> None:
         """Leave the engine; when it is our own and nobody else uses it, stop it."""
@@ -57,8 +73,8 @@ class DockerEngine:
             _stop_own_daemon()
 
 
-def open_engine(say: Say) -> DockerEngine:
-    """Find or start an engine and see to the image; ``say`` is told what takes time.
+def open_engine(say: Say, *images: Image) -> DockerEngine:
+    """Find or start an engine and see to the images; ``say`` is told what takes time.
 
     Raises EngineUnavailable.
     """
@@ -67,13 +83,13 @@ def open_engine(say: Say) -> DockerEngine:
     if client is None:
         users = _own_file("users.lock").open("w")
         fcntl.flock(users, fcntl.LOCK_SH)
-        with _exclusive("start.lock"):
+        with exclusive("start.lock"):
             client = _ping(_own_address()) or _start_own_daemon(say)
         os.environ["DOCKER_HOST"] = _own_address()
     engine = DockerEngine(client, users)
     try:
-        with _exclusive("image.lock"):
-            _see_to_image(client, say)
+        for image in images:
+            engine.see_to(image, say)
     except BaseException:
         engine.close()
         raise
@@ -104,31 +120,35 @@ def _own_address() -> str:
 
 
 @contextlib.contextmanager
-def _exclusive(name: str) -> Iterator[None]:
+def exclusive(name: str) -> Iterator[None]:
+    """Hold a lock among test runs."""
     with _own_file(name).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _start_own_daemon(say: Say) -> docker.DockerClient:
-    """Start dockerd with overlayfs, or, where the kernel has none, with plain copies."""
+    """Start dockerd with overlayfs, or, where the kernel has none, with plain copies.
+
+    It has a bridge, so that ports of containers can be mapped, unless it does not start with one.
+    """
     if os.geteuid() != 0:
         raise EngineUnavailable("no Docker engine is running, and starting one needs root")
     if shutil.which("dockerd") is None:
         _install("docker.io", say)
         if (client := _ping(None)) is not None:  # the package may have started it
             return client
-    for driver in ("overlay2", "vfs"):
+    for driver, network in product(("overlay2", "vfs"), _NETWORKS):
         say(f"starting dockerd ({driver}) in {_own_folder()}")
-        client = _run_daemon(driver)
+        client = _run_daemon(driver, network)
         if client is not None:
             return client
     raise EngineUnavailable(f"dockerd does not start; see {_own_file('dockerd.log')}")
 
 
-def _run_daemon(driver: str) -> docker.DockerClient | None:
+def _run_daemon(driver: str, network: tuple[str, ...]) -> docker.DockerClient | None:
     command = [
-        *("dockerd", f"--storage-driver={driver}", "--iptables=false", "--bridge=none"),
+        *("dockerd", f"--storage-driver={driver}", "--iptables=false", *network),
         *("--data-root", str(_own_file(f"data-{driver}")), "--host", _own_address()),
         *("--exec-root", str(_own_file("exec")), "--pidfile", str(_own_file("dockerd.pid"))),
     ]
@@ -166,50 +186,42 @@ def _stop_own_daemon() -> None:
 
 
 def _install(package: str, say: Say) -> None:
-    if shutil.which("apt-get") is None:
-        raise EngineUnavailable(f"{package} is not installed, and there is no apt-get to do it")
-    say(f"installing {package}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
-    for command in (install, ["apt-get", "update", "-qq"], install):
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
-        if command is install and done.returncode == 0:
-            return
-    raise EngineUnavailable(f"apt-get cannot install {package}: {done.stderr.strip()[-500:]}")
-
-
-def _see_to_image(client: docker.DockerClient, say: Say) -> None:
-    with contextlib.suppress(ImageNotFound):
-        client.images.get(IMAGE)
-        return
-    say(f"pulling {_PULLED_IMAGE}")
     try:
-        client.images.pull(_PULLED_IMAGE).tag(*IMAGE.split(":"))
+        install(package, say)
+    except NotInstalled as error:
+        raise EngineUnavailable(str(error)) from error
+
+
+def _see_to_image(client: docker.DockerClient, image: Image, say: Say) -> None:
+    with contextlib.suppress(ImageNotFound):
+        client.images.get(image.name)
+        return
+    say(f"pulling {image.pulled}")
+    try:
+        client.images.pull(image.pulled).tag(*image.name.split(":"))
     except DockerException as error:
         say(f"no image registry can be reached ({str(error)[:100]}...)")
-        _build_image(client, say)
+        _build_image(client, image, say)
 
 
-def _build_image(client: docker.DockerClient, say: Say) -> None:
+def _build_image(client: docker.DockerClient, image: Image, say: Say) -> None:
     if os.geteuid() != 0:
         raise EngineUnavailable("no image registry can be reached, and building one needs root")
     if shutil.which("mmdebstrap") is None:
         _install("mmdebstrap", say)
-    say("building an image with a Java runtime from Debian packages, about half a minute")
+    say(f"making an image of Debian's {image.packages}, about half a minute")
     archive = _own_file("rootfs.tar")
     command = [
-        *("mmdebstrap", "--quiet", "--variant=essential", "--include=openjdk-17-jre-headless"),
+        *("mmdebstrap", "--quiet", "--variant=essential", f"--include={image.packages}"),
         *(_DEBIAN_RELEASE, str(archive)),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     try:
         if done.returncode != 0:
             raise EngineUnavailable(f"mmdebstrap failed: {done.stderr.strip()[-500:]}")
-        repository, tag = IMAGE.split(":")
+        repository, tag = image.name.split(":")
         client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
-        client.images.get(IMAGE)
+        client.images.get(image.name)
     except DockerException as error:
         raise EngineUnavailable(f"the image cannot be imported: {error}") from error
     finally:

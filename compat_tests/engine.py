@@ -19,7 +19,8 @@ from docker.errors import DockerException, NotFound
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
-from compat_tests.docker_engine import IMAGE, DockerEngine, EngineUnavailable, Say, open_engine
+from compat_tests.debian import Say
+from compat_tests.docker_engine import JAVA, DockerEngine, EngineUnavailable, open_engine
 from compat_tests.jars import cache_root
 
 _LABEL = "txrocketmq.compat.pid"
@@ -58,15 +59,15 @@ class ContainerEngine:
     """Java in containers of one image."""
 
     def __init__(self, docker: DockerEngine, work_folder: Path) -> None:
-        self._docker = docker
+        self.docker = docker
         self._work_folder = work_folder
-        self.description = f"Java in testcontainers: {docker.description}"
+        self.description = f"Java in testcontainers: {docker.description}, image {JAVA.name}"
         self._remove_orphans()
 
     def start(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str]
     ) -> "ContainerProcess":
-        container = DockerContainer(IMAGE)
+        container = DockerContainer(JAVA.name)
         container.with_command(["java", *arguments])
         container.with_envs(**environment)
         sources = str(Path(__file__).parent)
@@ -78,11 +79,11 @@ class ContainerEngine:
         return ContainerProcess(name, container)
 
     def close(self) -> None:
-        self._docker.close()
+        self.docker.close()
 
     def _remove_orphans(self) -> None:
         """Containers of test runs that were killed before they could clean up."""
-        for container in self._docker.client.containers.list(all=True, filters={"label": _LABEL}):
+        for container in self.docker.client.containers.list(all=True, filters={"label": _LABEL}):
             if not Path(f"/proc/{container.labels[_LABEL]}").exists():
                 with contextlib.suppress(DockerException):
                     container.remove(force=True)
@@ -197,7 +198,7 @@ def open_java(where: str, work_folder: Path, say: Say) -> Engine:
     if where == "container":
         testcontainers_config.ryuk_disabled = True
         try:
-            return ContainerEngine(open_engine(say), work_folder)
+            return ContainerEngine(open_engine(say, JAVA), work_folder)
         except EngineUnavailable as error:
             why = str(error)
     java = shutil.which("java")

@@ -62,6 +62,14 @@ def resolve(release: str, kind: str) -> Path:
     return _copy_into(f"{release}-{kind}", wanted)
 
 
+def with_testcontainers() -> Path:
+    """The folder of jars of Testcontainers, and the client of the first release with it."""
+    client = ("org.apache.rocketmq", "rocketmq-client", RELEASES[0])
+    return _copy_into(
+        "testcontainers", [client, ("org.testcontainers", "testcontainers", "1.21.3")]
+    )
+
+
 def compiler() -> Path:
     """The jar of a Java compiler that needs no more than a Java runtime (Eclipse's, ecj)."""
     return next(_copy_into("compiler", [_COMPILER]).glob("ecj-*.jar"))

@@ -49,8 +49,15 @@ class ClientGone(Exception):
 
 
 def compile_clients(release: str, engine: Engine) -> Path:
-    """The folder of the compiled program; compiled anew when its sources have changed."""
-    sources = sorted(_SOURCES.glob("*.java"))
+    """The folder of the compiled clients."""
+    return compile_program(release, engine, _SOURCES, "client", "Driver")
+
+
+def compile_program(release: str, engine: Engine, folder: Path, jars: str, main: str) -> Path:
+    """The folder of the compiled program of these sources, which needs the ``client`` or the
+    ``server`` jars of a release; compiled anew when its sources have changed.
+    """
+    sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = cache_root() / "classes" / f"{release}-{digest}"
     if classes.is_dir():
@@ -58,7 +65,7 @@ def compile_clients(release: str, engine: Engine) -> Path:
     fresh = classes.with_name(f"{classes.name}.partial")
     arguments = [
         *("-jar", str(compiler()), "--release", "17", "-nowarn", "-proc:none", "-d", str(fresh)),
-        *("-cp", ":".join(str(jar) for jar in sorted(resolve(release, "client").glob("*.jar")))),
+        *("-cp", ":".join(str(jar) for jar in sorted(resolve(release, jars).glob("*.jar")))),
         *(str(source) for source in sources),
     ]
     process = engine.start(f"compile-{release}", arguments, {})
@@ -66,7 +73,7 @@ def compile_clients(release: str, engine: Engine) -> Path:
     while process.alive() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.kill()
-    if not (fresh / "Driver.class").exists() or "ERROR" in process.log():
+    if not (fresh / f"{main}.class").exists() or "ERROR" in process.log():
         raise ClientGone(f"the Java clients do not compile on {release}:\n{process.log()}")
     fresh.rename(classes)
     return classes
@@ -76,7 +83,13 @@ class ClientJvm:
     """A JVM with the client jars of one release."""
 
     def __init__(
-        self, release: str, engine: Engine, folder: Path, options: Sequence[str] = ()
+        self,
+        release: str,
+        engine: Engine,
+        folder: Path,
+        options: Sequence[str] = (),
+        *,
+        is_silent: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.release = release
@@ -89,7 +102,7 @@ class ClientJvm:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(0.2)
             address = f"127.0.0.1:{server.getsockname()[1]}"
-            self.process = _start(release, engine, folder, address, options)
+            self.process = _start(release, engine, folder, address, options, is_silent=is_silent)
             self._connection = _accept(server, self.process)
         self._lines = self._connection.makefile("r", encoding="utf-8")
         hello = json.loads(self._lines.readline())
@@ -177,19 +190,29 @@ class ClientJvm:
 
 
 def _start(
-    release: str, engine: Engine, folder: Path, control: str, options: Sequence[str]
+    release: str,
+    engine: Engine,
+    folder: Path,
+    control: str,
+    options: Sequence[str],
+    *,
+    is_silent: bool,
 ) -> JavaProcess:
     classes = compile_clients(release, engine)
+    conf = logging_configuration(folder, is_silent=is_silent)
     arguments = [
+        *options,
         *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         f"-Duser.home={folder}",
+        f"-Drocketmq.home.dir={folder}",
+        "-Djava.security.manager=allow",  # Commands.java keeps mqadmin from ending the JVM
         "-Duser.timezone=UTC",
         f"-Drocketmq.client.localOffsetStoreDir={folder}/offsets",
         "-Drocketmq.client.logUseSlf4j=true",
         "-Drocketmq.client.rebalance.minInterval=100",  # 5.x: else each start waits for a second
         *(
             "-cp",
-            f"{logging_configuration(folder)}:{classes}:{resolve(release, 'client')}/*",
+            f"{conf}:{classes}:{resolve(release, 'client')}/*",
             "Driver",
             control,
         ),
@@ -247,6 +270,10 @@ class Producer(Client):
     def send_batch(self, messages: Sequence[Json], *, queue: Json | None = None) -> Json:
         return dict(self._call("send_batch", messages=list(messages), queue=queue))
 
+    def recall(self, topic: str, handle: str) -> str:
+        """Takes a timer message back (5.x); its unique key."""
+        return str(self._call("recall", topic=topic, handle=handle))
+
     def queues(self, topic: str) -> list[Json]:
         """The queues that may be written, as the client sees the route."""
         return list(self._call("publish_queues", topic=topic))
@@ -279,6 +306,10 @@ class PushConsumer(Client):
         )
         return self.messages()
 
+    def subscribe_again(self, topic: str, sql: str) -> None:
+        """Another SQL expression, while it runs."""
+        self._call("subscribe_again", topic=topic, sql=sql)
+
     def assignment(self) -> list[Json]:
         """The queues it has, each with "locked"."""
         return list(self._call("assignment"))
@@ -303,10 +334,13 @@ class PullConsumer(Client):
         offset: int,
         *,
         expression: str = "*",
+        sql: str | None = None,
         most: int = 32,
         block: bool = False,
     ) -> Json:
         arguments: Mapping[str, Any] = {"queue": queue, "offset": offset, "expression": expression}
+        if sql is not None:
+            arguments = {**arguments, "sql": sql}
         return dict(self._call("pull", max=most, block=block, **arguments))
 
     def max_offset(self, queue: Json) -> int:
@@ -382,6 +416,10 @@ class Admin(Client):
     def messages_by_key(self, topic: str, key: str) -> list[Json]:
         """At most 32; JavaError with code 208 when there is none."""
         return list(self._call("messages_by_key", topic=topic, key=key))
+
+    def resume_check(self, topic: str, offset_msg_id: str) -> bool:
+        """Has a half message that was given up asked for again."""
+        return bool(self._call("resume_check", topic=topic, msg_id=offset_msg_id))
 
     def topic_route(self, topic: str) -> dict[str, dict[str, str]]:
         """The addresses of each broker by broker id."""

@@ -11,10 +11,14 @@ _NAMES = (
     "logback.xml",
     "logback_namesrv.xml",
     "logback_broker.xml",
+    "logback_tools.xml",
     "rmq.namesrv.logback.xml",
     "rmq.broker.logback.xml",
     "rmq.client.logback.xml",
+    "rmq.tools.logback.xml",
 )
+
+_SILENCE = '<configuration><root level="OFF"/></configuration>'
 
 _CONFIGURATION = """<configuration>
   <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
@@ -33,10 +37,13 @@ _CONFIGURATION = """<configuration>
 """
 
 
-def logging_configuration(folder: Path) -> Path:
-    """The folder ``conf`` in this one, with the files written; it goes into the class path."""
+def logging_configuration(folder: Path, *, is_silent: bool = False) -> Path:
+    """The folder ``conf`` in this one, with the files written; it goes into the class path.
+
+    Silent is for programs whose output counts.
+    """
     conf = folder / "conf"
     conf.mkdir(exist_ok=True)
     for name in _NAMES:
-        (conf / name).write_text(_CONFIGURATION)
+        (conf / name).write_text(_SILENCE if is_silent else _CONFIGURATION)
     return conf

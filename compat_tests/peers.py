@@ -70,12 +70,15 @@ class Ours:
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
         return LocalProcess(
-            "mqnamesrv", [_command("mqnamesrv"), "-c", str(configuration)], {}, folder
+            "mqnamesrv",
+            [_command("mqnamesrv"), "-c", str(configuration)],
+            {"ROCKETMQ_HOME": str(folder)},
+            folder,
         )
 
     def broker(self, configuration: Path, name_servers: str, folder: Path) -> JavaProcess:
         command = [_command("mqbroker"), "-n", name_servers, "-c", str(configuration)]
-        return LocalProcess("mqbroker", command, {}, folder)
+        return LocalProcess("mqbroker", command, {"ROCKETMQ_HOME": str(folder)}, folder)
 
 
 def _command(name: str) -> str:

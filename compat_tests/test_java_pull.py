@@ -102,7 +102,9 @@ def test_offsets_of_a_group(scene: Scene, origin: Origin) -> None:
     topic = scene.topic(queues=1)
     queue = scene.queue(topic, 0)
     consumer, other = (scene.pull_consumer(scene.unique("group")) for _ in range(2))
-    assert consumer.fetch_offset(queue) == {"4.9.7": 0, "5.4.0": -1}[origin.behaves_as]
+    # A queue that never had a message: 0 from 4.9.7 and from ours, so that no new group loses
+    # what is sent between its subscription and its first pull; none from 5.4.0.
+    assert consumer.fetch_offset(queue) == (-1 if origin.name == "original-5.4.0" else 0)
     scene.producer().send([message(topic, f"m{n}") for n in range(5)])
     scene.read(topic, 5)
     # The group is new, but so is the queue: its first message is in memory, so it begins there.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactional writes of the Spark sink to official brokers of both releases.
+"""Transactional writes of the Spark sink to our broker, and to official ones of both releases.
 
 The writer is called as Spark calls it, without a session: `write` as tasks do, `commit` and `abort`
 as the driver does. What is in the topics is read by the official Java client.
@@ -32,24 +32,24 @@ ROWS = 200
 SCHEMA = StructType([StructField("body", BinaryType()), StructField("tags", StringType())])
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def official_broker(
+@pytest.fixture(scope="module", params=["ours", *RELEASES])
+def asked_broker(
     request: pytest.FixtureRequest, engine: Engine, work_folder: Path
 ) -> Iterator[Broker]:
-    """An official broker that does not ask producers back while a test runs."""
-    release: str = request.param
-    official = Original(release, engine)
-    names = NameServer(official, work_folder / f"sink-namesrv-{release}")
+    """A broker that does not ask producers back while a test runs."""
+    name: str = request.param
+    origin = Ours() if name == "ours" else Original(name, engine)
+    names = NameServer(origin, work_folder / f"sink-namesrv-{name}")
     settings = {"transactionCheckInterval": "600000"}
-    broker = Broker(official, work_folder / f"sink-broker-{release}", names, "broker-a", settings)
+    broker = Broker(origin, work_folder / f"sink-broker-{name}", names, "broker-a", settings)
     with running(names, broker):
         yield broker
 
 
 @pytest.fixture
-def scene(first_jvm: ClientJvm, official_broker: Broker) -> Iterator[Scene]:
+def scene(first_jvm: ClientJvm, asked_broker: Broker) -> Iterator[Scene]:
     """A Java client that looks at the broker."""
-    made = Scene(first_jvm, official_broker)
+    made = Scene(first_jvm, asked_broker)
     yield made
     made.close()
 
@@ -150,9 +150,12 @@ def test_a_replay_sends_what_was_not_committed(scene: Scene) -> None:
     assert count(scene, topic) == ROWS
 
 
-def test_our_broker_refuses_the_first_half_message(first_jvm: ClientJvm, work_folder: Path) -> None:
-    names = NameServer(Ours(), work_folder / "sink-namesrv-ours")
-    broker = Broker(Ours(), work_folder / "sink-broker-ours", names, "broker-a", {})
+def test_a_broker_that_rejects_half_messages_gets_nothing(
+    first_jvm: ClientJvm, work_folder: Path
+) -> None:
+    names = NameServer(Ours(), work_folder / "sink-namesrv-rejecting")
+    settings = {"rejectTransactionMessage": "true"}
+    broker = Broker(Ours(), work_folder / "sink-broker-rejecting", names, "broker-a", settings)
     with running(names, broker):
         scene = Scene(first_jvm, broker)
         topic = scene.topic("refused")

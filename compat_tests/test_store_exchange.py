@@ -5,6 +5,7 @@ Whatever one has written, after an orderly stop as after a kill, the other serve
 goes on from there: messages, offsets of consumer groups, and the index of keys.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ class Stage:
         """The group gets what came since its last turn, and its offsets are kept."""
         consumer = self.scene.push_consumer(self.topic, group)
         consumer.wait_for(expected)
+        time.sleep(1)  # after the listener has had it, the last message counts as consumed
         assert len(consumer.events()) == expected
         self.scene.stopped(consumer)
 

@@ -3,8 +3,14 @@
 // Apache's Go client, told by one JSON object on standard input what to do; each event is one JSON
 // line on standard output.
 //
-//	{"op": "produce", "namesrv": A, "topic": T, "count": N}  sends N messages, singly and as a batch
-//	{"op": "consume", "namesrv": A, "topic": T, "group": G, "expression": E, "count": N}
+//	{"op": "produce", "namesrv": A, "topic": T, "count": N}  sends N messages, singly and as a batch;
+//	    with "queues": N it believes that a topic it has made has N of them, and not 4
+//	{"op": "consume", "namesrv": A, "topic": T, "group": G, "expression": E, "count": N};
+//	    with "type": "SQL92" the expression is no list of tags
+//	{"op": "transact", "namesrv": A, "topic": T, "group": G, "messages": [...], "count": N}
+//	{"op": "ask", "namesrv": A, "topic": T, "group": G, "count": N}
+//	{"op": "answer", "namesrv": A, "topic": T, "group": G, "count": N}
+//	{"op": "load", "namesrv": A, "topic": T, "load": {"threads": N, "warmup-ms": N, ...}}
 //
 // consume ends when it has received N messages, or when standard input is closed.
 package main
@@ -30,7 +36,12 @@ type command struct {
 	Topic      string `json:"topic"`
 	Group      string `json:"group"`
 	Expression string `json:"expression"`
+	Type       string `json:"type"`
 	Count      int    `json:"count"`
+	Queues     int    `json:"queues"`
+	Load       load   `json:"load"`
+
+	Messages []transactional `json:"messages"`
 }
 
 var output sync.Mutex
@@ -56,6 +67,14 @@ func main() {
 			err = produce(given)
 		case "consume":
 			err = consume(given)
+		case "transact":
+			err = transact(given)
+		case "ask":
+			err = ask(given)
+		case "answer":
+			err = answer(given)
+		case "load":
+			err = measure(given)
 		default:
 			err = fmt.Errorf("no such operation: %q", given.Op)
 		}
@@ -67,12 +86,16 @@ func main() {
 }
 
 func produce(given command) error {
-	client, err := rocketmq.NewProducer(
+	options := []producer.Option{
 		producer.WithNameServer(primitive.NamesrvAddr{given.Namesrv}),
 		producer.WithGroupName("go-producers"),
-		producer.WithInstanceName("go-"+given.Topic),
+		producer.WithInstanceName("go-" + given.Topic),
 		producer.WithRetry(2),
-	)
+	}
+	if given.Queues > 0 {
+		options = append(options, producer.WithDefaultTopicQueueNums(given.Queues))
+	}
+	client, err := rocketmq.NewProducer(options...)
 	if err != nil {
 		return err
 	}
@@ -132,6 +155,9 @@ func consume(given command) error {
 	received := 0
 	var mutex sync.Mutex
 	filter := consumer.MessageSelector{Type: consumer.TAG, Expression: given.Expression}
+	if given.Type == "SQL92" {
+		filter.Type = consumer.SQL92
+	}
 	err = client.Subscribe(given.Topic, filter, func(
 		_ context.Context, messages ...*primitive.MessageExt,
 	) (consumer.ConsumeResult, error) {

@@ -21,6 +21,13 @@ final class Admins {
         driver.operation("topic_stats", this::topicStats);
         driver.operation("topic_route", this::topicRoute);
         driver.operation("messages_by_key", this::messagesByKey);
+        driver.operation(
+                "resume_check",
+                arguments ->
+                        admins.named(arguments)
+                                .resumeCheckHalfMessage(
+                                        arguments.getString("topic"),
+                                        arguments.getString("msg_id")));
     }
 
     private Object start(JSONObject arguments) throws Exception {

@@ -59,6 +59,9 @@ public final class Driver {
         new PullConsumers(this).register();
         new LitePullConsumers(this).register();
         new Admins(this).register();
+        new Transactions(this, wire).register();
+        new Requests(this, wire).register();
+        new Commands(this).register();
         operation("stop", this::stop);
         JSONObject hello = new JSONObject();
         hello.put("event", "hello");

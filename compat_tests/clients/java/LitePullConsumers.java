@@ -5,6 +5,7 @@ import com.alibaba.fastjson.JSONObject;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -40,7 +41,7 @@ final class LitePullConsumers {
                                         queue(arguments), arguments.getLong("timestamp_ms")));
     }
 
-    /** Fields: name, namesrv, group, topic and expression or queues, auto_commit, from. */
+    /** Fields: name, namesrv, group, topic and expression or sql, or queues; auto_commit, from. */
     private Object start(JSONObject arguments) throws Exception {
         DefaultLitePullConsumer consumer =
                 new DefaultLitePullConsumer(arguments.getString("group"));
@@ -55,6 +56,11 @@ final class LitePullConsumers {
         if (arguments.containsKey("queues")) {
             consumer.start();
             consumer.assign(queues(arguments.getJSONArray("queues")));
+        } else if (arguments.containsKey("sql")) {
+            consumer.subscribe(
+                    arguments.getString("topic"),
+                    MessageSelector.bySql(arguments.getString("sql")));
+            consumer.start();
         } else {
             consumer.subscribe(arguments.getString("topic"), arguments.getString("expression"));
             consumer.start();

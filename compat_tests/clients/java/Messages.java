@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageClientExt;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -21,7 +23,10 @@ final class Messages {
 
     private Messages() {}
 
-    /** Fields: topic, body (base64), tags, keys, flag, properties, delay_level. */
+    /**
+     * Fields: topic, body (base64), tags, keys, flag, properties, delay_level; of 5.x: delay_sec,
+     * delay_ms, deliver_ms; own: properties that no setter takes.
+     */
     static Message message(JSONObject json) {
         Message message =
                 new Message(
@@ -37,6 +42,12 @@ final class Messages {
         }
         if (json.containsKey("delay_level")) {
             message.setDelayTimeLevel(json.getIntValue("delay_level"));
+        }
+        Timers.set(message, json);
+        if (json.containsKey("own")) {
+            for (Map.Entry<String, Object> entry : json.getJSONObject("own").entrySet()) {
+                MessageAccessor.putProperty(message, entry.getKey(), (String) entry.getValue());
+            }
         }
         if (json.containsKey("properties")) {
             for (Map.Entry<String, Object> entry : json.getJSONObject("properties").entrySet()) {
@@ -62,6 +73,9 @@ final class Messages {
         json.put("queue_id", message.getQueueId());
         json.put("queue_offset", message.getQueueOffset());
         json.put("msg_id", message.getMsgId());
+        if (message instanceof MessageClientExt) {
+            json.put("offset_msg_id", ((MessageClientExt) message).getOffsetMsgId());
+        }
         json.put("sys_flag", message.getSysFlag());
         json.put("flag", message.getFlag());
         json.put("tags", message.getTags());
@@ -96,6 +110,7 @@ final class Messages {
         json.put("queue_offset", result.getQueueOffset());
         json.put("transaction_id", result.getTransactionId());
         json.put("region_id", result.getRegionId());
+        json.put("recall_handle", Timers.recallHandle(result));
         return json;
     }
 

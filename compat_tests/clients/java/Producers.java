@@ -30,6 +30,13 @@ final class Producers {
         driver.operation("send", this::send);
         driver.operation("send_batch", this::sendBatch);
         driver.operation(
+                "recall",
+                arguments ->
+                        Timers.recall(
+                                producers.named(arguments),
+                                arguments.getString("topic"),
+                                arguments.getString("handle")));
+        driver.operation(
                 "publish_queues",
                 arguments ->
                         Messages.queues(
@@ -37,9 +44,11 @@ final class Producers {
                                         .fetchPublishMessageQueues(arguments.getString("topic"))));
     }
 
-    /** Fields: name, namesrv, group, max_message_bytes, compress_over_bytes, compression. */
+    /** Fields: name, namesrv, group, max_message_bytes, compress_over_bytes, compression, trace. */
     private Object start(JSONObject arguments) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(arguments.getString("group"));
+        DefaultMQProducer producer =
+                new DefaultMQProducer(
+                        arguments.getString("group"), arguments.getBooleanValue("trace"), null);
         Clients.configure(producer, arguments);
         producer.setSendMsgTimeout(10_000);
         if (arguments.containsKey("max_message_bytes")) {

@@ -2,6 +2,7 @@
 
 import com.alibaba.fastjson.JSONObject;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -55,7 +56,10 @@ final class PullConsumers {
         return consumer.buildMQClientId();
     }
 
-    /** Fields: queue, expression, offset, max (messages), block (wait when there are none). */
+    /**
+     * Fields: queue, expression or sql, offset, max (messages), block (wait when there are none; not
+     * with sql).
+     */
     private Object pull(JSONObject arguments) throws Exception {
         DefaultMQPullConsumer consumer = consumers.named(arguments);
         MessageQueue queue = queue(arguments);
@@ -63,10 +67,20 @@ final class PullConsumers {
         long offset = arguments.getLongValue("offset");
         int max = arguments.getIntValue("max");
         long began = System.nanoTime();
-        PullResult result =
-                arguments.getBooleanValue("block")
-                        ? consumer.pullBlockIfNotFound(queue, expression, offset, max)
-                        : consumer.pull(queue, expression, offset, max);
+        PullResult result;
+        if (arguments.containsKey("sql")) {
+            MessageSelector selector = MessageSelector.bySql(arguments.getString("sql"));
+            // Only from the answer to a heartbeat does the client know that the broker can do it.
+            var instance =
+                    consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory();
+            instance.updateTopicRouteInfoFromNameServer(queue.getTopic());
+            instance.sendHeartbeatToAllBrokerWithLock();
+            result = consumer.pull(queue, selector, offset, max);
+        } else if (arguments.getBooleanValue("block")) {
+            result = consumer.pullBlockIfNotFound(queue, expression, offset, max);
+        } else {
+            result = consumer.pull(queue, expression, offset, max);
+        }
         JSONObject json = new JSONObject();
         json.put("took_ms", (System.nanoTime() - began) / 1_000_000);
         json.put("status", result.getPullStatus().name());

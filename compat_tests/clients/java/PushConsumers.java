@@ -5,6 +5,7 @@ import com.alibaba.fastjson.JSONObject;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -29,6 +30,13 @@ final class PushConsumers {
         driver.operation("start_push_consumer", this::start);
         driver.operation("assignment", this::assignment);
         driver.operation(
+                "subscribe_again",
+                arguments -> {
+                    subscribe(consumers.named(arguments), arguments);
+                    announce(consumers.named(arguments));
+                    return null;
+                });
+        driver.operation(
                 "rebalance",
                 arguments -> {
                     announce(consumers.named(arguments));
@@ -38,11 +46,17 @@ final class PushConsumers {
 
     /**
      * Fields: name, namesrv, group, topic, expression, orderly, model (CLUSTERING, BROADCASTING),
-     * from (a ConsumeFromWhere), timestamp (yyyyMMddHHmmss).
+     * from (a ConsumeFromWhere), timestamp (yyyyMMddHHmmss), sql (instead of expression),
+     * times_later (how often each message is sent back), later_level (the delay level of that, 1
+     * without it, 0 with pop), trace, pop (whether the broker says which queues it has, and whether
+     * it pops them: only of 5.x), pop_invisible_ms, hold_ms (how long the listener takes for a
+     * message that it sees for the first time).
      */
     private Object start(JSONObject arguments) throws Exception {
         String name = arguments.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments.getString("group"));
+        DefaultMQPushConsumer consumer =
+                new DefaultMQPushConsumer(
+                        arguments.getString("group"), arguments.getBooleanValue("trace"), null);
         Clients.configure(consumer, arguments);
         consumer.setConsumeThreadMin(4);
         consumer.setConsumeThreadMax(4);
@@ -58,11 +72,26 @@ final class PushConsumers {
         if (arguments.containsKey("timestamp")) {
             consumer.setConsumeTimestamp(arguments.getString("timestamp"));
         }
-        consumer.subscribe(arguments.getString("topic"), arguments.getString("expression"));
+        boolean isPop = arguments.getBooleanValue("pop");
+        if (isPop) {
+            call(consumer, "setClientRebalance", boolean.class, false);
+            if (arguments.containsKey("pop_invisible_ms")) {
+                long invisible = arguments.getLongValue("pop_invisible_ms");
+                call(consumer, "setPopInvisibleTime", long.class, invisible);
+            }
+        }
+        subscribe(consumer, arguments);
         if (arguments.getBooleanValue("orderly")) {
             consumer.registerMessageListener(orderly(name));
         } else {
-            consumer.registerMessageListener(concurrently(name));
+            consumer.registerMessageListener(
+                    concurrently(
+                            name,
+                            arguments.getIntValue("times_later"),
+                            arguments.containsKey("later_level")
+                                    ? arguments.getIntValue("later_level")
+                                    : isPop ? 0 : 1,
+                            arguments.getLongValue("hold_ms")));
         }
         consumer.start();
         announce(consumer);
@@ -75,17 +104,49 @@ final class PushConsumers {
      * Once more what start() ends with: it leaves out heartbeat and rebalance, for 20 s, when the
      * timer's first heartbeat happens to hold the lock, as it does on a busy machine.
      */
-    private static void announce(DefaultMQPushConsumer consumer) {
+    static void announce(DefaultMQPushConsumer consumer) {
         var instance = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
         instance.sendHeartbeatToAllBrokerWithLock();
         instance.rebalanceImmediately();
     }
 
-    private MessageListenerConcurrently concurrently(String name) {
+    private static void subscribe(DefaultMQPushConsumer consumer, JSONObject arguments)
+            throws Exception {
+        String topic = arguments.getString("topic");
+        if (arguments.containsKey("sql")) {
+            consumer.subscribe(topic, MessageSelector.bySql(arguments.getString("sql")));
+        } else {
+            consumer.subscribe(topic, arguments.getString("expression"));
+        }
+    }
+
+    /** Calls what 4.9 has not. */
+    private static void call(
+            DefaultMQPushConsumer consumer, String method, Class<?> type, Object value)
+            throws ReflectiveOperationException {
+        DefaultMQPushConsumer.class.getMethod(method, type).invoke(consumer, value);
+    }
+
+    private MessageListenerConcurrently concurrently(
+            String name, int timesLater, int level, long holdMs) {
         return (messages, context) -> {
             messages.forEach(message -> report(name, message));
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            context.setDelayLevelWhenNextConsume(level);
+            if (holdMs > 0 && messages.get(0).getReconsumeTimes() == 0) {
+                sleep(holdMs);
+            }
+            return messages.get(0).getReconsumeTimes() < timesLater
+                    ? ConsumeConcurrentlyStatus.RECONSUME_LATER
+                    : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         };
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private MessageListenerOrderly orderly(String name) {

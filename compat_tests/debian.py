@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages of Debian that tests need: installed by themselves where that is possible."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+
+Say = Callable[[str], object]
+
+
+class NotInstalled(Exception):
+    """A package is missing and cannot be installed here; the message says why."""
+
+
+def install(package: str, say: Say) -> None:
+    """Install a package; ``say`` is told, as it takes time. Raises NotInstalled."""
+    if os.geteuid() != 0:
+        raise NotInstalled(f"{package} is not installed, and installing it needs root")
+    if shutil.which("apt-get") is None:
+        raise NotInstalled(f"{package} is not installed, and there is no apt-get to do it")
+    say(f"installing {package}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    for each in (command, ["apt-get", "update", "-qq"], command):
+        done = subprocess.run(
+            each, env=environment, capture_output=True, text=True, check=False, timeout=600
+        )
+        if each is command and done.returncode == 0:
+            return
+    raise NotInstalled(f"apt-get cannot install {package}: {done.stderr.strip()[-500:]}")

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus that watches servers: Debian's, unpacked into the cache and not installed.
+
+It scrapes each second; ``query`` asks it what a panel of Grafana asks it.
+"""
+
+import contextlib
+import json
+import math
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from compat_tests import probe
+from compat_tests.debian import NotInstalled
+from compat_tests.jars import cache_root
+from compat_tests.scene import poll
+
+RATE_INTERVAL: str = "10s"
+_TIMEOUT_S = 300
+
+
+class Series(NamedTuple):
+    """What a query gives for one set of labels: times in seconds, and the values then."""
+
+    labels: dict[str, str]
+    values: list[tuple[float, float]]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether any of it can be drawn."""
+        return any(math.isfinite(value) for _, value in self.values)
+
+
+class BadQuery(Exception):
+    """Prometheus does not take an expression; the message is its own."""
+
+
+def program() -> Path:
+    """The program, unpacked once. Raises NotInstalled."""
+    found = shutil.which("prometheus")
+    if found is not None:
+        return Path(found)
+    folder = cache_root() / "prometheus"
+    path = folder / "usr" / "bin" / "prometheus"
+    if path.exists():
+        return path
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise NotInstalled("prometheus is not installed, and this is no Debian to get it from")
+    folder.mkdir(exist_ok=True)
+    done: subprocess.CompletedProcess[str] | None = None
+    for command in (
+        ["apt-get", "download", "-qq", "prometheus"],
+        ["apt-get", "update", "-qq"],
+        ["apt-get", "download", "-qq", "prometheus"],
+    ):
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+        )
+        packages = sorted(folder.glob("prometheus_*.deb"))
+        if packages:
+            subprocess.run(["dpkg", "-x", str(packages[-1]), str(folder)], check=True)
+            for each in packages:
+                each.unlink()
+            return path
+    raise NotInstalled(f"apt-get has no prometheus: {done.stderr.strip()[-500:] if done else ''}")
+
+
+class Prometheus:
+    """One that runs; ``port`` is its own."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def query(self, expression: str, seconds: int) -> list[Series]:
+        """What came of the last seconds, a value for each. Raises BadQuery."""
+        now = time.time()
+        return self._ask("query_range", query=expression, start=now - seconds, end=now, step=1)
+
+    def label_values(self, name: str, of: str) -> list[str]:
+        """What ``label_values(of, name)`` of Grafana gives."""
+        answer = self._get(f"label/{name}/values?{urllib.parse.urlencode({'match[]': of})}")
+        assert isinstance(answer, list)
+        return answer
+
+    def targets(self) -> dict[str, str]:
+        """The address of each target, and its last error or nothing."""
+        answer = self._get("targets")
+        assert isinstance(answer, dict)
+        return {
+            each["labels"]["instance"]: "" if each["health"] == "up" else str(each["lastError"])
+            for each in answer["activeTargets"]
+        }
+
+    def _ask(self, what: str, **values: object) -> list[Series]:
+        answer = self._get(f"{what}?{urllib.parse.urlencode(values)}")
+        assert isinstance(answer, dict)
+        return [
+            Series(each["metric"], [(at, float(value)) for at, value in each["values"]])
+            for each in answer["result"]
+        ]
+
+    def _get(self, path: str) -> object:
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise BadQuery(json.load(error)["error"]) from None
+
+    def is_up(self) -> bool:
+        """Whether it answers yet."""
+        with contextlib.suppress(OSError, ValueError):  # while it starts it says so in plain text
+            self._get("targets")
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def watching(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
+    """One that scrapes these ports of the loopback, by job. Raises NotInstalled."""
+    path = program()
+    jobs = [
+        {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+        for job, port in targets.items()
+    ]
+    settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
+    folder.mkdir()
+    file = folder / "prometheus.yml"
+    file.write_text(json.dumps(settings))  # which is YAML, too
+    port = probe.free_ports([0])
+    command = [
+        str(path), f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]  # fmt: skip
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    try:
+        found = Prometheus(port)
+        poll(found.is_up, "Prometheus answers", 60)
+        yield found
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

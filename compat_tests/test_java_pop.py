@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POP: the official client of 5.4.0 as a push consumer that pops, and requests of POP one by one.
+
+The remoting client has no way to pop in order (its service for that consumes nothing), and sends no
+dead letters of popped messages: the official proxy does both. What the proxy asks for is asked here
+with plain frames, of whichever server is under test.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from compat_tests import probe
+from compat_tests.java_client import ClientJvm, Json, message, text
+from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.scene import Scene, poll
+
+RELEASE: Final = "5.4.0"
+INVISIBLE_MS: Final = 10_000
+"""The shortest that the client allows."""
+BACK_S: Final = 120.0
+"""A message that is not acknowledged is back long before that."""
+POP, ACK, HIDE, NOTIFY, POLLING, BATCH_ACK = 200050, 200051, 200053, 200054, 200055, 200151
+_AT_ONCE: Final = {"popFromRetryProbability": "0"}
+
+
+@pytest.fixture(autouse=True)
+def only_5x(origin: Origin) -> None:
+    if origin.behaves_as == "4.9.7":
+        pytest.skip("4.9.7 has no POP")
+
+
+@pytest.fixture(scope="module", params=["false", "true"], ids=["written", "merged"])
+def pop_broker(
+    request: pytest.FixtureRequest, origin: Origin, work_folder: Path
+) -> Iterator[Broker]:
+    """A broker, with what is popped written at once, or kept in memory at first."""
+    folder = work_folder / f"pop-{request.param}"
+    names = NameServer(origin, folder / "namesrv")
+    settings = {**_AT_ONCE, "enablePopBufferMerge": request.param}
+    server = Broker(origin, folder, names, "broker-p", settings)
+    try:
+        names.start()
+        server.start()
+        yield server
+    finally:
+        server.close()
+        names.close()
+
+
+@pytest.fixture
+def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
+    scene = Scene(jvms[RELEASE], pop_broker)
+    yield scene
+    scene.close()
+
+
+def mqadmin(scene: Scene, line: str) -> str:
+    words = [*line.split(), "-n", scene.namesrv]
+    said = scene.jvm.call("mqadmin", line=words, seconds=60)
+    return f"{said['out']}{said['err']}"
+
+
+def group_that_pops(scene: Scene, topic: str, share: int = 0) -> str:
+    """A new group for which an administrator has set the mode."""
+    group, broker = scene.unique("group"), scene.broker.address
+    said = mqadmin(scene, f"updateSubGroup -g {group} -b {broker}")
+    assert "success" in said, said
+    mode = f"setConsumeMode -b {broker} -t {topic} -g {group} -m POP -q {share}"
+    said = mqadmin(scene, mode)
+    assert "success" in said, said
+    return group
+
+
+def consumer_of(scene: Scene, topic: str, group: str, **settings: Any) -> Any:
+    settings.setdefault("pop_invisible_ms", INVISIBLE_MS)
+    return scene.push_consumer(topic, group, pop=True, **settings)
+
+
+def progress(scene: Scene, topic: str, group: str) -> int:
+    """What the group has consumed of the topic, of all its queues."""
+    said = mqadmin(scene, f"consumerProgress -g {group} -t {topic}")
+    rows = [line.split() for line in said.splitlines() if line.startswith(topic)]
+    return sum(int(row[4]) for row in rows)
+
+
+@pytest.mark.timeout(300)
+def test_pushed_messages_are_popped(pops: Scene) -> None:
+    """Those that fail come back with a count, the others do not; the group's offsets follow."""
+    topic = pops.topic(queues=4)
+    group = group_that_pops(pops, topic)
+    producer = pops.producer()
+    early = [message(topic, f"early-{n}", tags="a", keys=f"k{n}") for n in range(20)]
+    producer.send(early)
+    consumer = consumer_of(pops, topic, group, expression="a", times_later=0)
+    consumer.wait_for(20, BACK_S)
+    late = [message(topic, f"late-{n}", tags="ab"[n % 2]) for n in range(20)]
+    producer.send(late)
+    consumer.wait_for(30, BACK_S)
+    received = consumer.messages()
+    expected = {f"early-{n}" for n in range(20)} | {f"late-{n}" for n in range(0, 20, 2)}
+    assert {text(item) for item in received} == expected
+    assert all(item["topic"] == topic for item in received)
+    assert {len(item["properties"]["POP_CK"].split(" ")) for item in received} == {8}
+    poll(lambda: progress(pops, topic, group) == 40, "the offsets follow", 60)
+    time.sleep(INVISIBLE_MS / 1000 + 8)
+    assert len(consumer.messages()) == 30  # acknowledged, so they stay away
+
+
+@pytest.mark.timeout(300)
+def test_what_fails_comes_back(pops: Scene) -> None:
+    """Twice: after another invisible time, which the client asks for."""
+    topic = pops.topic(queues=2)
+    group = group_that_pops(pops, topic)
+    consumer = consumer_of(pops, topic, group, times_later=1)
+    producer = pops.producer()
+    producer.send([message(topic, f"m{n}", tags="t", keys="k") for n in range(3)])
+    received = consumer.wait_for(6, BACK_S)
+    assert sorted(text(item) for item in received) == ["m0", "m0", "m1", "m1", "m2", "m2"]
+    again = [item for item in received if item["reconsume_times"] == 1]
+    assert sorted(text(item) for item in again) == ["m0", "m1", "m2"]
+    for item in again:
+        assert (item["topic"], item["tags"], item["keys"]) == (topic, "t", "k")
+        assert item["properties"]["ORIGIN_GROUP"] == group
+        assert item["properties"]["1ST_POP_TIME"].isdigit()
+    first = [item["msg_id"] for item in received if item["reconsume_times"] == 0]
+    assert sorted(first) == sorted(item["msg_id"] for item in again)
+
+
+@pytest.mark.timeout(300)
+def test_what_takes_too_long_comes_back(pops: Scene) -> None:
+    """The client acknowledges nothing after the invisible time."""
+    topic = pops.topic(queues=1)
+    group = group_that_pops(pops, topic)
+    consumer = consumer_of(pops, topic, group, hold_ms=INVISIBLE_MS + 2_000)
+    pops.producer().send([message(topic, "slow")])
+    consumer.wait_for(2, BACK_S)
+    first, again = consumer.events()
+    assert again["at_ms"] - first["at_ms"] >= INVISIBLE_MS - 500
+    assert again["message"]["reconsume_times"] == 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_acks_hold_and_nothing_is_lost(
+    origin: Origin, jvms: dict[str, ClientJvm], work_folder: Path, end: str
+) -> None:
+    """Over a restart, and over a kill."""
+    names = NameServer(origin, work_folder / f"pop-{end}-namesrv")
+    broker = Broker(origin, work_folder / f"pop-{end}", names, "broker-e", _AT_ONCE)
+    try:
+        names.start()
+        broker.start()
+        scene = Scene(jvms[RELEASE], broker)
+        topic, group = scene.topic(queues=1), scene.unique("group")
+        scene.producer().send([message(topic, f"m{n}") for n in range(6)])
+        popped = Popped(broker, topic, group)
+        assert len(popped.ask(invisibleTime=15_000)) == 6
+        for offset in (0, 2, 4):
+            assert popped.ack(offset)["code"] == 0
+        assert [text_of(item) for item in popped.ask()] == []
+        time.sleep(12)  # the original keeps offsets every 5 s
+        getattr(broker, end)()
+        broker.start()
+        found: list[str] = []
+
+        def is_back() -> bool:
+            found.extend(text_of(item) for item in popped.ask())
+            return {"m1", "m3", "m5"} <= set(found)
+
+        poll(is_back, "what was not acknowledged is back", BACK_S)
+        time.sleep(5)
+        is_back()
+        assert sorted(found) == ["m1", "m3", "m5"]
+        scene.close()
+    finally:
+        broker.close()
+        names.close()
+
+
+class Popped:
+    """One who pops with plain frames, and keeps the handles as the official client makes them."""
+
+    def __init__(self, broker: Broker, topic: str, group: str) -> None:
+        self.broker, self.topic, self.group = broker, topic, group
+        self.handles: dict[int, str] = {}
+        self.header: Json = {}
+        self.body = b""
+        self.code = 0
+
+    def call(self, code: int, fields: Mapping[str, Any], body: bytes = b"") -> Json:
+        words = {key: str(value) for key, value in fields.items()}
+        header, self.body = probe.request(self.broker.port, code, words, body, 40.0)
+        self.header = header.get("extFields") or {}
+        return header
+
+    def fields(self, **more: Any) -> Json:
+        return {"consumerGroup": self.group, "topic": self.topic, "queueId": 0, **more}
+
+    def ask(self, **wanted: Any) -> list[bytes]:
+        """The records that were popped."""
+        fields = {
+            "queueId": -1, "maxMsgNums": 32, "invisibleTime": 60_000, "pollTime": 0,
+            "bornTime": int(time.time() * 1000), "initMode": 0, "order": "false", **wanted,
+        }  # fmt: skip
+        self.code = self.call(POP, self.fields(**fields))["code"]
+        found = records(self.body)
+        said = [
+            each.split(" ") for each in self.header.get("startOffsetInfo", "").split(";") if each
+        ]
+        starts = {(retry, queue_id): offset for retry, queue_id, offset in said}
+        for record in found:
+            offset = int.from_bytes(record[20:28], "big")
+            head = self.header
+            self.handles[offset] = " ".join(
+                (
+                    starts.get(("0", "0"), "0"), head["popTime"], head["invisibleTime"],
+                    head["reviveQid"], "0", self.broker.name, "0", str(offset),
+                )
+            )  # fmt: skip
+        return found
+
+    def until(self, what: str, **wanted: Any) -> list[str]:
+        """The texts of what is popped once there is anything."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            found.extend(text_of(item) for item in self.ask(**wanted))
+            return bool(found)
+
+        poll(is_there, what, BACK_S)
+        return found
+
+    def ack(self, offset: int, **other: Any) -> Json:
+        handle = self.handles.get(offset, "")
+        return self.call(ACK, self.fields(**{"extraInfo": handle, "offset": offset, **other}))
+
+    def hide(self, offset: int, invisible_ms: int) -> Json:
+        handle = self.handles[offset]
+        fields = self.fields(extraInfo=handle, offset=offset, invisibleTime=invisible_ms)
+        return self.call(HIDE, fields)
+
+
+def records(body: bytes) -> list[bytes]:
+    found = []
+    while body:
+        size = int.from_bytes(body[:4], "big")
+        found.append(body[:size])
+        body = body[size:]
+    return found
+
+
+def text_of(record: bytes) -> str:
+    length = int.from_bytes(record[84:88], "big")
+    return record[88 : 88 + length].decode()
+
+
+@pytest.mark.timeout(300)
+def test_in_order(pops: Scene) -> None:
+    """A queue is closed until its messages are acknowledged or visible again, and counts."""
+    topic, group = pops.topic(queues=1), pops.unique("group")
+    pops.producer().send([message(topic, f"m{n}") for n in range(5)])
+    popped = Popped(pops.broker, topic, group)
+    first = popped.ask(order="true", maxMsgNums=2, invisibleTime=8_000)
+    assert [text_of(item) for item in first] == ["m0", "m1"]
+    assert popped.header["reviveQid"] == "999"
+    assert popped.header["orderCountInfo"] == "0 0 0"
+    assert popped.ask(order="true", maxMsgNums=2) == []
+    assert popped.ack(0)["code"] == 0
+    assert popped.ask(order="true", maxMsgNums=2) == []
+    assert popped.ack(1)["code"] == 0
+    second = popped.ask(order="true", maxMsgNums=2, invisibleTime=3_000)
+    assert [text_of(item) for item in second] == ["m2", "m3"]
+    again = popped.until("it is open", order="true", maxMsgNums=3)
+    assert again == ["m2", "m3", "m4"]
+    counts = sorted(popped.header["orderCountInfo"].split(";"))
+    assert counts == ["0 0 0", "0 qo0%2 1", "0 qo0%3 1"]
+    assert popped.hide(2, 2_000)["code"] == 0
+    assert popped.ack(99)["code"] == 208
+    assert popped.ack(3)["code"] == 0
+    assert popped.ack(4)["code"] == 0
+    assert popped.until("it is open again", order="true") == ["m2", "m3", "m4"]
+
+
+@pytest.mark.timeout(300)
+def test_a_waiting_pop_is_answered(pops: Scene) -> None:
+    topic, group = pops.topic(queues=3), pops.unique("group")
+    popped = Popped(pops.broker, topic, group)
+    began = time.monotonic()
+    assert popped.ask(pollTime=3_000) == []
+    assert popped.code == 210
+    assert time.monotonic() - began > 2
+    assert popped.call(POLLING, popped.fields(queueId=-1))["code"] == 0
+    assert popped.header["pollingNum"] == "0"
+    fields = popped.fields(pollTime=1_000, bornTime=int(time.time() * 1000), queueId=-1)
+    assert popped.call(NOTIFY, fields)["code"] == 0
+    assert popped.header["hasMsg"] == "false"
+    pops.producer().send([message(topic, "there")])
+    assert popped.call(NOTIFY, fields)["code"] == 0
+    assert popped.header["hasMsg"] == "true"
+    assert [text_of(item) for item in popped.ask(pollTime=20_000)] == ["there"]
+
+
+@pytest.mark.timeout(300)
+def test_what_is_wrong_is_answered_alike(pops: Scene) -> None:
+    """What was never popped, handles that are none, queues that there are not."""
+    topic, group = pops.topic(queues=1), pops.unique("group")
+    pops.producer().send([message(topic, f"m{n}") for n in range(3)])
+    popped = Popped(pops.broker, topic, group)
+    assert len(popped.ask()) == 3
+    handle = popped.handles[0].split(" ")
+    codes = {
+        "never popped": popped.ack(1, extraInfo=" ".join(["77", *handle[1:]])),
+        "no handle": popped.ack(0, extraInfo="nonsense"),
+        "no numbers": popped.ack(0, extraInfo="a b c d e f"),
+        "no queue": popped.ack(0, queueId=7),
+        "no offset": popped.ack(4711),
+        "no topic": popped.ack(0, topic="no-such-topic"),
+        "too many": popped.call(POP, _pop_fields(popped, maxMsgNums=33)),
+        "bad expression": popped.call(POP, _pop_fields(popped, exp="a >", expType="SQL92")),
+        "nothing to ack": popped.call(BATCH_ACK, {}, json.dumps({"acks": []}).encode()),
+        "late": popped.call(POP, _pop_fields(popped, bornTime=1)),
+    }
+    assert {what: answer["code"] for what, answer in codes.items()} == {
+        "never popped": 0,
+        "no handle": 1,
+        "no numbers": 1,
+        "no queue": 13,
+        "no offset": 208,
+        "no topic": 17,
+        "too many": 29,
+        "bad expression": 23,
+        "nothing to ack": 208,
+        "late": 210,
+    }
+
+
+def _pop_fields(popped: Popped, **other: Any) -> Json:
+    fields = {
+        "queueId": -1, "maxMsgNums": 1, "invisibleTime": 60_000, "pollTime": 0,
+        "bornTime": int(time.time() * 1000), "initMode": 0, **other,
+    }  # fmt: skip
+    return popped.fields(**fields)
+
+
+@pytest.mark.timeout(300)
+def test_batches_are_acknowledged(pops: Scene) -> None:
+    topic, group = pops.topic(queues=1), pops.unique("group")
+    pops.producer().send([message(topic, f"m{n}") for n in range(4)])
+    popped = Popped(pops.broker, topic, group)
+    assert len(popped.ask(invisibleTime=6_000)) == 4
+    head, start = popped.header, popped.handles[0].split(" ")[0]
+    ack = {
+        "c": group, "t": topic, "r": "0", "so": int(start), "q": 0, "rq": int(head["reviveQid"]),
+        "pt": int(head["popTime"]), "it": int(head["invisibleTime"]), "b": "Cw==",
+    }  # fmt: skip
+    body = json.dumps({"brokerName": pops.broker.name, "acks": [ack]}).encode()
+    assert popped.call(BATCH_ACK, {}, body)["code"] == 0
+    assert popped.until("the third is back") == ["m2"]
+    assert b"1 " + pops.broker.name.encode() in popped.body  # its handle is in it
+
+
+@pytest.mark.timeout(300)
+def test_clients_share_queues(pops: Scene) -> None:
+    """A client has queues of its own and of others, or all of them at once."""
+    topic = pops.topic(queues=4)
+    shared, alone = group_that_pops(pops, topic, 1), group_that_pops(pops, topic, 0)
+    pops.producer().send([message(topic, f"m{n}") for n in range(16)])
+    groups = [consumer_of(pops, topic, shared) for _ in range(4)]
+    one = consumer_of(pops, topic, alone)
+
+    def all_there() -> bool:
+        return len({text(item) for each in groups for item in each.messages()}) == 16
+
+    poll(all_there, "all are there", BACK_S)
+    assert {text(item) for item in one.wait_for(16, BACK_S)} == {f"m{n}" for n in range(16)}
+
+
+@pytest.mark.timeout(300)
+def test_a_group_goes_from_pull_to_pop_and_back(pops: Scene) -> None:
+    """Nothing is lost on the way; the offsets are the same."""
+    topic, group = pops.topic(queues=2), pops.unique("group")
+    producer = pops.producer()
+    producer.send([message(topic, f"pulled-{n}") for n in range(6)])
+    puller = pops.push_consumer(topic, group)
+    puller.wait_for(6, BACK_S)
+    pops.stopped(puller)
+    poll(lambda: progress(pops, topic, group) == 6, "the offsets are known", 60)
+    broker = pops.broker.address
+    mqadmin(pops, f"setConsumeMode -b {broker} -t {topic} -g {group} -m POP -q 0")
+    producer.send([message(topic, f"popped-{n}") for n in range(6)])
+    popper = consumer_of(pops, topic, group)
+    popper.wait_for(6, BACK_S)
+    assert {text(item) for item in popper.messages()} == {f"popped-{n}" for n in range(6)}
+    poll(lambda: progress(pops, topic, group) == 12, "the offsets go on", 60)
+    pops.stopped(popper)
+    mqadmin(pops, f"setConsumeMode -b {broker} -t {topic} -g {group} -m PULL")
+    producer.send([message(topic, f"again-{n}") for n in range(6)])
+    again = pops.push_consumer(topic, group)
+    again.wait_for(6, BACK_S)
+    assert {text(item) for item in again.messages()} == {f"again-{n}" for n in range(6)}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Message trace of official clients: what producers and consumers write, and what reads it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.java_client import ClientJvm, Json, message, text
+from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.scene import Scene, poll
+
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+_TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def trace_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
+    """A broker that makes the trace topic itself: no topic comes of a send."""
+    names = NameServer(origin, work_folder / "trace-namesrv")
+    settings = {"traceTopicEnable": "true", "autoCreateTopicEnable": "false"}
+    broker = Broker(origin, work_folder / "trace", names, "broker-tr", settings)
+    names.start()
+    broker.start()
+    yield broker
+    broker.close()
+    names.close()
+
+
+@pytest.fixture
+def trace_scene(jvm: ClientJvm, trace_broker: Broker) -> Iterator[Scene]:
+    scene = Scene(jvm, trace_broker)
+    yield scene
+    scene.close()
+
+
+def mqadmin(scene: Scene, line: str) -> str:
+    words = [*line.split(), "-n", scene.namesrv]
+    said = scene.jvm.call("mqadmin", line=words, seconds=30)
+    return str(said["out"])
+
+
+def traces(scene: Scene, key: str) -> list[Json]:
+    """The messages of the trace topic that are found by a key."""
+    try:
+        return scene.admin().messages_by_key(TRACE_TOPIC, key)
+    except Exception:  # noqa: BLE001 - there is none yet
+        return []
+
+
+@pytest.mark.timeout(240)
+def test_traces_are_written_and_found(trace_scene: Scene) -> None:
+    scene = trace_scene
+    topic, group = scene.topic(queues=1), scene.unique("group")
+    key = scene.unique("key")
+    producer = scene.producer(trace=True)
+    consumer = scene.push_consumer(topic, group, trace=True)
+    (sent,) = producer.send([message(topic, "traced", tags="t", keys=key)])
+    (received,) = consumer.wait_for(1)
+    assert text(received) == "traced"
+
+    def kinds(found: list[Json]) -> set[str]:
+        """Which kinds of lines there are: each ends with 0x02, its fields with 0x01."""
+        lines = "".join(map(text, found)).split("\x02")
+        return {line.split("\x01")[0] for line in lines if line}
+
+    everything = {"Pub", "SubBefore", "SubAfter"}
+    if scene.jvm.release == "5.4.0" and scene.broker.origin.behaves_as == "4.9.7":
+        # Which does not store the region, and without it this client traces no consuming.
+        assert "MSG_REGION" not in received["properties"]
+        everything = {"Pub"}
+    by_id = sent["msg_id"]
+    poll(lambda: kinds(traces(scene, by_id)) >= everything, "traces by the id", _TIMEOUT_S)
+    poll(lambda: kinds(traces(scene, key)) >= everything, "traces by the key", _TIMEOUT_S)
+    assert kinds(traces(scene, by_id)) == everything
+
+    def told() -> dict[str, tuple[str, str]]:
+        """What mqadmin prints: Pub and Sub, each with its group and its status."""
+        said = mqadmin(scene, f"queryMsgTraceById -i {by_id}")
+        rows = [line.split() for line in said.splitlines()]
+        return {row[0]: (row[1], row[-1]) for row in rows if row and row[0] in ("Pub", "Sub")}
+
+    expected = {"Pub": (f"producers-{producer.name}", "success"), "Sub": (group, "success")}
+    if "SubAfter" not in everything:
+        del expected["Sub"]
+    assert told() == expected
+
+
+@pytest.mark.timeout(120)
+def test_the_trace_topic_is_made_at_the_start(trace_scene: Scene) -> None:
+    scene = trace_scene
+    scene.wait_for_route(TRACE_TOPIC)
+    (queue,) = scene.reader().queues(TRACE_TOPIC)
+    assert queue == scene.queue(TRACE_TOPIC, 0)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Official clients that end transactions, and that ask and reply."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from compat_tests.java_client import Client, ClientJvm, Json, message
+
+CHECK_TIMEOUT_S = 60.0
+
+
+def transactional(topic: str, body: str | bytes, local: str, check: str = "", **more: Any) -> Json:
+    """A message whose transaction ends so, and whose producer says so when it is asked."""
+    properties = {"local": local, **({"check": check} if check else {})}
+    return message(topic, body, properties={**properties, **more.pop("properties", {})}, **more)
+
+
+class TransactionProducer(Client):
+    """TransactionMQProducer."""
+
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
+        settings.setdefault("group", f"transactions-{name}")
+        super().__init__(jvm, "start_transaction_producer", name, namesrv=namesrv, **settings)
+
+    def send(self, messages: Sequence[Json]) -> list[Json]:
+        """The results in order, each with the state of its local transaction."""
+        return list(self._call("send_in_transaction", messages=list(messages)))
+
+    def begin(self, item: Json) -> None:
+        """Sends a message whose local transaction hangs, without waiting."""
+        self.jvm.submit("send_in_transaction", name=self.name, messages=[item])
+
+    def checks(self) -> list[Json]:
+        """The questions that have come."""
+        return self.jvm.messages(self.name)
+
+    def wait_for_checks(self, count: int) -> list[Json]:
+        """The questions once there are that many."""
+        self.jvm.wait_for(
+            lambda: len(self.jvm._events[self.name]) >= count,
+            f"{count} questions to {self.name}, which has had {len(self.checks())}",
+            CHECK_TIMEOUT_S,
+        )
+        return self.checks()
+
+
+class Asker(Client):
+    """DefaultMQProducer, that asks."""
+
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str) -> None:
+        super().__init__(jvm, "start_asker", name, namesrv=namesrv, group=f"askers-{name}")
+
+    def request(self, asked: Json, *, mode: str = "sync", timeout_s: float = 20.0) -> Json:
+        """The reply; raises JavaError."""
+        timeout_ms = int(timeout_s * 1000)
+        return dict(self._call("request", message=asked, mode=mode, timeout_ms=timeout_ms))
+
+
+class Replier(Client):
+    """A push consumer that replies."""
+
+    def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
+        super().__init__(jvm, "start_replier", name, namesrv=namesrv, **settings)
+
+    def wait_for(self, count: int) -> list[Json]:
+        """What became of the replies, once there are that many."""
+        self.jvm.wait_for(
+            lambda: len(self.jvm._events[self.name]) >= count, f"{count} replies of {self.name}"
+        )
+        return self.jvm.messages(self.name)

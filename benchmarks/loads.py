@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one load of the official Java client against running servers and measures both."""
+"""Runs one load of an official client, Java or Go, against running servers and measures both."""
 
 import json
 import os
@@ -24,12 +24,19 @@ class LoadError(Exception):
 
 @dataclass(frozen=True)
 class Load:
-    """One kind of load: a mode of Load.java and its options."""
+    """One kind of load: a mode of Load.java and its options.
+
+    `jvm` are flags of its virtual machine, `broker` settings of the broker beside the usual ones;
+    with `go` it is Apache's Go client that sends.
+    """
 
     name: str
     mode: str
     title: str
     options: dict[str, int] = field(default_factory=dict)
+    jvm: tuple[str, ...] = ()
+    broker: tuple[tuple[str, str], ...] = ()
+    go: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,12 +69,34 @@ class Sample:
     """CPU that processes outside the benchmark took: how far to trust this sample."""
 
 
+_PROPERTIES: Final = {"properties": 3}
+_BINARY: Final = ("-Drocketmq.serialize.type=ROCKETMQ",)
+_SYNC_FLUSH: Final = (("flushDiskType", "SYNC_FLUSH"),)
+_THREADS: Final = {"threads": 64}
+_ASYNC: Final = {"threads": 2, "in-flight": 512}
 LOADS: Final = (
     Load("sync1", "sync", "sync, 1 thread", {"threads": 1}),
+    Load(
+        "sync1-binary-props",
+        "sync",
+        "sync, 1 thread, binary header, 3 properties",
+        {"threads": 1, **_PROPERTIES},
+        jvm=_BINARY,
+    ),
     Load("sync16", "sync", "sync, 16 threads", {"threads": 16}),
-    Load("sync64", "sync", "sync, 64 threads", {"threads": 64}),
-    Load("async", "async", "async, 512 in flight", {"threads": 2, "in-flight": 512}),
+    Load("sync64", "sync", "sync, 64 threads", _THREADS),
+    Load("sync64-props", "sync", "sync, 64 threads, 3 properties", {**_THREADS, **_PROPERTIES}),
+    Load("sync64-binary", "sync", "sync, 64 threads, binary header", _THREADS, jvm=_BINARY),
+    Load("sync64-flush", "sync", "sync, 64 threads, SYNC_FLUSH", _THREADS, broker=_SYNC_FLUSH),
+    Load("go64", "sync", "sync, 64 goroutines of the Go client", _THREADS, go=True),
+    Load("async", "async", "async, 512 in flight", _ASYNC),
+    Load("async-props", "async", "async, 512 in flight, 3 properties", {**_ASYNC, **_PROPERTIES}),
+    Load("oneway", "oneway", "one-way", {"threads": 2}),
+    Load("transaction", "transaction", "transactions, 64 threads", _THREADS),
     Load("batch", "batch", "batch of 32 x 128 B", {"threads": 4}),
+    Load(
+        "batch-props", "batch", "batch of 32 x 128 B, 3 properties", {"threads": 4, **_PROPERTIES}
+    ),
     Load("drain", "drain", "drain by push consumer"),
     Load("latency", "latency", "send to consume, 100 msg/s", {"rate": 100}),
 )
@@ -95,9 +124,14 @@ class _Meters:
 def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None) -> Sample:
     """Runs the load to its end, on a topic of its own if none is named. Raises LoadError."""
     home = servers.home
-    command = _command(load, servers, windows, topic or f"bench-{load.name}")
+    command, told = _command(load, servers, windows, topic or f"bench-{load.name}")
     with (home / f"load-{load.name}.log").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert process.stdin is not None
+    process.stdin.write(told)
+    process.stdin.flush()  # and left open, for the Go program ends with its input
     overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
     overdue.start()
     edges: dict[str, _Meters] = {}
@@ -120,17 +154,22 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
     return _sample(load, result or {}, edges, anonymous_bytes)
 
 
-def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> list[str]:
+def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> tuple[list[str], str]:
+    """The program, and what it is told on its standard input."""
     options = {
         "warmup-ms": windows.warm_up_ms,
         "window-ms": windows.window_ms,
         "messages": windows.drain_messages,
         **load.options,
     }
-    return [
+    if load.go:
+        told = {"op": "load", "namesrv": servers.namesrv_address, "topic": topic, "load": options}
+        return [str(official.go_program())], json.dumps(told)
+    java = [
         "java",
         "-Xms512m",
         "-Xmx1g",
+        *load.jvm,
         f"-Drocketmq.client.logRoot={servers.home}/client-logs",
         "-Drocketmq.client.logLevel=WARN",
         "-cp",
@@ -141,14 +180,15 @@ def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> list
         load.mode,
         *(f"{name}={value}" for name, value in options.items()),
     ]
+    return java, ""
 
 
 def _events(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
-    """The JSON lines; the client logs a line of its own now and then."""
+    """The JSON lines; the clients log lines of their own now and then."""
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith('{"event"'):
-            yield json.loads(line)
+        if line.startswith("{") and "event" in (event := json.loads(line)):
+            yield event
 
 
 def _check(load: Load, result: dict[str, Any] | None, home: Path) -> None:

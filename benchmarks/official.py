@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original's side of the comparison: class paths of its jars, and the compiled load program."""
+"""The original's side of the comparison: class paths of its jars, and the load programs' own."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from compat_tests import jars
+from compat_tests import go_client, jars
 
 RELEASE: Final = "4.9.7"
 SOURCE: Final = Path(__file__).parent / "java" / "Load.java"
@@ -36,6 +36,12 @@ def load_classpath() -> str:
         classes.mkdir(parents=True, exist_ok=True)
         _compile(client, classes)
     return f"{classes}:{client}"
+
+
+@cache
+def go_program() -> Path:
+    """The compat tests' program on Apache's Go client. Raises go_client.GoUnavailable."""
+    return go_client.build()
 
 
 def machine() -> dict[str, Any]:

@@ -7,7 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal
 
+from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from benchmarks.loads import LOADS, Sample
@@ -79,14 +83,27 @@ class Row:
 
 RATE_GOALS: Final = {
     "sync1": Goal(min_ratio=1.2),
+    "sync1-binary-props": Goal(min_ratio=0.95),
+    "sync16": Goal(min_ratio=1.2),
     "sync64": Goal(min_ratio=1.2),
-    "async": Goal(min_ratio=1.2),
+    "sync64-props": Goal(min_ratio=1.15),
+    "sync64-binary": Goal(min_ratio=0.95),
+    "sync64-flush": Goal(min_ratio=1.0),
+    "async": Goal(min_ratio=1.1),
+    "async-props": Goal(min_ratio=1.1),
+    "oneway": Goal(min_ratio=1.0),
+    "batch": Goal(min_ratio=0.4),
+    "batch-props": Goal(min_ratio=0.4),
     "drain": Goal(min_ratio=0.8),
 }
 CPU_GOALS: Final = {"sync64": Goal(max_value=15.0, max_ratio=1.0)}
 START_GOAL: Final = Goal(max_ratio=0.5)
 IDLE_MEMORY_GOAL: Final = Goal(max_ratio=0.25)
 MEBIBYTE: Final = 1 << 20
+_PAPER: Final = "#fbfaf7"
+_INK: Final = "#1c1c1c"
+_WIN: Final = "#2f7fb8"
+_LOSS: Final = "#d1622b"
 
 
 def rows(rounds: Sequence[Round]) -> list[Row]:
@@ -206,6 +223,15 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def from_json(results: dict[str, Any]) -> list[Row]:
+    """The rows of results that `as_json` has made; goals are those of today."""
+    rounds = [
+        Round(**{**turn, "samples": tuple(Sample(**sample) for sample in turn["samples"])})
+        for turn in results["rounds"]
+    ]
+    return rows(rounds)
+
+
 def as_json(rounds: Sequence[Round], machine: dict[str, Any]) -> dict[str, Any]:
     """Everything measured: the rows, and below them each round as it was."""
     return {
@@ -226,42 +252,55 @@ def as_json(rounds: Sequence[Round], machine: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def plot(of_rows: Sequence[Row], file: Path) -> bool:
-    """Bars of how many times better ours is, with the goals as marks.
+def plot(of_rows: Sequence[Row], file: Path, title: str = "", source: str = "") -> bool:
+    """Bars of the rates beside the original's, as SVG; `source` is noted in it.
 
-    Answers whether there was a ratio to draw; where there is none an earlier file is removed.
+    It is to be read on a phone, so names stand above their bars, and on a dark page, so it brings
+    its own paper. Answers whether there was a rate to draw; where there is none an earlier file is
+    removed.
     """
-    drawn = [row for row in reversed(of_rows) if row.ratio is not None]
+    drawn = [row for row in reversed(of_rows) if row.ratio is not None and row.unit == "msg/s"]
     if not drawn:
         file.unlink(missing_ok=True)
         return False
-    figure = Figure(figsize=(9, 0.42 * len(drawn) + 1.4), layout="constrained")
-    axes = figure.subplots()
-    for height, row in enumerate(drawn):
-        color = {"met": "tab:green", "missed": "tab:red"}.get(row.verdict, "tab:gray")
-        times = _times_better(row, row.ratio)
-        axes.barh(height, times - 1, left=1, color=color, height=0.6)
-        if row.goal and (bound := row.goal.min_ratio or row.goal.max_ratio):
-            axes.plot([_times_better(row, bound)] * 2, [height - 0.4, height + 0.4], "k", lw=2)
-        axes.annotate(
-            f" {times:.2f} ",
-            (times, height),
-            va="center",
-            ha="left" if times >= 1 else "right",
-            fontsize=8,
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 12}):
+        figure = Figure(figsize=(7, 0.62 * len(drawn) + 2), layout="constrained")
+        figure.patch.set_facecolor(_PAPER)
+        axes = figure.subplots()
+        axes.set_facecolor(_PAPER)
+        for height, row in enumerate(drawn):
+            _bar(axes, height, row)
+        axes.axvline(1, color=_INK, lw=1.2)
+        axes.set_xscale("log")
+        axes.margins(x=0.16, y=0.02)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_yticks([])
+        axes.set_ylabel("load")
+        axes.set_xlabel("messages a second: ours / the original's (log scale; 1: as many)")
+        axes.set_title(title, loc="left", fontsize=14, fontweight="bold")
+        figure.legend(
+            handles=[
+                Patch(color=_WIN, label="more than the original"),
+                Patch(color=_LOSS, label="fewer"),
+                Line2D([], [], color=_INK, lw=3, marker="|", ls="", ms=12, mew=3, label="wanted"),
+            ],
+            loc="outside lower center",
+            ncols=3,
+            frameon=False,
         )
-    axes.axvline(1, color="black", lw=0.8)
-    axes.set_xscale("log")
-    axes.margins(x=0.15)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(ScalarFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_yticks(range(len(drawn)), [row.metric for row in drawn], fontsize=8)
-    axes.set_xlabel("times better than the original (log scale); black marks: goals")
-    figure.savefig(file, dpi=120)
+        figure.savefig(file, format="svg", metadata={"Date": None, "Description": source})
     return True
 
 
-def _times_better(row: Row, ratio: float | None) -> float:
-    ratio = ratio or 1.0
-    return ratio if row.better == "higher" else 1 / ratio
+def _bar(axes: Axes, height: int, row: Row) -> None:
+    ratio = row.ratio or 1.0
+    color = _WIN if ratio >= 1 else _LOSS
+    axes.barh(height, ratio - 1, left=1, color=color, height=0.4)
+    if row.goal and row.goal.min_ratio:
+        axes.plot([row.goal.min_ratio] * 2, [height - 0.26, height + 0.26], color=_INK, lw=3)
+    axes.annotate(f" {ratio:.2f}", (max(ratio, 1), height), va="center")
+    axes.annotate(
+        row.metric, (0.01, height + 0.24), xycoords=axes.get_yaxis_transform(), va="bottom"
+    )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: the same loads on the official Java client, against our broker and the original.
+"""`make bench`: the same loads on official clients, against our broker and the original.
 
 The sides take turns (ours, original, ours, original ...), each with a fresh store and the same
-settings (ASYNC_FLUSH); what counts are the ratios of the medians. Leaves a table here, and
-results.json and ratios.png in var/bench.
+settings; loads that want other settings (SYNC_FLUSH) get servers of their own within the turn. What
+counts are the ratios of the medians. Leaves a table here, results.json and ratios.svg in var/bench,
+and, when nothing was left out, docs/benchmarks.json, of which docs/generate_benchmarks.py makes
+page, plot and what README says.
 
     python -m benchmarks.run --rounds 2
     python -m benchmarks.run --quick --only sync64,drain
@@ -16,16 +18,19 @@ import pstats
 import shutil
 import sys
 import time
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from benchmarks import loads, official, proc, report, servers
+from compat_tests.go_client import GoUnavailable
 from compat_tests.jars import JarsUnavailable
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "var" / "bench"
 SETTLE_S: Final = 3.0
-FULL: Final = loads.Windows(warm_up_ms=5000, window_ms=8000, drain_messages=2_000_000)
+PUBLISHED: Final = ROOT / "docs" / "benchmarks.json"
+FULL: Final = loads.Windows(warm_up_ms=4000, window_ms=6000, drain_messages=1_000_000)
 QUICK: Final = loads.Windows(warm_up_ms=2000, window_ms=3000, drain_messages=400_000)
 
 
@@ -36,9 +41,28 @@ def turn(
 
     A load that fails says so and leaves no sample. Raises ServerError.
     """
+    rounds = [
+        _pair(side, settings, list(wanting), windows, profile)
+        for settings, wanting in groupby(
+            sorted(chosen, key=lambda load: load.broker), lambda load: load.broker
+        )
+    ]
+    samples = tuple(sample for each in rounds for sample in each.samples)
+    return report.Round(side, rounds[0].start_seconds, rounds[0].idle_bytes, samples)
+
+
+def _pair(
+    side: servers.Side,
+    settings: tuple[tuple[str, str], ...],
+    chosen: list[loads.Load],
+    windows: loads.Windows,
+    profile: Path | None,
+) -> report.Round:
+    """The loads that want the same settings, one after the other on one pair of servers."""
     samples = []
-    with servers.running(side, OUTPUT, profile=profile) as running:
-        print(f"{side}: {running}", flush=True)
+    with servers.running(side, OUTPUT, profile=profile, settings=dict(settings)) as running:
+        told = "".join(f", {name}={value}" for name, value in settings)
+        print(f"{side}{told}: {running}", flush=True)
         time.sleep(SETTLE_S)
         idle_bytes = proc.anonymous_bytes(running.namesrv_pid)
         idle_bytes += proc.anonymous_bytes(running.broker_pid)
@@ -57,10 +81,8 @@ def _line(sample: loads.Sample) -> str:
     latency = "" if sample.p50_ms is None else f", p50 {sample.p50_ms} ms, p99 {sample.p99_ms} ms"
     failed = f", {sample.failed} refused ({sample.first_error})" if sample.failed else ""
     busy = f", others used {sample.others_cores:.1f} cores" if sample.others_cores >= 0.1 else ""
-    return (
-        f"{sample.load:<8}{sample.rate:>10,.0f} msg/s,{sample.broker_cpu_us:>7.2f} us CPU a message"
-        f"{latency}{failed}{busy}"
-    )
+    rate = f"{sample.load:<19}{sample.rate:>10,.0f} msg/s"
+    return f"{rate},{sample.broker_cpu_us:>7.2f} us CPU a message{latency}{failed}{busy}"
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
@@ -101,25 +123,34 @@ def main(argv: list[str]) -> int:
     rounds: list[report.Round] = []
     try:
         official.load_classpath()
+        if any(load.go for load in chosen):
+            official.go_program()
         for _ in range(1 if options.quick else options.rounds):
             rounds.extend(turn(side, chosen, windows, profile) for side in options.sides)
     except (
         servers.ServerError,
         official.LoadNotCompiled,
         JarsUnavailable,
+        GoUnavailable,
     ) as error:
         print(f"benchmarks.run: {error}", file=sys.stderr)
         return 1
     if profile:
         pstats.Stats(str(profile)).sort_stats("tottime").print_stats(25)
-    _publish(rounds)
-    return 0 if all(len(turn.samples) == len(chosen) for turn in rounds) else 1
+    complete = all(len(turn.samples) == len(chosen) for turn in rounds)
+    _publish(rounds, quick=options.quick)
+    if complete and chosen == list(loads.LOADS) and len(options.sides) > 1:
+        shutil.copyfile(OUTPUT / "results.json", PUBLISHED)
+        print(f"Written: {PUBLISHED}; python -m docs.generate_benchmarks makes the pages of it")
+    return 0 if complete else 1
 
 
-def _publish(rounds: list[report.Round]) -> None:
+def _publish(rounds: list[report.Round], *, quick: bool) -> None:
     of_rows = report.rows(rounds)
-    results, ratios = OUTPUT / "results.json", OUTPUT / "ratios.png"
-    results.write_text(json.dumps(report.as_json(rounds, official.machine()), indent=2) + "\n")
+    results, ratios = OUTPUT / "results.json", OUTPUT / "ratios.svg"
+    measured = {"date": time.strftime("%Y-%m-%d"), "quick": quick}
+    content = {**measured, **report.as_json(rounds, official.machine())}
+    results.write_text(json.dumps(content, indent=1) + "\n")
     drawn = report.plot(of_rows, ratios)
     print(f"\n{report.table(of_rows)}\n")
     busiest = max((s.others_cores for turn in rounds for s in turn.samples), default=0.0)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Literal
@@ -46,9 +46,9 @@ namesrvAddr=127.0.0.1:{namesrv_port}
 listenPort={broker_port}
 storePathRootDir={home}/store
 storePathCommitLog={home}/store/commitlog
-flushDiskType=ASYNC_FLUSH
 autoCreateTopicEnable=true
 """
+_FLUSH: Final = {"flushDiskType": "ASYNC_FLUSH"}
 _NAMESRV_CONF = """\
 listenPort={namesrv_port}
 kvConfigPath={home}/kvConfig.json
@@ -88,7 +88,12 @@ class Servers:
 
 @contextlib.contextmanager
 def running(
-    side: Side, below: Path, *, profile: Path | None = None, store: Path | None = None
+    side: Side,
+    below: Path,
+    *,
+    profile: Path | None = None,
+    store: Path | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Servers]:
     """Name server and broker on free ports, in a new home of their own below a directory.
 
@@ -96,14 +101,14 @@ def running(
     an error all but the store stays, for its logs.
 
     With `profile` our broker runs under cProfile and leaves its statistics in that file. With
-    `store` the broker opens a copy of that store directory instead of an empty one.
-    Raises ServerError.
+    `store` the broker opens a copy of that store directory instead of an empty one. `settings` go
+    into the broker's file; without them it flushes asynchronously. Raises ServerError.
     """
     below.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix=f"{side}-", dir=below))
     (home / "conf").mkdir()
     namesrv_port, broker_port = _free_ports()
-    _write_configuration(home, namesrv_port, broker_port)
+    _write_configuration(home, namesrv_port, broker_port, settings or {})
     namesrv_command, broker_command = _commands(side, home, profile)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, home / "store", ignore_errors=True)
@@ -143,10 +148,13 @@ def _commands(side: Side, home: Path, profile: Path | None) -> tuple[list[str], 
     )
 
 
-def _write_configuration(home: Path, namesrv_port: int, broker_port: int) -> None:
+def _write_configuration(
+    home: Path, namesrv_port: int, broker_port: int, settings: Mapping[str, str]
+) -> None:
     values = {"home": home, "namesrv_port": namesrv_port, "broker_port": broker_port}
     (home / "namesrv.conf").write_text(_NAMESRV_CONF.format(**values))
-    (home / "broker.conf").write_text(_BROKER_CONF.format(**values))
+    lines = [f"{name}={value}\n" for name, value in {**_FLUSH, **settings}.items()]
+    (home / "broker.conf").write_text(_BROKER_CONF.format(**values) + "".join(lines))
     for name in ("namesrv", "broker"):
         logback = _LOGBACK.format(file=home / f"{name}-app.log")
         (home / "conf" / f"logback_{name}.xml").write_text(logback)

@@ -15,22 +15,31 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * One load on the official client, then exit: {@code Load NAMESRV TOPIC MODE [name=value ...]}.
  *
- * <p>Modes: sync, batch, async, drain, latency. Standard output carries one JSON object per line:
+ * <p>Modes: sync, batch, async, oneway, transaction, drain, latency; properties=N gives each message so many
+ * properties of the user's own. Standard output carries one JSON object per line:
  * {"event":"start"} and {"event":"end"} stand at the edges of the measured window (the harness
  * reads the server's CPU time there), {"event":"result", ...} is the answer.
  */
 public final class Load {
     private static final int QUEUES = 8;
     private static final long NO_LIMIT = Long.MAX_VALUE;
+    private static final String[][] PROPERTIES = {
+        {"tenant", "acme-42"}, {"region", "eu-central-1"}, {"trace", "0af7651916cd43dd8448eb211c80319c"},
+    };
 
     private final String namesrv;
     private final String topic;
@@ -48,7 +57,7 @@ public final class Load {
 
     public static void main(String[] args) throws Exception {
         if (args.length < 3) {
-            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|drain|latency [name=value ...]");
+            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|oneway|transaction|drain|latency [name=value ...]");
             System.exit(2);
         }
         Load load = new Load(args[0], args[1], Arrays.copyOfRange(args, 3, args.length));
@@ -56,6 +65,8 @@ public final class Load {
             case "sync": load.sync(); break;
             case "batch": load.batch(); break;
             case "async": load.async(); break;
+            case "oneway": load.oneway(); break;
+            case "transaction": load.transaction(); break;
             case "drain": load.drain(); break;
             case "latency": load.latency(); break;
             default:
@@ -74,7 +85,7 @@ public final class Load {
         DefaultMQProducer producer = producer();
         byte[] body = body(option("bytes", 1024));
         measureSends("sync", option("threads", 1), NO_LIMIT, () -> {
-            SendResult result = producer.send(new Message(topic, body));
+            SendResult result = producer.send(message(body));
             return result.getSendStatus() == SendStatus.SEND_OK ? 1 : 0;
         });
     }
@@ -90,7 +101,7 @@ public final class Load {
         return () -> {
             List<Message> messages = new ArrayList<>(count);
             for (int i = 0; i < count; i++) {
-                messages.add(new Message(topic, body));
+                messages.add(message(body));
             }
             SendResult result = producer.send(messages);
             return result.getSendStatus() == SendStatus.SEND_OK ? count : 0;
@@ -120,9 +131,66 @@ public final class Load {
         };
         measureSends("async", option("threads", 2), NO_LIMIT, () -> {
             inFlight.acquire();
-            producer.send(new Message(topic, body), callback);
+            producer.send(message(body), callback);
             return 0; // the callback counts
         });
+    }
+
+    /** Nobody answers, so what the broker has stored is counted, by the offsets of its queues. */
+    private void oneway() throws Exception {
+        DefaultMQProducer producer = producer();
+        DefaultMQProducer meter = new DefaultMQProducer("bench-meter");
+        meter.setNamesrvAddr(namesrv);
+        meter.setInstanceName("meter"); // a connection of its own: that of the load has a queue
+        meter.start();
+        makeTopic(producer);
+        byte[] body = body(option("bytes", 1024));
+        runThreads(option("threads", 2), NO_LIMIT, () -> {
+            producer.sendOneway(message(body));
+            return 0;
+        });
+        Thread.sleep(option("warmup-ms", 5000));
+        long before = stored(meter);
+        long start = System.nanoTime();
+        event("start");
+        Thread.sleep(option("window-ms", 8000));
+        long after = stored(meter);
+        long nanos = System.nanoTime() - start;
+        event("end");
+        running = false;
+        result("oneway", after - before, nanos, new long[0], "");
+    }
+
+    /** Both phases: a half message, and its commit, which nobody answers. */
+    private void transaction() throws Exception {
+        TransactionMQProducer producer = new TransactionMQProducer("bench-transactions");
+        producer.setNamesrvAddr(namesrv);
+        producer.setDefaultTopicQueueNums(QUEUES);
+        producer.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return LocalTransactionState.COMMIT_MESSAGE;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                return LocalTransactionState.COMMIT_MESSAGE;
+            }
+        });
+        producer.start();
+        byte[] body = body(option("bytes", 1024));
+        measureSends("transaction", option("threads", 1), NO_LIMIT, () -> {
+            SendResult result = producer.sendMessageInTransaction(message(body), null);
+            return result.getSendStatus() == SendStatus.SEND_OK ? 1 : 0;
+        });
+    }
+
+    private long stored(DefaultMQProducer producer) throws Exception {
+        long total = 0;
+        for (MessageQueue queue : producer.fetchPublishMessageQueues(topic)) {
+            total += producer.maxOffset(queue);
+        }
+        return total;
     }
 
     /**
@@ -287,6 +355,16 @@ public final class Load {
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener(listener);
         return consumer;
+    }
+
+    /** A message as applications send them: with properties of their own, when that is asked for. */
+    private Message message(byte[] body) {
+        Message message = new Message(topic, body);
+        int properties = option("properties", 0);
+        for (int n = 0; n < properties; n++) {
+            message.putUserProperty(PROPERTIES[n][0], PROPERTIES[n][1]);
+        }
+        return message;
     }
 
     private int option(String name, int otherwise) {

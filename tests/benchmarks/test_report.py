@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Medians, ratios and verdicts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,16 @@ def test_the_table_shows_ratio_goal_and_verdict() -> None:
 
 
 def test_the_plot_is_drawn_only_where_there_is_a_ratio(tmp_path: Path) -> None:
-    file = tmp_path / "ratios.png"
-    assert report.plot(report.rows([turn("ours", 60), turn("original", 50)]), file)
-    assert file.read_bytes().startswith(b"\x89PNG")
+    file = tmp_path / "ratios.svg"
+    assert report.plot(report.rows([turn("ours", 60), turn("original", 50)]), file, "T", "S1")
+    drawn = file.read_text()
+    for text in ("1.20", "S1", "sync, 64 threads"):
+        assert text in drawn
     assert not report.plot(report.rows([turn("ours", 60)]), file)
     assert not file.exists()
+
+
+def test_results_come_back_from_their_json() -> None:
+    rounds = [turn("ours", 60), turn("original", 50)]
+    results = json.loads(json.dumps(report.as_json(rounds, {"cores": 2})))
+    assert report.from_json(results) == report.rows(rounds)

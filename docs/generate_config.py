@@ -13,7 +13,7 @@ from typing import Any
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
-from txrocketmq.remoting.config_file import as_properties
+from txrocketmq.remoting.config_file import Unserved, as_properties
 from txrocketmq.remoting.header import camel_case
 
 PAGE = Path(__file__).with_name("config.md")
@@ -23,16 +23,21 @@ INTRODUCTION = """\
 
 <!-- Written by docs/generate_config.py from the settings' dataclasses; run `make docs`. -->
 
-`mqnamesrv -c FILE` and `mqbroker -c FILE` read files as the original does: Java's properties
-syntax, the original's keys, the original's defaults. `-p` prints all settings and exits; `mqbroker
--m` the important ones. A broker's file holds the settings of the broker and of its store.
+This page lists all settings of the name server and the broker, for whoever writes their
+configuration files. `mqnamesrv -c FILE` and `mqbroker -c FILE` read the files of the original: the
+same keys and defaults, in the syntax of Java's properties. `-p` prints all settings and exits;
+`mqbroker -m` prints the important ones. The file of a broker contains the settings of its store as
+well.
 
-- A value that does not parse stops the start, with the key and what is valid. (The original ignores
-  most of these.)
-- An unknown key gets a warning that names the nearest known one.
-- A key that the original knows and that changes nothing here is accepted, and named at the start.
+- A value of the wrong form stops the start with a message that names the key and the valid values.
+  (The original ignores most such mistakes.)
+- An unknown key causes a warning that suggests the nearest known one.
+- A key that the original knows and that has no effect here is accepted. The server names these keys
+  when it starts.
+- A value that promises something which is not served, such as access control or replication, stops
+  the start, so that nobody relies on it. Each part of this page lists these values.
 - *Live* settings take effect at once when `mqadmin updateBrokerConfig` or `updateNamesrvConfig`
-  sets them; the others are stored and count after a restart.
+  changes them. Changes to the others are stored and take effect at the next start.
 """
 
 PARTS: tuple[tuple[str, type], ...] = (
@@ -88,7 +93,7 @@ def _without_effect(cls: type) -> list[str]:
             keys.add(spec.metadata.get("java") or camel_case(spec.name))
     words = textwrap.wrap(" ".join(sorted(keys)), 98, break_long_words=False)
     return [
-        f"Accepted and without effect ({len(keys)}): thread pools, Netty, features not served.",
+        f"These {len(keys)} keys are accepted without effect:",
         "",
         "```text",
         *words,
@@ -96,12 +101,26 @@ def _without_effect(cls: type) -> list[str]:
     ]
 
 
+def _refused(cls: type) -> list[str]:
+    promises: tuple[Unserved, ...] = getattr(cls, "UNSERVED", ())
+    lines = [
+        "These values are refused, because what they promise is not served:",
+        "",
+        "| key | value | feature |",
+        "|---|---|---|",
+    ]
+    for each in promises:
+        values = ", ".join(f"`{value}`" for value in each.values) or "any"
+        lines.append(f"| `{each.key}` | {values} | {each.feature} |")
+    return lines
+
+
 def pages() -> dict[Path, str]:
     """Each page's path and what it has to be."""
     lines = [INTRODUCTION]
     for title, cls in PARTS:
         lines += [f"## {title}", "", inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0], ""]
-        lines += [*_table(cls), "", *_without_effect(cls), ""]
+        lines += [*_table(cls), "", *_refused(cls), "", *_without_effect(cls), ""]
     return {PAGE: "\n".join(lines).rstrip() + "\n"}
 
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from txrocketmq.spark.reports.catalog import REPORTS
-from txrocketmq.spark.reports.frames import FRAMES, columns_of
 from txrocketmq.spark.reports.report import (
     DEFAULT_RESERVED_HOURS,
     DEFAULT_TOP,
@@ -21,11 +19,14 @@ VALUES = {"now": "now", "top": str(DEFAULT_TOP), "reservedHours": str(DEFAULT_RE
 INTRODUCTION = """\
 # Reports
 
-<!-- Written by docs/generate_reports.py from spark/reports/catalog.py; run `make docs`. -->
+<!-- Written by docs/generate_reports.py from spark/reports; run `make docs`. -->
 
-`txrocketmq report` reads the stores of brokers, running or stopped, and says what is in them: as
-tables on the terminal, as JSON, or as one HTML page with plots that needs no other file. It needs
-the extra `spark` (`pip install 'txrocketmq[spark]'`) and Java 17.
+`txrocketmq report` tells administrators what stands out in the stores of brokers, running or
+stopped, and what they contain. It begins with findings: which groups lag or have lost messages,
+which queues are uneven, which files are deleted next and what looks wrong. Each is one sentence
+with its figure and the report that has the details. The result is printed as tables, as JSON, or
+written as an HTML page with plots that needs no other file. The command needs the extra `reports`
+(`pip install 'txrocketmq[reports]'`), and neither Java nor Spark.
 
 ```sh
 txrocketmq report --store /data/rocketmq/store
@@ -34,24 +35,28 @@ txrocketmq report --store /data/rocketmq/store --only lag topics --json
 txrocketmq report --store /data/rocketmq/store --option startingTimestamp=2026-11-20T00:00:00
 ```
 
-- The log is read once, whatever the number of reports, with the columns that they need and never a
-  body, while Spark starts; the queries run over what was taken. That is in a folder of its own
-  among temporary files (`TMPDIR` says where), some hundredths of the log, and gone at the end.
-- On a terminal it shows how far it is, on standard error.
-- Times are UTC. Ages are counted to the clock's time, or to `--now`: give that for a copy of a
-  store.
-- `--option` takes any option of the [Spark source](spark_options.md) that chooses what is read;
-  `badRecords=skip` reads on behind a damaged record.
-- It runs on this machine, on all cores; `spark-submit` with a script that calls
-  `txrocketmq.cli.report.main()` runs it elsewhere: there Spark's workers read the stores, and Spark
-  keeps what they read in memory, or on its local disk as far as it does not fit.
-- Exit codes: 0 done; 1 failed, or a store or the value of an option is wrong, with one sentence on
-  standard error; 2 flags that are not understood.
+- The log is read only once, for all reports together. Only the columns that the reports need are
+  read, never a body. They are kept in a [DuckDB](https://duckdb.org) file in a temporary folder
+  (`TMPDIR` says where) that takes a few hundredths of the size of the log and is removed at the
+  end.
+- On a terminal, the command shows its progress on standard error.
+- Times are in UTC. Ages are counted up to the present, or to the time given with `--now`, which is
+  useful for a copy of a store.
+- `--option` takes any option of the [Spark source](spark_options.md) that chooses what is read. For
+  example, `badRecords=skip` continues behind a damaged record.
+- The command runs on this machine and uses all cores. For stores that outgrow it, a script that
+  calls `txrocketmq.cli.report.main()` can be run with `spark-submit`: Spark's workers then read the
+  stores and Spark runs the queries, and the result is the same.
+- The exit code is 0 when the report was made, 1 when it failed or a store or the value of an option
+  is wrong (a sentence on standard error says why), and 2 when the flags are not understood.
 
 ## As queries
 
-Each report is one query in Spark SQL, here to be copied and changed. They read these views, whose
-columns [are described here](spark_options.md):
+Each report is one query in plain SQL that you can copy and change. Spark runs it as it stands here,
+once one call has registered the views that the queries read. Their columns are those of the
+[tables of the source](spark_options.md) of the same name; `messages` and `records` are the table
+`messages` in the views `logical` and `physical`, with the columns that the reports use, and
+`dead_letters` has the dead letters with their properties.
 
 """
 
@@ -59,51 +64,29 @@ LOADING = """\
 ```python
 from datetime import UTC, datetime
 
+from txrocketmq.spark.reports.views import register_views
 
-def view(name, **options):
-    spark.read.format("rocketmq").options(**options).load(path).createOrReplaceTempView(name)
-    spark.catalog.cacheTable(name)  # several queries, one read
-
-
+register_views(spark, path)  # options of the source can follow, such as startingTimestamp="..."
 now = datetime.now(UTC)
-columns = (
+```
+
+Each view is read once, when a query first needs it, and then kept in Spark's memory and on its
+disks until `spark.catalog.clearCache()`. In DuckDB, the queries run where the macros of
+`txrocketmq.spark.reports.duck.FUNCTIONS` are defined and parameters are written `$now` instead of
+`:now`.
 """
 
 INDEX = """
-## What there is
+## The reports
 
 | name for `--only` | report |
 |---|---|
 """
 
 
-def _loading() -> Iterator[str]:
-    yield LOADING + _column_lines() + ")\n"
-    used = set[str]().union(*(report.frames for report in REPORTS))
-    for name, options in FRAMES.items():
-        if name in used:
-            given = {key: f'"{value}"' for key, value in options.items()}
-            if name in {"messages", "records"}:
-                given["columns"] = "columns"
-            text = ", ".join([f'"{name}"', *(f"{key}={value}" for key, value in given.items())])
-            line = f"view({text})\n"
-            yield line if len(line) <= 100 else f"view(\n    {text}\n)\n"
-    yield "```\n"
-
-
-def _column_lines() -> str:
-    lines = [""]
-    for column in columns_of(REPORTS):
-        if len(lines[-1]) + len(column) > 80:
-            lines.append("")
-        lines[-1] += f"{column},"
-    lines[-1] = lines[-1].removesuffix(",")
-    return "".join(f'    "{line}"\n' for line in lines)
-
-
 def _parameters() -> str:
     lines = [f"- `:{name}`: {text}.\n" for name, text in PARAMETERS.items()]
-    return "\nParameters of queries:\n\n" + "".join(lines)
+    return "\nThe queries have these parameters:\n\n" + "".join(lines)
 
 
 def _section(report: Report) -> str:
@@ -121,7 +104,7 @@ def pages() -> dict[Path, str]:
         f"| `{r.name}` | [{r.title}](#{r.title.lower().replace(' ', '-')}) |\n" for r in REPORTS
     )
     sections = "".join(map(_section, REPORTS))
-    text = INTRODUCTION + "".join(_loading()) + _parameters() + INDEX + index + sections
+    text = INTRODUCTION + LOADING + _parameters() + INDEX + index + sections
     return {PAGE: text}
 
 

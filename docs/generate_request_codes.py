@@ -17,12 +17,13 @@ from types import ModuleType
 from docs.sections import replaced
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.config import BrokerConfig
-from txrocketmq.broker.service import Broker
+from txrocketmq.broker.parts import Parts
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.namesrv.config import NamesrvConfig
 from txrocketmq.namesrv.service import NameServer
 from txrocketmq.remoting import protocol
 from txrocketmq.remoting.call import CALLS, Call
+from txrocketmq.remoting.config_file import Configuration
 from txrocketmq.remoting.dispatch import Registry
 
 PAGE = Path(__file__).with_name("compatibility.md")
@@ -74,31 +75,21 @@ RECEIVERS = {
 """Codes that the other side serves; here they are "yes" when our servers send them."""
 
 PARTLY: dict[int, str] = {
-    10: "no half messages (transactions), no timer messages",
-    310: "no half messages (transactions), no timer messages",
-    46: "expressions of type SQL92 are refused",
-    11: "tags, not SQL92",
     12: "not `lastKey`, which pages through an index in RocksDB",
     41: "not `lockInStrictMode`, which asks replicas",
-    400: "mode PULL only",
-    401: "mode PULL only",
-    361: "tags, not SQL92",
 }
 """Codes that are served with something missing, and what."""
 
 _MISSING_BY_FAMILY: tuple[tuple[ModuleType, str], ...] = (
-    (protocol.pop, "POP"),
     (protocol.transaction, "transactions"),
     (protocol.auth, "ACL"),
     (protocol.ha, "replication"),
 )
 _MISSING: dict[int, str] = {
     **dict.fromkeys((43, 45, 402), "replication: what slaves ask"),
-    **dict.fromkeys((60, 61, 370, 5001), "timer messages"),
     **dict.fromkeys((324, 325, 326), "request-reply"),
     **dict.fromkeys((354, 355), "RocksDB"),
     **dict.fromkeys((2001, 2002, 2003, 2004), "cold data"),
-    **dict.fromkeys((200056,), "POP on RocksDB"),
     **dict.fromkeys((52, 54), "ACL"),
     **dict.fromkeys((513,), "static topics"),
     **dict.fromkeys((902, 903), "broker container"),
@@ -109,9 +100,10 @@ _MISSING: dict[int, str] = {
 def served() -> dict[int, str]:
     """Codes to who serves them here."""
     with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(BrokerConfig(), StoreConfig(store_path_root_dir=folder))
+        settings = BrokerConfig(), StoreConfig(store_path_root_dir=folder)
+        parts = Parts(configuration=Configuration(settings, {}), clock=lambda: 0)
         name_server = NameServer(NamesrvConfig(kv_config_path=f"{folder}/kv.json"))
-        found = dict.fromkeys(Registry(*all_processors(broker)).bindings, BROKER)
+        found = dict.fromkeys(Registry(*all_processors(parts)).bindings, BROKER)
         found |= dict.fromkeys(name_server.registry().bindings, NAME_SERVER)
     return found
 
@@ -146,7 +138,7 @@ def status(code: int, ours: dict[int, str], families: dict[int, ModuleType]) -> 
     if code in ours:
         return ("partly", PARTLY[code]) if code in PARTLY else ("yes", ours[code])
     if all(_in_original(code, version) == NOBODY for version in ORIGINAL):
-        return NOBODY, "declared, and served by neither version"
+        return NOBODY, "declared, but served by neither version"
     for module, missing in _MISSING_BY_FAMILY:
         if families[code] is module:
             return "no", _MISSING.get(code, missing)
@@ -164,8 +156,9 @@ def table() -> Iterator[str]:
         originals = " | ".join(_in_original(code, version) for version in ORIGINAL)
         rows.append(f"| {code} | {call.name} | {originals} | {state} | {remark} |")
     yield (
-        f"{len(CALLS)} codes are declared: {counted['yes']} yes, {counted['partly']} partly, "
-        f"{counted['no']} no; {counted[NOBODY]} are served by nobody."
+        f"Of {len(CALLS)} declared codes, {counted['yes']} are served, {counted['partly']} are "
+        f"served in part and {counted['no']} are not served. The other {counted[NOBODY]} are "
+        f"declared in the original, but not served by it either."
     )
     yield ""
     yield "| code | name | in 4.9.7 | in 5.4.0 | here | |"

@@ -27,12 +27,13 @@ INTRODUCTION = """\
 
 <!-- Written by docs/generate_request_headers.py from the declared calls; see `make docs`. -->
 
-All request codes of 4.9.7 and 5.4.0, by the module of `txrocketmq.remoting.protocol` that declares
-them; what of it is served is told in [compatibility.md](compatibility.md).
+This page is for developers who work on the protocol. It lists all request codes of 4.9.7 and 5.4.0
+with the fields of their headers, grouped by the module of `txrocketmq.remoting.protocol` that
+declares them. [compatibility.md](compatibility.md#request-codes) says which of them are served.
 
-Fields are named as on the wire. `!` marks a mandatory one, `=` a default; a letter in brackets is
-the other name of a field, for the codes marked *letters*. int and long have 32 and 64 bits;
-everything travels as text.
+Fields have the names that they have on the wire. `!` marks a mandatory field and `=` gives a
+default. A letter in brackets is the short name of the field, which codes marked *letters* use. An
+int has 32 bits and a long has 64; on the wire all values are text.
 """
 
 
@@ -90,7 +91,7 @@ def _family(name: str, module: ModuleType) -> Iterator[str]:
 
 def _lines() -> Iterator[str]:
     yield INTRODUCTION
-    yield "Shared by many:"
+    yield "Fields that many headers share:"
     yield ""
     yield from (_header(base) for base in reversed(BASES))
     yield ""

@@ -11,7 +11,7 @@ from txrocketmq.spark.options import USE_NAMES, SourceOptions, Use, declared_opt
 from txrocketmq.spark.output import KAFKA_COLUMNS
 from txrocketmq.spark.schema import MESSAGES, Column
 from txrocketmq.spark.sink.rows import SINK_COLUMNS
-from txrocketmq.spark.tables.reader import TABLES
+from txrocketmq.spark.tables.reading import TABLES
 
 PAGE = Path(__file__).with_name("spark_options.md")
 
@@ -20,11 +20,12 @@ INTRODUCTION = """\
 
 <!-- Written by docs/generate_spark_options.py from the declarations; run `make docs`. -->
 
-Names of options are compared without regard to case. An unknown option, a value that makes no sense
-and an option without meaning for what is done are errors, before any job starts. Sizes take `k`,
-`m` and `g`.
+This page is the reference of the Spark source; [spark.md](spark.md) is the guide. The names of
+options are not case-sensitive. An unknown option, an invalid value and an option that has no
+meaning for the operation are reported as errors before any job starts. Sizes can have the suffixes
+`k`, `m` and `g`.
 
-The option `path`, which `load(path)` sets, is `storePath`.
+The option `path`, which `load(path)` sets, means the same as `storePath`.
 
 ## Options
 """
@@ -32,8 +33,8 @@ The option `path`, which `load(path)` sets, is `storePath`.
 AFTER_OPTIONS = """\
 ## Columns of `messages`
 
-Those on demand are there when the option `columns` or a schema names them. What is not asked for is
-not decoded.
+Columns marked as on demand are present only when the option `columns` or a schema names them.
+Columns that are not asked for are not decoded.
 """
 
 KAFKA = """\

@@ -5,20 +5,25 @@ SHELL := /bin/bash
 BIN := .venv/bin
 STORE ?= var/standalone
 PROCESS_TESTS := tests/process tests/crash
+FUZZ_MINUTES ?= 60
+# One kind of tests that fails does not keep the others from running.
+MAKEFLAGS += --keep-going --no-print-directory
 # Tests start many processes: what one has compiled, the next need not; `make clean` removes it.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit tidy process engine compat bench bench-spark check docs dist clean run-environment environment
+.PHONY: help run test fuzz lint unit tidy process crash engine compat mqadmin-table bench bench-spark check docs dist image clean run-environment environment
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: run-environment ## name server (9876) and broker (10911, VIP 10909) in the foreground; STORE=folder, ARGS=...
 	@exec $(BIN)/txrocketmq standalone --store "$(STORE)" $(ARGS)
 
-test: ## the unit tests, those of the repository, with processes and with Spark, then the compat tests
-	@$(MAKE) --no-print-directory --keep-going unit tidy process engine compat
+test: unit tidy process engine compat ## all tests: of modules, of the repository, with processes, with Spark, with official clients
+
+fuzz: environment ## property tests over and over, an hour; FUZZ_MINUTES=5, ARGS="--seed 7 tests/remoting/test_frame.py"
+	@$(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES) $(ARGS)
 
 unit: environment ## tests without peers and network, under a minute; ARGS="-k pull"
 	@echo "unit: tests of each module, no peers"
@@ -33,36 +38,49 @@ process: environment ## commands and servers as processes, those of the pages, k
 	@echo "process: our commands and servers, those of README and docs too"
 	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(PROCESS_TESTS) $(ARGS)
 
+crash: environment ## kills, power cuts, damages, failures, judged by one rule; ROUNDS=1000, SEED=4711
+	@seed=$(or $(SEED),$$RANDOM); echo "crash: $(or $(ROUNDS),1000) rounds, from seed $$seed on"; \
+		CRASH_ROUNDS=$(or $(ROUNDS),1000) CRASH_SEED=$$seed $(BIN)/pytest -n auto --maxprocesses 4 \
+		--timeout 3600 tests/crash $(ARGS)
+
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"
 	@$(BIN)/pytest tests/engine --timeout 300 $(ARGS)
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"
-	@$(BIN)/pytest compat_tests $(ARGS)
+	@$(BIN)/pytest compat_tests --reruns 1 -rfEsR $(ARGS)
+
+mqadmin-table: environment ## every command of mqadmin, ours beside the original: docs/mqadmin.md; ARGS="--java local"
+	@echo "mqadmin-table: four brokers one after the other, six minutes or so"
+	@$(BIN)/python -m compat_tests.mqadmin_table $(ARGS)
 
 bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
-	@echo "bench: table here, JSON and plot in var/bench; about ten minutes, a minute with ARGS=--quick"
-	@$(BIN)/python -m benchmarks.run $(ARGS)
+	@echo "bench: table here, pages in docs; about a quarter of an hour, a few minutes with ARGS=--quick"
+	@$(BIN)/python -m benchmarks.run $(ARGS) && $(BIN)/python -m docs.generate_benchmarks
 
 bench-spark: environment ## what reading stores with Spark costs, beside its floors; ARGS="--gib 1"
 	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"
 	@$(BIN)/python -m benchmarks.spark $(ARGS)
 
-check: environment ## format, lint, types, import layers, tidy tests
-	@echo "check: format";  $(BIN)/ruff format --check --quiet .
-	@echo "check: lint";    $(BIN)/ruff check --quiet .
-	@echo "check: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
-	@echo "check: layers";  $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
-	@$(MAKE) --no-print-directory tidy
+check: lint tidy ## format, lint, types, import layers, tidy tests
+
+lint: environment ## format, lint, types, import layers
+	@echo "lint: format";  $(BIN)/ruff format --check --quiet .
+	@echo "lint: rules";   $(BIN)/ruff check --quiet .
+	@echo "lint: types";   $(BIN)/mypy && $(BIN)/mypy tests compat_tests benchmarks docs
+	@echo "lint: layers";  $(BIN)/lint-imports --no-logo | tail -n 5; exit $${PIPESTATUS[0]}
 
 docs: environment ## writes the generated pages and tables anew
 	@for script in docs/generate_*.py; do \
 		echo "docs: $$script"; $(BIN)/python -m docs.$$(basename $$script .py) || exit; \
 	done
 
-dist: environment ## source archive and wheel, in dist/
-	@$(BIN)/python -m build --no-isolation --outdir dist .
+dist: ## source archive and wheel, in dist/
+	@scripts/distribution dist
+
+image: environment dist ## container image txrocketmq, of the wheel in dist/
+	@$(BIN)/python -m compat_tests.image
 
 clean: ## removes .venv and everything built; keeps var/ (stores, results)
 	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

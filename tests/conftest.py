@@ -5,23 +5,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
-# A busy machine is no defect of the code: examples have no time limit of their own.
-# Each run draws others, few at a time: somebody waits for them.
-hypothesis.settings.register_profile("unit", deadline=None, max_examples=20)
-# pytest --hypothesis-profile thorough: for whoever changes a format or a decoder, and at night.
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1000)
-hypothesis.settings.load_profile("unit")
+from tests.examples import register
+
+register()
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
+
+
+def pytest_configure() -> None:
+    """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 _LONG = ("test_pages", "test_commands", "test_bad_peers")

@@ -14,6 +14,7 @@ from txrocketmq.remoting.codes import MQVersion, RequestCode, ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.transport.clock import Clock
 
 NOW_MS = 1_700_000_000_000
 H = TypeVar("H", bound=Header)
@@ -31,6 +32,7 @@ class FakePeer:
         self.local_address = "127.0.0.1:10911"
         self.local_host = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
         self.connected = True
+        self.reads = True
         self.written: list[Buffer] = []
         self.asked: list[tuple[Call[Any, Any], Header, bytes, int]] = []
         self.told: list[tuple[Call[Any, Any], Header, bytes]] = []
@@ -98,6 +100,17 @@ class FakeConnections:
         self.is_closed = True
 
 
+class SetClock(Clock):
+    """A test clock whose wall time can be set apart from its steady one, as `date --set` does."""
+
+    def __init__(self, reactor: object) -> None:
+        super().__init__(reactor)
+        self.set_by_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.set_by_ms
+
+
 def request(
     header: H,
     body: bytes = b"",
@@ -107,10 +120,13 @@ def request(
     version: int = MQVersion.V5_4_0,
     language: str = "JAVA",
     now_ms: int = NOW_MS,
+    steady_ms: int | None = None,
 ) -> Request[H]:
     """A request as a handler gets it."""
     command = RemotingCommand(code, header.encode(), body, language=language, version=version)
-    return Request(header, command, peer or FakePeer(), now_ms)
+    if steady_ms is None:
+        steady_ms = now_ms
+    return Request(header, command, peer or FakePeer(), now_ms, steady_ms)
 
 
 @contextmanager
@@ -129,3 +145,10 @@ def outcome_of(pending: Any) -> Any:
     pending.then(outcomes.append)
     assert outcomes, "there is no answer yet"
     return outcomes[0]
+
+
+def reply_of(answer: Any) -> Reply[Any]:
+    """The reply of a handler that may answer later, and has answered by now."""
+    outcome = answer if isinstance(answer, Reply) else outcome_of(answer)
+    assert isinstance(outcome, Reply)
+    return outcome

@@ -15,6 +15,8 @@ import pytest
 
 from txrocketmq.testing.server import Server
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # for "compat_tests"
+
 DEADLINE_S = 30
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq send` and `tail` against a running server."""
+"""`txrocketmq send`, `tail` and `consume` against a running server."""
 
 from __future__ import annotations
 
@@ -68,6 +68,36 @@ def test_a_reader_that_goes_ends_a_tail(txrocketmq: Run, namesrv: str) -> None:
     assert txrocketmq("send", "Piped", "two", namesrv=namesrv).end()[0] == 0
     assert tail.process.wait(30) == 0
     assert tail.complaint() == ""
+
+
+def test_a_group_shares_a_topic_and_goes_on_where_it_stopped(txrocketmq: Run, namesrv: str) -> None:
+    def send(first: int, last: int) -> None:
+        lines = "\n".join(str(n) for n in range(first, last))
+        sent = txrocketmq("send", "Shared", "-", namesrv=namesrv, stdin=subprocess.PIPE)
+        assert sent.end(lines)[0] == 0
+
+    def member(*more: str) -> list[int]:
+        flags = ("--group", "team", "--from", "first", "--json", *more)
+        code, out, err = txrocketmq("consume", "Shared", *flags, namesrv=namesrv).end()
+        assert (code, err) == (0, "")
+        return [int(json.loads(line)["body"]) for line in out.splitlines()]
+
+    send(0, 40)
+    assert sorted(member("--count", "40")) == list(range(40))
+    send(40, 60)
+    assert sorted(member("--count", "20")) == list(range(40, 60))
+    assert member("--timeout", "1") == []
+
+
+def test_ctrl_c_ends_a_consumer_which_has_committed(txrocketmq: Run, namesrv: str) -> None:
+    assert txrocketmq("send", "Left", "one", namesrv=namesrv).end()[0] == 0
+    flags = ("Left", "--group", "leaving", "--from", "first")
+    consumer = txrocketmq("consume", *flags, namesrv=namesrv)
+    assert consumer.line().endswith(" one")
+    consumer.signal(signal.SIGINT)
+    assert consumer.end() == (0, "", "")
+    again = txrocketmq("consume", *flags, "--timeout", "1", namesrv=namesrv)
+    assert again.end() == (0, "", "")
 
 
 def test_nobody_at_the_name_servers_address(txrocketmq: Run) -> None:

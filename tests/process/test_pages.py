@@ -4,11 +4,13 @@
 Fenced blocks say by their language what is to be done with them:
 
 - `console`: lines that begin with "$ " are run here, in order, against a server of their own; the
-  lines after each are what it prints, where "..." is anything. Those of `WITH_SPARK` are run by
-  tests/engine.
+  lines after each are what it prints, where "..." is anything. Those of `BY_THEMSELVES`
+  are run by a test of their own.
 - `sh`: shown only, since it takes long or needs more than this machine has; programs of ours and
   their options, and targets of the Makefile, must exist.
 - `python`: one that begins with the name of a test module is run by pytest.
+
+Blocks of `WITH_DOCKER` that begin with the name of a file are run by compat_tests.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -28,17 +33,28 @@ from tests.pages import PAGES, ROOT, blocks, check_printed, steps
 
 BIN = Path(sys.executable).parent
 OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
-WITH_SPARK = {"docs/ingest.md"}
-NOT_OURS = {"mqadmin", "pip", "spark-submit"}
+BY_THEMSELVES = {"docs/ingest.md"}
+WITH_DOCKER = {"docs/testing.md"}
+NOT_OURS = {"docker", "mqadmin", "pip", "spark-submit"}
 """Programs that pages may name and that are not in this repository."""
-LANGUAGES = {"console", "sh", "text", "java", "python"}
+LANGUAGES = {"console", "sh", "text", "java", "python", "go", "yaml", "sql"}
 
 
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """Runs a command line as somebody would who has a server running; gives what it prints."""
-    folder = tmp_path_factory.mktemp("tour")
-    command = [str(BIN / "txrocketmq"), "standalone", "--store", "store"]
+    folder = tmp_path
+    metrics = _free_port()
+    settings = folder / "metrics.conf"
+    settings.write_text(f"metricsExporterType=PROM\nmetricsPromExporterPort={metrics}\n")
+    command = [str(BIN / "txrocketmq"), "standalone", "--store", "store", "-c", str(settings)]
     free_ports = ["--namesrv-port", "0", "--broker-port", "0"]
     server = subprocess.Popen(
         [*command, *free_ports], cwd=folder, stdout=subprocess.PIPE, text=True
@@ -54,6 +70,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
     environment = {
         **os.environ,
         "NAMESRV_ADDR": found.group(1),
+        "METRICS": f"127.0.0.1:{metrics}",
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
     }
 
@@ -80,7 +97,7 @@ def test_python_of_the_pages_runs(tmp_path: Path) -> None:
     names = []
     for block in blocks():
         named = re.match(r"# (test_\w+\.py)\n", block.text)
-        if block.language == "python" and named is not None:
+        if block.language == "python" and named and block.page not in WITH_DOCKER:
             (tmp_path / named.group(1)).write_text(block.text, "utf-8")
             names.append(named.group(1))
     assert names
@@ -110,7 +127,7 @@ def test_the_readme_has_commands_to_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", sorted({b.page for b in blocks() if b.language == "console"} - WITH_SPARK)
+    "page", sorted({b.page for b in blocks() if b.language == "console"} - BY_THEMSELVES)
 )
 def test_commands_of_a_page(page: str, shell: Callable[[str], str]) -> None:
     for command, wanted in steps(page):
@@ -126,7 +143,7 @@ def _help(program: str, command: str) -> str:
 
 
 def _targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
 def _fault(line: str) -> str:
@@ -136,6 +153,8 @@ def _fault(line: str) -> str:
     if program == "make":
         unknown = [word for word in words if "=" not in word and word not in _targets()]
         return f"no such target: {unknown}" if unknown else ""
+    if program == "python" and words[0] == "-m":
+        return "" if find_spec(words[1]) else f"no such module: {words[1]}"
     if program in NOT_OURS:
         return ""
     if program not in OURS:
@@ -161,7 +180,26 @@ def test_targets_named_in_the_text_exist() -> None:
     named = {
         target
         for page in PAGES
-        for target in re.findall(r"`make ([a-z]+)", page.read_text("utf-8"))
+        for target in re.findall(r"`make ([a-z-]+)", page.read_text("utf-8"))
     }
     assert named
     assert named <= _targets()
+
+
+@pytest.mark.parametrize("unit", ["mqnamesrv.service", "mqbroker.service"])
+def test_units_are_what_systemd_takes(tmp_path: Path, unit: str) -> None:
+    text = (ROOT / "docs" / "systemd" / unit).read_text("utf-8")
+    program = unit.removesuffix(".service")
+    command = f"/opt/txrocketmq/bin/{program} "
+    assert f"ExecStart={command}-c " in text
+    assert "Type=notify\n" in text
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze")
+    file = tmp_path / unit
+    file.write_text(text.replace(command, f"{BIN / program} "))
+    done = subprocess.run(
+        [analyze, "verify", str(file)], capture_output=True, text=True, check=False, timeout=60
+    )
+    own = [line for line in done.stderr.splitlines() if unit in line]
+    assert not own, own

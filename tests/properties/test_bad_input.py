@@ -109,8 +109,11 @@ def test_requests_with_something_wrong_are_answered(served: Any, call: Call[Any,
             command.opaque = opaque
             peer = served.connect()
             answers = answered(served, peer, bytes_of(command))
-            assert [answer.opaque for answer in answers if answer.is_response] == [opaque], command
             assert not peer.is_closed
+            ends = (command.ext_fields or {}).get("commitOrRollback")
+            if ends == "0" and len(answers) == 0:
+                continue  # a transaction that is not to end yet
+            assert [answer.opaque for answer in answers if answer.is_response] == [opaque], command
             refusal = answers[-1]
             assert refusal.code == ResponseCode.SUCCESS or refusal.remark, command
             peer.leave()
@@ -119,7 +122,7 @@ def test_requests_with_something_wrong_are_answered(served: Any, call: Call[Any,
 
 def test_the_test_would_notice_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = ServedBroker(tmp_path)
-    monkeypatch.setattr(broker.service.store, "max_offset", lambda *_: 1 // 0)
+    monkeypatch.setattr(broker.service.parts.store, "max_offset", lambda *_: 1 // 0)
     with pytest.raises(AssertionError, match="ZeroDivisionError"), no_failures():
         (answer,) = broker.connect().tell(good_frame())
     assert answer.code == ResponseCode.SYSTEM_ERROR

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from txrocketmq.broker.store import formats
+from txrocketmq.remoting import formats as wire
 from txrocketmq.remoting.message import ids, record
 from txrocketmq.remoting.packing import dtype, fixed
 
@@ -25,10 +26,13 @@ INTEGERS = {
     construct.Int64sb: (-(1 << 63), (1 << 63) - 1),
     construct.Int64ub: (0, (1 << 64) - 1),
 }
-NOT_FIXED = {"RECORD", "BATCH_ENTRY", "CONSUME_QUEUE_EXT_UNIT"}
+NOT_FIXED = {
+    "RECORD", "BATCH_ENTRY", "CONSUME_QUEUE_EXT_UNIT",
+    "FRAME", "BINARY_FIELD", "BINARY_HEADER", "REGISTRATION",
+}  # fmt: skip
 DECLARED = {
     f"{module.__name__}.{name}": declaration
-    for module in (record, formats, ids)
+    for module in (record, formats, ids, wire)
     for name, declaration in vars(module).items()
     if isinstance(declaration, construct.Struct) and name not in NOT_FIXED
 }
@@ -113,3 +117,16 @@ def test_of_our_declarations(name: str, data: st.DataObject) -> None:
 
 def test_all_declarations_are_seen() -> None:
     assert len(DECLARED) > 20
+
+
+def test_one_field_and_many_rows() -> None:
+    layout = fixed(formats.CONSUME_QUEUE_UNIT)
+    units = [(1, 2, 3), (4, 5, -6)]
+    data = b"".join(layout.struct.pack(*unit) for unit in units)
+    assert layout.rows(2).unpack(data) == (1, 2, 3, 4, 5, -6)
+    assert layout.rows(2).size == 2 * layout.size
+    for index, name in enumerate(layout.names):
+        at = layout.size + layout.offset_of(name)
+        assert layout.codec_of(name).unpack_from(data, at) == (units[1][index],)
+    with pytest.raises(KeyError, match="nothing"):
+        layout.codec_of("nothing")

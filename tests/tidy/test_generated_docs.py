@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -37,3 +38,9 @@ def test_every_served_code_is_one_of_the_original(monkeypatch: pytest.MonkeyPatc
     known = frozenset().union(*(c for who in codes.ORIGINAL.values() for c in who.values()))
     assert set(codes.served()) <= known
     assert set(codes.PARTLY) <= set(codes.served())
+
+
+def test_the_plot_is_of_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmarks = _generator("generate_benchmarks", monkeypatch)
+    digest = benchmarks.digest(json.loads(benchmarks.RESULTS.read_text("utf-8")))
+    assert digest in benchmarks.PLOT.read_text("utf-8"), "run: python -m docs.generate_benchmarks"

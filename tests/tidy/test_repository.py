@@ -100,5 +100,5 @@ def test_modules_that_pages_name_exist(
 
 
 def test_scripts_are_executable(root: Path) -> None:
-    for name in (".ci/run", "scripts/environment"):
+    for name in (".ci/run", *(f"scripts/{path.name}" for path in (root / "scripts").iterdir())):
         assert (root / name).stat().st_mode & 0o111, f"{name} is not executable"

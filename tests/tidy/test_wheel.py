@@ -16,6 +16,8 @@ import tarfile
 import venv
 import zipfile
 from collections.abc import Sequence
+from email import message_from_bytes
+from email.message import Message
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -103,6 +105,10 @@ def _link(installed: Distribution, packages: Path, name: str) -> None:
             target.symlink_to(Path(str(installed.locate_file(top))))
 
 
+WITH_METRICS = {"broker/metrics.py", "namesrv/metrics.py", "remoting/transport/exporter.py"}
+"""What is imported only where metrics are switched on."""
+
+
 @pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
 def test_the_commands_run_from_the_wheel(command: str, environment: Path) -> None:
     shown = _run([environment / "bin" / command, "--help"], environment.parent)
@@ -122,11 +128,13 @@ def test_the_code_comes_from_the_wheel_not_from_the_checkout(environment: Path) 
 
 
 def test_every_module_imports_from_the_wheel(environment: Path, modules: list[Path]) -> None:
-    """With no more than the wheel depends on; Spark and pytest belong to extras."""
+    """With no more than the wheel depends on; Spark, pytest and metrics are of extras."""
     names = [
         "txrocketmq." + ".".join(module.with_suffix("").parts)
         for module in modules
-        if module.parts[0] not in {"spark", "testing"} and not module.name.startswith("__")
+        if module.parts[0] not in {"spark", "testing"}
+        and not module.name.startswith("__")
+        and str(module) not in WITH_METRICS
     ]
     program = f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
     _run([environment / "bin" / "python", "-c", program], environment.parent)
@@ -144,6 +152,30 @@ def test_the_wheel_is_complete(wheel: Path, modules: list[Path]) -> None:
     ours = {"txrocketmq", "pyspark_rocketmq"}
     strangers = {name for name in names if name.split("/")[0] not in ours}
     assert all(".dist-info/" in name for name in strangers), strangers
+
+
+def _metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def test_links_of_the_index_page_lead_to_files_of_this_release(root: Path, wheel: Path) -> None:
+    metadata = _metadata(wheel)
+    links = re.findall(r"\]\(([^)\s]+)\)", str(metadata.get_payload()))
+    urls = dict(text.split(", ") for text in metadata.get_all("Project-URL", []))
+    files = f"{urls['Source']}/blob/v{metadata['Version']}/"
+    ours = [link.removeprefix(files).partition("#")[0] for link in links if link.startswith(files)]
+    assert "docs/compatibility.md" in ours
+    assert all((root / path).exists() for path in ours)
+    relative = [link for link in links if not re.match(r"https?://|#", link)]
+    assert not relative
+
+
+def test_a_package_index_would_take_them(archives: Path) -> None:
+    found = [str(path) for path in archives.iterdir() if path.suffix in {".whl", ".gz"}]
+    said = _run([sys.executable, "-m", "twine", "check", "--strict", *found], archives)
+    assert said.count("PASSED") == len(found) == 2
 
 
 def test_the_source_archive_carries_licence_and_readme(archives: Path) -> None:

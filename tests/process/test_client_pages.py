@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the pages about the client, each run as a program against a server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.pages import Block, blocks
+from txrocketmq.client import NoRoute, Producer, new_message
+from txrocketmq.testing.server import Server
+
+EXAMPLES = [
+    block for block in blocks() if "docs/client" in block.page and block.language == "python"
+]
+
+
+def test_there_are_examples() -> None:
+    pages = {block.page for block in EXAMPLES}
+    assert len(pages) >= 4
+    assert len(EXAMPLES) >= 8
+
+
+@pytest.fixture(scope="module")
+def topics(rocketmq_server: Server) -> None:
+    """The topics of the examples: the name server may hear of a new one a moment later."""
+    where = rocketmq_server.namesrv_addr
+    for topic in ("Orders", "Prices", "Shipments"):
+        with Producer("makes-topics", namesrv_addr=where) as producer:
+            producer.send(new_message(topic, "x"))
+        with Producer("looks", create_topic_key="no-such-topic", namesrv_addr=where) as producer:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    producer.publish_queues(topic)
+                    break
+                except NoRoute:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("topics")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda block: block.page)
+def test_an_example_runs(example: Block, rocketmq_server: Server) -> None:
+    program = example.text.replace("127.0.0.1:9876", rocketmq_server.namesrv_addr)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True, text=True, check=False, timeout=150, env={**os.environ},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stderr == ""
+    assert done.stdout.strip(), "it prints nothing"
+
+
+FORGOTTEN = """
+from txrocketmq.client import Producer, new_message
+import sys
+producer = Producer("forgetful", namesrv_addr=sys.argv[1]).start()
+producer.send(new_message("Orders", "x"))
+assert "twisted.internet.reactor" not in sys.modules
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_forgotten_shutdown_is_said_and_the_program_ends(rocketmq_server: Server) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORGOTTEN, rocketmq_server.namesrv_addr],
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "txrocketmq: Producer of group forgetful was not shut down: call shutdown(), or use it in"
+        " a with statement\n"
+    )

@@ -10,64 +10,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from txrocketmq.client import forgotten, names
+from txrocketmq.client import names
 from txrocketmq.client.consumer import lite_pull, push
 from txrocketmq.client.faces import (
-    Life,
     Member,
     adapted,
     functions_of_program,
     make_face,
-    remember,
 )
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.reactor_thread import ReactorThread, settle_deferred, settle_future
+from txrocketmq.client.reactor_thread import settle_deferred
 from txrocketmq.client.started import Started
-
-END_MS: Final = 3_000
-"""How long what was forgotten may take to end when the program does."""
+from txrocketmq.client.threaded_face import ThreadedFace
 
 
-class AioFace:
+class AioFace(ThreadedFace):
     """A class of the core for asyncio."""
 
-    _core_class: type
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = ReactorThread.take()
-        try:
-            self._life: Life = self._thread.ask(
-                lambda: Life(
-                    self._core_class, self._thread.instances, arguments, settings, self._adapt
-                )
-            )
-        except BaseException:
-            self._thread.leave()
-            raise
-        self._has_left = False
-
-    def __del__(self) -> None:
-        if not getattr(self, "_has_left", True) and not self._life.is_started:
-            self._leave()
+    _loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> Self:
         """Starts it; the same object. Raises what the core's start raises."""
         self._loop = asyncio.get_running_loop()
-        remember(self, self._life, self._end_at_exit)
+        self._begin_life()
         try:
             await self._wait(self._life.start)
         except BaseException:
-            forgotten.closed(self)
-            self._leave()
+            self._end_life()
             raise
         return self
 
@@ -78,25 +54,13 @@ class AioFace:
         try:
             await self._wait(self._life.shutdown)
         finally:
-            forgotten.closed(self)
-            self._leave()
+            self._end_life()
 
     async def __aenter__(self) -> Self:
         return await self.start()
 
     async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
-
-    def _leave(self) -> None:
-        if not self._has_left:
-            self._has_left = True
-            self._thread.leave()
-
-    def _end_at_exit(self) -> None:
-        future: Future[Any] = Future()
-        with suppress(Exception):
-            self._thread.begin(self._life.shutdown, lambda outcome: settle_future(future, outcome))
-            future.result(END_MS / 1000)
 
     def _begin(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Begins work in the client's thread; what the loop can wait for."""
@@ -143,9 +107,7 @@ def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
 
 
 def _wrap(member: Member) -> Any:
-    name, function = member.name, member.function
-    if member.is_property:
-        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+    function = member.function
     takes = functions_of_program(function)
 
     async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:

@@ -10,58 +10,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from txrocketmq.client import forgotten, names
+from txrocketmq.client import names
 from txrocketmq.client.consumer import lite_pull, push
 from txrocketmq.client.faces import (
-    Life,
     Member,
     adapted,
     functions_of_program,
     make_face,
-    remember,
 )
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.reactor_thread import ReactorThread, settle_future
+from txrocketmq.client.reactor_thread import settle_future
 from txrocketmq.client.started import Started
-
-END_MS: Final = 3_000
-"""How long what was forgotten may take to end when the program does."""
+from txrocketmq.client.threaded_face import ThreadedFace
 
 
-class BlockingFace:
+class BlockingFace(ThreadedFace):
     """A class of the core for programs that wait."""
-
-    _core_class: type
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        self._thread = ReactorThread.take()
-        try:
-            self._life: Life = self._thread.ask(
-                lambda: Life(
-                    self._core_class, self._thread.instances, arguments, settings, self._adapt
-                )
-            )
-        except BaseException:
-            self._thread.leave()
-            raise
-        self._has_left = False
-
-    def __del__(self) -> None:
-        if not getattr(self, "_has_left", True) and not self._life.is_started:
-            self._leave()
 
     def start(self) -> Self:
         """Starts it; the same object. Raises what the core's start raises."""
-        remember(self, self._life, self._end_at_exit)
+        self._begin_life()
         try:
             self._thread.ask(self._life.start)
         except BaseException:
-            forgotten.closed(self)
-            self._leave()
+            self._end_life()
             raise
         return self
 
@@ -72,25 +47,13 @@ class BlockingFace:
         try:
             self._thread.ask(self._life.shutdown)
         finally:
-            forgotten.closed(self)
-            self._leave()
+            self._end_life()
 
     def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
-
-    def _leave(self) -> None:
-        if not self._has_left:
-            self._has_left = True
-            self._thread.leave()
-
-    def _end_at_exit(self) -> None:
-        future: Future[Any] = Future()
-        with suppress(Exception):
-            self._thread.begin(self._life.shutdown, lambda outcome: settle_future(future, outcome))
-            future.result(END_MS / 1000)
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(function):
@@ -102,9 +65,7 @@ class BlockingFace:
 
 
 def _wrap(member: Member) -> Any:
-    name, function = member.name, member.function
-    if member.is_property:
-        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+    function = member.function
     takes = functions_of_program(function)
 
     def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:

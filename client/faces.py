@@ -16,6 +16,7 @@ import difflib
 import inspect
 import typing
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.client import forgotten
@@ -215,12 +216,16 @@ def make_face(core: type, base: type, wrap: Callable[[Member], Any], module: str
     """A class with the members of the core's, each as `wrap` makes it."""
     space: dict[str, Any] = {"_core_class": core, "__doc__": core.__doc__, "__module__": module}
     for member in members(core):
+        if member.is_property:
+            space[member.name] = property(
+                attrgetter(f"_life.core.{member.name}"), doc=member.function.__doc__
+            )
+            continue
         made = wrap(member)
-        if not member.is_property:
-            made.__name__ = member.name
-            made.__qualname__ = f"{core.__name__}.{member.name}"
-            made.__doc__ = member.function.__doc__
-            made.__module__ = module
-            made.__signature__ = inspect.signature(member.function)
+        made.__name__ = member.name
+        made.__qualname__ = f"{core.__name__}.{member.name}"
+        made.__doc__ = member.function.__doc__
+        made.__module__ = module
+        made.__signature__ = inspect.signature(member.function)
         space[member.name] = made
     return type(core.__name__, (base,), space)

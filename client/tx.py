@@ -58,9 +58,7 @@ class TxFace:
 
 
 def _wrap(member: Member) -> Any:
-    name, function = member.name, member.function
-    if member.is_property:
-        return property(lambda self: getattr(self._life.core, name), doc=function.__doc__)
+    function = member.function
 
     def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
         return Deferred.fromCoroutine(_checked(self._life, function, arguments, named))

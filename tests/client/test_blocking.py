@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.client.core import Core
-from txrocketmq.client import forgotten
 from txrocketmq.client.blocking import blocking
 from txrocketmq.client.errors import ClientClosed, MQClientError
 from txrocketmq.client.reactor_thread import ReactorThread
@@ -78,22 +77,6 @@ def test_before_and_after_its_life() -> None:
         made.later(1)
 
 
-def test_what_cannot_start_leaves_no_thread() -> None:
-    with pytest.raises(MQClientError):
-        Made("bad", **WHERE).start()
-    with pytest.raises(TypeError):
-        Made("g", unknown=1, **WHERE)
-    assert ReactorThread._shared is None
-    assert forgotten._open == {}
-
-
-def test_one_that_was_never_started_goes_by_itself() -> None:
-    made = Made("g", **WHERE)
-    assert ReactorThread._shared is not None
-    del made
-    assert ReactorThread._shared is None
-
-
 def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made("g", **WHERE).start()
 
@@ -105,11 +88,4 @@ def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(KeyboardInterrupt):
         made.never()
     assert made._thread.ask(lambda: made._life.core.cancelled)
-    made.shutdown()
-
-
-def test_what_is_forgotten_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Made("g", **WHERE).start()
-    made._end_at_exit()
-    assert made._life.core.said == ["start", "shutdown"]
     made.shutdown()

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.timeout(1200)  # the first one builds the image
 
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60
+_PROJECT = "txrocketmq-"
+"""How the names of what Docker Compose makes begin; a process number follows."""
 Run = Callable[..., Container]
 
 
@@ -205,8 +207,9 @@ def test_it_is_small(docker_engine: DockerEngine, image: str) -> None:
 
 
 @pytest.fixture
-def compose() -> str:
+def compose(docker_engine: DockerEngine) -> str:
     """Docker Compose, of any kind."""
+    _remove_networks_of_ended_runs(docker_engine)
     found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
     if found.returncode == 0:
         return "docker compose"
@@ -216,6 +219,15 @@ def compose() -> str:
         except NotInstalled as error:
             pytest.skip(str(error))
     return "docker-compose"
+
+
+def _remove_networks_of_ended_runs(engine: DockerEngine) -> None:
+    """A run that was killed leaves its network, and an engine has addresses for some thirty."""
+    for network in engine.client.networks.list(names=[_PROJECT]):
+        pid = network.name.removeprefix(_PROJECT).split("_")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(DockerException):
+                network.remove()
 
 
 def test_compose_runs_a_name_server_and_two_brokers(
@@ -238,16 +250,22 @@ def test_compose_runs_a_name_server_and_two_brokers(
         text = text.replace(old, new)
     file = tmp_path / "compose.yaml"
     file.write_text(text, "utf-8")
-    command = [*compose.split(), "-p", f"txrocketmq-{os.getpid()}", "-f", str(file)]
+    command = [*compose.split(), "-p", f"{_PROJECT}{os.getpid()}", "-f", str(file)]
     try:
         up = subprocess.run([*command, "up", "-d"], capture_output=True, text=True, check=False)
         assert up.returncode == 0, up.stderr
+        said: list[str] = []
 
         def both_serve() -> bool:
             sent = txrocketmq("send", namesrv, "T", *(f"m{n}" for n in range(16)))
+            said[:] = [sent.stdout, sent.stderr]
             return "broker-a/" in sent.stdout and "broker-b/" in sent.stdout
 
-        poll(both_serve, "both brokers take messages", _START_TIMEOUT_S)
+        try:
+            poll(both_serve, "both brokers take messages", _START_TIMEOUT_S)
+        except AssertionError as error:
+            logs = subprocess.run([*command, "logs"], capture_output=True, text=True, check=False)
+            raise AssertionError("\n".join([str(error), *said, logs.stdout])) from error
     finally:
         down = [*command, "down", "--volumes", "--timeout", str(_STOP_TIMEOUT_S)]
         subprocess.run(down, capture_output=True, check=False)

@@ -15,14 +15,14 @@ from typing import ClassVar
 
 from txrocketmq.broker.original_keys import BROKER_KEYS, BROKER_UNSERVED
 from txrocketmq.remoting.config_file import ConfigError, Unserved, setting
-from txrocketmq.remoting.metrics_config import exporter_type, labels_of
+from txrocketmq.remoting.metrics_config import MetricsConfig
 
 _PERCENT = 100
 _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
-class BrokerConfig:
+class BrokerConfig(MetricsConfig):
     """One broker. Times are in milliseconds unless the name says otherwise.
 
     All parts of a broker hold the same instance; see config_file.Configuration for how it changes.
@@ -198,19 +198,9 @@ class BrokerConfig:
     enable_create_sys_group: bool = setting(True, live=True)
     """Whether groups of the broker's own are made where others are not."""
 
-    metrics_exporter_type: str = setting("DISABLE")
-    """DISABLE, or PROM: metrics for Prometheus, /health and /ready on a port of their own."""
-    metrics_prom_exporter_port: int = setting(5_557)
-    """That port."""
-    metrics_prom_exporter_host: str = setting("")
-    """The address to listen on for it; empty: as bindAddress."""
-    metrics_label: str = setting("")
-    """Labels that each metric gets, "name:value,name:value"."""
-
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""
-        exporter_type(self.metrics_exporter_type)
-        labels_of(self.metrics_label)
+        super().__post_init__()
         for key, name in (
             ("brokerName", self.broker_name),
             ("brokerClusterName", self.broker_cluster_name),

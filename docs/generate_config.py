@@ -48,7 +48,14 @@ PARTS: tuple[tuple[str, type], ...] = (
 
 
 def field_texts(cls: type) -> dict[str, str]:
-    """The text that follows each field in the source, by the field's name."""
+    """The text that follows each field in the source, by the field's name; those of bases, too."""
+    texts: dict[str, str] = {}
+    for each in reversed(cls.__mro__[:-1]):
+        texts |= _own_field_texts(each)
+    return texts
+
+
+def _own_field_texts(cls: type) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(definition, ast.ClassDef)
     texts: dict[str, str] = {}
@@ -76,7 +83,8 @@ def _table(cls: type) -> list[str]:
     texts = field_texts(cls)
     instance = cls()
     lines = ["| key | default | live | what it is |", "|---|---|---|---|"]
-    for spec in dataclasses.fields(cls):
+    own = cls.__annotations__
+    for spec in sorted(dataclasses.fields(cls), key=lambda spec: spec.name not in own):
         if not spec.init or not spec.metadata.get("effect", True):
             continue
         key = spec.metadata.get("java") or camel_case(spec.name)

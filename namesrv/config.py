@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from txrocketmq.namesrv.original_keys import NAMESRV_KEYS, NAMESRV_UNSERVED
 from txrocketmq.remoting.config_file import Unserved, setting
-from txrocketmq.remoting.metrics_config import exporter_type, labels_of
+from txrocketmq.remoting.metrics_config import MetricsConfig
 
 
 def _in_home(name: str) -> str:
@@ -22,7 +22,7 @@ def _in_home(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NamesrvConfig:
+class NamesrvConfig(MetricsConfig):
     """The settings of a name server. Times are in milliseconds unless the name says otherwise."""
 
     IGNORED: ClassVar[Mapping[str, str | None]] = NAMESRV_KEYS
@@ -81,16 +81,3 @@ class NamesrvConfig:
     """Likewise."""
     un_register_broker_queue_capacity: int = setting(3_000, effect=False)
     """Brokers are unregistered at once."""
-    metrics_exporter_type: str = setting("DISABLE")
-    """DISABLE, or PROM: metrics for Prometheus, /health and /ready on a port of their own."""
-    metrics_prom_exporter_port: int = setting(5_557)
-    """That port."""
-    metrics_prom_exporter_host: str = setting("")
-    """The address to listen on for it; empty: as bindAddress."""
-    metrics_label: str = setting("")
-    """Labels that each metric gets, "name:value,name:value"."""
-
-    def __post_init__(self) -> None:
-        """ConfigError when the settings cannot be used."""
-        exporter_type(self.metrics_exporter_type)
-        labels_of(self.metrics_label)

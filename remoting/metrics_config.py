@@ -6,10 +6,11 @@ Java: MetricsExporterType, and the checks of BrokerMetricsManager.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from txrocketmq.remoting.config_file import ConfigError
+from txrocketmq.remoting.config_file import ConfigError, setting
 
 DISABLE: Final = "DISABLE"
 PROM: Final = "PROM"
@@ -45,3 +46,22 @@ def labels_of(text: str) -> dict[str, str]:
             raise ConfigError(f"metricsLabel is name:value,name:value, not {text!r}")
         labels[name] = value
     return labels
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsConfig:
+    """These settings, which name servers and brokers have."""
+
+    metrics_exporter_type: str = setting("DISABLE")
+    """DISABLE, or PROM: metrics for Prometheus, /health and /ready on a port of their own."""
+    metrics_prom_exporter_port: int = setting(5_557)
+    """That port."""
+    metrics_prom_exporter_host: str = setting("")
+    """The address to listen on for it; empty: as bindAddress."""
+    metrics_label: str = setting("")
+    """Labels that each metric gets, "name:value,name:value"."""
+
+    def __post_init__(self) -> None:
+        """ConfigError when the settings cannot be used."""
+        exporter_type(self.metrics_exporter_type)
+        labels_of(self.metrics_label)

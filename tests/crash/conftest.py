@@ -57,7 +57,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 continue
             name = report.nodeid.rpartition("tests/crash/")[2].partition("[")[0]
             sums.setdefault(name, Counter()).update(
-                {**figures, "failed": outcome == "failed", "ms": round(report.duration * 1000)}
+                {**figures, "failed": int(outcome == "failed"), "ms": round(report.duration * 1000)}
             )
     if not sums:
         return

@@ -12,7 +12,8 @@ served.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -32,6 +33,8 @@ _FAR_MS: Final = 1 << 50
 _QUERIES: Final = 40
 """How many messages are looked up by key."""
 _SHOWN: Final = 8
+_SETTLED_S: Final = 60.0
+"""How long what was interrupted may take to come to an end."""
 
 
 class RuleBroken(AssertionError):
@@ -41,6 +44,20 @@ class RuleBroken(AssertionError):
         super().__init__(text)
         self.lost = lost
         self.wrong = wrong
+
+
+def judge_in_the_end(judge: Callable[[], None]) -> None:
+    """Asks until the rule holds. Raises RuleBroken at the end, or once something is wrong."""
+    deadline = time.monotonic() + _SETTLED_S
+    while True:
+        try:
+            judge()
+        except RuleBroken as broken:
+            if broken.wrong or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 class Served(Protocol):

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.judge import RuleBroken
+from tests.crash.judge import RuleBroken, judge_in_the_end
 from tests.crash.pops import Owed, PopWire
 from tests.crash.rounds import Round
 from tests.crash.test_wire import SETTINGS
-from tests.crash.transactions import wait_until
 from tests.process.conftest import Standalone
 from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
 
@@ -58,16 +57,11 @@ def test_brokers_are_killed_while_messages_are_popped(
     wire = PopWire(server.broker, owed, random)
     handed_out: set[int] = set()
 
-    def is_settled() -> bool:
+    def judge() -> None:
         handed_out.update(wire.pop(0.0))
-        try:
-            owed.judge(handed_out)
-        except RuleBroken as broken:
-            return bool(broken.wrong)
-        return True
+        owed.judge(handed_out)
 
-    wait_until(is_settled)
-    owed.judge(handed_out)
+    judge_in_the_end(judge)
     crash_round.figures["served"] += len(handed_out)
     crash_round.figures["acknowledged"] += len(owed.sent)
     wire.close()

@@ -12,12 +12,11 @@ from typing import Final
 
 import pytest
 
-from tests.crash.judge import RuleBroken
+from tests.crash.judge import RuleBroken, judge_in_the_end
 from tests.crash.ledger import HOST, Ledger, Shape
 from tests.crash.rounds import Round
 from tests.crash.test_wire import SETTINGS
 from tests.crash.timers import Promises, TimerWire
-from tests.crash.transactions import wait_until
 from tests.disk import NOW_MS, MemoryFiles
 from tests.process.conftest import Standalone
 from txrocketmq.broker.intake.inner_message import InnerMessage
@@ -73,18 +72,8 @@ def test_brokers_are_killed_while_messages_wait(
         server.command.end()
     server = standalone("-c", str(conf))
     wire = TimerWire(server.broker, promises)
-
-    def is_settled() -> bool:
-        try:
-            promises.judge(wire.served(), is_settled=True)
-        except RuleBroken as broken:
-            return bool(broken.wrong)
-        return True
-
-    wait_until(is_settled)
-    served = wire.served()
-    promises.judge(served, is_settled=True)
-    crash_round.figures["served"] += len(served)
+    judge_in_the_end(lambda: promises.judge(wire.served(), is_settled=True))
+    crash_round.figures["served"] += len(wire.served())
     crash_round.figures["acknowledged"] += len(promises.acknowledged)
     wire.close()
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash.cut_transactions import CutBroker
-from tests.crash.judge import RuleBroken
+from tests.crash.judge import RuleBroken, judge_in_the_end
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.rounds import Round
 from tests.crash.test_wire import SETTINGS
-from tests.crash.transactions import Decisions, TransactionWire, wait_until
+from tests.crash.transactions import Decisions, TransactionWire
 from tests.disk import NOW_MS, MemoryFiles
 from tests.process.conftest import Standalone
 from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
@@ -58,18 +58,8 @@ def test_brokers_are_killed_between_the_phases(
     server = standalone("-c", str(conf))
     wire = TransactionWire(server.broker, decisions)
     decisions.judge(wire.served())
-
-    def is_settled() -> bool:
-        try:
-            decisions.judge(wire.served(), is_settled=True)
-        except RuleBroken as broken:
-            return bool(broken.wrong)
-        return True
-
-    wait_until(is_settled)
-    served = wire.served()
-    decisions.judge(served, is_settled=True)
-    crash_round.figures["served"] += len(served)
+    judge_in_the_end(lambda: decisions.judge(wire.served(), is_settled=True))
+    crash_round.figures["served"] += len(wire.served())
     crash_round.figures["acknowledged"] += len(decisions.prepared)
     wire.close()
 

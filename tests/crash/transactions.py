@@ -11,7 +11,6 @@ end the broker asks for it, and then it is served, or never.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from random import Random
 from typing import Final
 
@@ -36,7 +35,6 @@ GROUP: Final = "transactions"
 TOPIC: Final = "T"
 COMMIT: Final = 8
 ROLLBACK: Final = 12
-_SETTLED_S: Final = 60.0
 
 
 class Decisions:
@@ -179,10 +177,3 @@ class TransactionWire(WireStore):
             assert got.next_begin_offset > offset
             offset = got.next_begin_offset
         return found
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Asks again until it is so."""
-    deadline = time.monotonic() + _SETTLED_S
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.1)

@@ -70,7 +70,7 @@ class ContainerEngine:
         container = DockerContainer(JAVA.name)
         container.with_command(["java", *arguments])
         container.with_envs(**environment)
-        sources = str(Path(__file__).parent)
+        sources = str(Path(__file__).parents[1])
         container.with_volume_mapping(sources, sources, "ro")
         for folder in {str(cache_root()), str(self._work_folder)}:
             container.with_volume_mapping(folder, folder, "rw")

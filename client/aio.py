@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.client import names
+from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, push
 from txrocketmq.client.faces import (
     Member,
@@ -145,12 +146,14 @@ def aio(core: type) -> type:
 
 __all__ = [  # noqa: PLE0604
     *names.__all__,
+    "Admin",
     "LitePullConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
 ]
 
+Admin = aio(admin.Admin)
 Producer = aio(producer.Producer)
 TransactionProducer = aio(transaction.TransactionProducer)
 PushConsumer = aio(push.PushConsumer)

@@ -249,6 +249,17 @@ class Api:
             timeout_ms,
         )
 
+    async def ask(
+        self,
+        address: str,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes,
+        timeout_ms: int,
+    ) -> Reply[R]:
+        """The answer to any call, as administrators make them."""
+        return await self._ask(address, call, header, body, timeout_ms)
+
     async def _ask(
         self,
         address: str,

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Self
 
 from txrocketmq.client import names
+from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, push
 from txrocketmq.client.faces import (
     Member,
@@ -106,12 +107,14 @@ def blocking(core: type) -> type:
 
 __all__ = [  # noqa: PLE0604
     *names.__all__,
+    "Admin",
     "LitePullConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
 ]
 
+Admin = blocking(admin.Admin)
 Producer = blocking(producer.Producer)
 TransactionProducer = blocking(transaction.TransactionProducer)
 PushConsumer = blocking(push.PushConsumer)

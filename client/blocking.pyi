@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Made by docs/generate_client_stubs.py of the classes of the core: do not edit.
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from txrocketmq.client.admin.results import BrokerInfo
+from txrocketmq.client.admin.results import GroupProgress
+from txrocketmq.client.admin.results import MessageTrack
+from txrocketmq.client.admin.results import TopicStats
+from txrocketmq.client.admin.topics import Attributes
 from txrocketmq.client.consumer.config import ConsumeFrom
 from txrocketmq.client.consumer.config import MessageModel
 from txrocketmq.client.consumer.listener import Listener
@@ -21,15 +27,28 @@ from txrocketmq.client.producer.send_result import SendResult
 from txrocketmq.client.producer.send_result import TransactionSendResult
 from txrocketmq.client.producer.transaction import Check
 from txrocketmq.client.producer.transaction import Execute
+from txrocketmq.client.trace import TraceRecord
 from txrocketmq.remoting.message.allocate import Strategy
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.message import Message
 from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.client import Connection
+from txrocketmq.remoting.protocol.body.client import ConsumeMessageDirectlyResult
+from txrocketmq.remoting.protocol.body.client import ConsumerConnection
+from txrocketmq.remoting.protocol.body.client import ConsumerRunningInfo
+from txrocketmq.remoting.protocol.body.client import ProducerInfo
+from txrocketmq.remoting.protocol.body.offset import QueueTimeSpan
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.route import TopicRouteData
+from txrocketmq.remoting.protocol.body.stats import BrokerStatsData
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from typing import Any
 from typing import Self
 
 from txrocketmq.client.names import (
+    AdminRefused as AdminRefused,
+    BrokerInfo as BrokerInfo,
     BrokerNotExist as BrokerNotExist,
     ClientClosed as ClientClosed,
     CompressionType as CompressionType,
@@ -40,21 +59,31 @@ from txrocketmq.client.names import (
     ConsumeOrderlyStatus as ConsumeOrderlyStatus,
     ConsumeStatus as ConsumeStatus,
     EndTransactionContext as EndTransactionContext,
+    GroupNotFound as GroupNotFound,
+    GroupOffline as GroupOffline,
+    GroupOnline as GroupOnline,
+    GroupProgress as GroupProgress,
     MQBrokerError as MQBrokerError,
     MQClientError as MQClientError,
     Message as Message,
     MessageExt as MessageExt,
     MessageIllegal as MessageIllegal,
     MessageModel as MessageModel,
+    MessageNotFound as MessageNotFound,
     MessageQueue as MessageQueue,
     MessageSelector as MessageSelector,
+    MessageTrack as MessageTrack,
     NoNameServer as NoNameServer,
     NoRoute as NoRoute,
     NotARequest as NotARequest,
     NotAssigned as NotAssigned,
+    NotKept as NotKept,
     NotRunning as NotRunning,
     OffsetIllegal as OffsetIllegal,
     OffsetsUnreadable as OffsetsUnreadable,
+    PartlyFailed as PartlyFailed,
+    QueueProgress as QueueProgress,
+    QueueStats as QueueStats,
     RemotingError as RemotingError,
     RequestTimedOut as RequestTimedOut,
     RequestTimeout as RequestTimeout,
@@ -65,6 +94,8 @@ from txrocketmq.client.names import (
     SendStatus as SendStatus,
     SubscriptionError as SubscriptionError,
     TooMuchOnTheWay as TooMuchOnTheWay,
+    TopicStats as TopicStats,
+    TrackType as TrackType,
     TransactionSendResult as TransactionSendResult,
     TransactionStatus as TransactionStatus,
     averagely as averagely,
@@ -79,6 +110,269 @@ from txrocketmq.client.names import (
     orderly as orderly,
     split_batches as split_batches,
 )
+
+class Admin:
+    """Administrates clusters: topics, groups, offsets, messages, clients and servers.
+
+    Names of topics and groups are those that brokers know. Each refusal is an AdminRefused that
+    says what was refused, by whom, and what to do; what goes to several servers goes to all of
+    them, and PartlyFailed says who failed. Errors of the connection are RemotingErrors.
+    """
+    def __init__(
+        self,
+        *,
+        admin_timeout_ms: int = ...,
+        search_timeout_ms: int = ...,
+        namesrv_addr: str = ...,
+        client_ip: str = ...,
+        instance_name: str = ...,
+        keep_default_instance_name: bool = ...,
+        unit_name: str = ...,
+        poll_name_server_interval_ms: int = ...,
+        heartbeat_broker_interval_ms: int = ...,
+        api_timeout_ms: int = ...,
+        namesrv_domain: str = ...,
+        namesrv_domain_subgroup: str = ...,
+        namespace: str = ...,
+        namespace_v2: str = ...,
+        unit_mode: bool = ...,
+        vip_channel_enabled: bool = ...,
+        use_heartbeat_v2: bool = ...,
+        access_key: str = ...,
+        secret_key: str = ...,
+        security_token: str = ...,
+        use_tls: bool = ...,
+        tls_trust_cert_path: str = ...,
+        tls_cert_path: str = ...,
+        tls_key_path: str = ...,
+    ) -> None: ...
+    def start(self) -> Self: ...
+    def shutdown(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def add_write_perm(self, broker: str) -> int:
+        """Lets producers send to a broker again. Raises AdminRefused, PartlyFailed."""
+    def broker_config(self, broker: str) -> dict[str, str]:
+        """The settings of a broker. Raises BrokerNotExist, AdminRefused."""
+    def broker_counter(self, broker: str, name: str, key: str) -> BrokerStatsData | None:
+        """One of a broker's counters over a minute, an hour and a day; None when it has none.
+
+        Such as ("TOPIC_PUT_NUMS", topic) or ("GROUP_GET_NUMS", "TOPIC@GROUP"). Raises
+        BrokerNotExist, AdminRefused.
+        """
+    def broker_stats(self, broker: str) -> dict[str, str]:
+        """What a broker, by its name or address, tells of its state: names and values as text.
+
+        Raises BrokerNotExist, AdminRefused, and errors of the connection.
+        """
+    def brokers(self, cluster: str | None = ...) -> list[BrokerInfo]:
+        """All brokers that the name servers know, or those of a cluster. Raises NoNameServer."""
+    def clean_expired_queues(self, broker: str) -> None:
+        """Removes files of queues whose messages have expired. Raises as `clean_unused_topics`."""
+    def clean_unused_topics(self, broker: str) -> None:
+        """Removes the queues of topics that are deleted. Raises BrokerNotExist, AdminRefused."""
+    def clone_offsets(self, source: str, group: str, topic: str | None = ...) -> dict[MessageQueue, int]:
+        """Gives a group the offsets of another one, in one topic or in all; what it got.
+
+        Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
+        BrokerNotExist, AdminRefused.
+        """
+    def clusters(self) -> list[str]:
+        """The names of all clusters. Raises NoNameServer."""
+    def consume_directly(self, group: str, client_id: str, topic: str, msg_id: str) -> ConsumeMessageDirectlyResult:
+        """Has a connected consumer consume one message now, whatever its offsets.
+
+        Raises MessageNotFound, NoRoute, AdminRefused: the client is not connected, or did not
+        answer in time.
+        """
+    def consumer_connections(self, group: str) -> ConsumerConnection:
+        """The consumers of a group that are connected, and what they subscribe to.
+
+        Consumers are connected to all brokers, so the first that knows any is believed. Raises
+        GroupOffline, AdminRefused, BrokerNotExist.
+        """
+    def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
+        """The next offset of a queue that a group is to consume; None when it has none.
+
+        Raises NoRoute, BrokerNotExist, AdminRefused.
+        """
+    def consumer_running_info(self, group: str, client_id: str, *, with_stacks: bool = ...) -> ConsumerRunningInfo:
+        """What a consumer is doing; `with_stacks`: also the stacks of its threads.
+
+        Raises GroupOffline, AdminRefused: the client is not connected, or did not answer.
+        """
+    def consumer_status(self, group: str, topic: str) -> Mapping[str, Mapping[MessageQueue, int]]:
+        """How far each connected consumer of a group says that it has come, by client id.
+
+        Raises NoRoute, AdminRefused.
+        """
+    def create_group(self, group: str, *, cluster: str | None = ..., broker: str | None = ..., **settings: Any) -> None:
+        """Creates a group at all masters of a cluster, or at one broker by name or address.
+
+        `settings` are those of SubscriptionGroupConfig, such as retry_max_times=3 or
+        consume_message_orderly=True; all others have their defaults. `attributes` are given by
+        name, None takes one away. A group that is there already gets these settings. TypeError:
+        there is no such setting. ValueError: there are several clusters, and none is named. Raises
+        AdminRefused, PartlyFailed, NotKept, BrokerNotExist, MessageIllegal.
+        """
+    def create_topic(self, topic: str, *, queues: int = ..., perm: int = ..., order: bool = ..., attributes: Attributes | None = ..., cluster: str | None = ..., broker: str | None = ...) -> None:
+        """Creates a topic at all masters of a cluster, or at one broker by name or address.
+
+        `queues` are at each broker; `perm` is 6 to read and write, 4 to read, 2 to write.
+        `order`: its queues stay the same when brokers are away. `attributes` (5.x) are such as
+        {"message.type": "FIFO"}. A topic that is there already gets these settings. ValueError:
+        there are several clusters, and none is named. Raises AdminRefused, PartlyFailed, NotKept,
+        BrokerNotExist, MessageIllegal.
+        """
+    def delete_expired_commit_log(self, broker: str) -> None:
+        """Removes files of messages that have expired. Raises as `clean_unused_topics`."""
+    def delete_group(self, group: str, *, clean_offsets: bool = ..., cluster: str | None = ...) -> None:
+        """Deletes a group, its offsets, and its topics of retries and dead letters.
+
+        Raises GroupNotFound, AdminRefused, PartlyFailed, BrokerNotExist.
+        """
+    def delete_kv_config(self, namespace: str, key: str) -> None:
+        """Removes a value from all name servers. Raises AdminRefused, PartlyFailed."""
+    def delete_topic(self, topic: str, *, cluster: str | None = ...) -> None:
+        """Deletes a topic with its messages, at all masters (of a cluster) and name servers.
+
+        Raises NoRoute, AdminRefused, PartlyFailed, BrokerNotExist.
+        """
+    def group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
+        """A group as each master has it, by the broker's name. Raises GroupNotFound."""
+    def groups(self, cluster: str | None = ...) -> list[str]:
+        """The names of all groups that brokers know, or those of a cluster.
+
+        Raises AdminRefused, BrokerNotExist, NoNameServer.
+        """
+    def kv_config(self, namespace: str, key: str) -> str | None:
+        """A value that the name servers keep; None when there is none. Raises AdminRefused."""
+    def kv_configs(self, namespace: str) -> dict[str, str]:
+        """All values of a namespace; perhaps none. Raises AdminRefused."""
+    def max_offset(self, queue: MessageQueue) -> int:
+        """The offset after the last message of a queue. Raises NoRoute, BrokerNotExist."""
+    def message(self, topic: str, msg_id: str) -> MessageExt:
+        """The message with an id: the unique key of its producer, or the place at its broker.
+
+        Raises MessageNotFound, NoRoute, AdminRefused, PartlyFailed.
+        """
+    def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
+        """The message at an offset of a queue. Raises MessageNotFound, NoRoute, AdminRefused."""
+    def message_trace(self, msg_id: str, *, trace_topic: str = ...) -> list[TraceRecord]:
+        """What clients with traces have said of a message, by its unique key; perhaps nothing.
+
+        Raises NoRoute, AdminRefused, PartlyFailed.
+        """
+    def message_tracks(self, message: MessageExt) -> list[MessageTrack]:
+        """What each group of its topic has made of a message. Raises NoRoute, AdminRefused."""
+    def messages_between(self, topic: str, begin_ms: int, end_ms: int | None = ..., *, expression: str = ..., max_messages: int = ..., seen: Callable[[int], None] | None = ...) -> list[MessageExt]:
+        """The messages that were stored between two times, both included, the oldest first.
+
+        `expression` names tags, such as "a || b". At most `max_messages` are given, of the first
+        queues. `seen` is called with how many were found, again and again; it must be quick and may
+        not call the client. Raises NoRoute, AdminRefused, SubscriptionError.
+        """
+    def messages_by_key(self, topic: str, key: str, *, begin_ms: int = ..., end_ms: int | None = ..., max_messages: int = ...) -> list[MessageExt]:
+        """The messages that were sent with a key, the oldest first; perhaps none.
+
+        The times are those of storage. Raises NoRoute, AdminRefused, PartlyFailed.
+        """
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The offset of the first message of a queue. Raises NoRoute, BrokerNotExist."""
+    def namesrv_config(self) -> dict[str, dict[str, str]]:
+        """The settings of each name server, by its address. Raises AdminRefused, PartlyFailed."""
+    def producer_connections(self, group: str, topic: str) -> list[Connection]:
+        """The producers of a group that are connected to the brokers of a topic; perhaps none.
+
+        Raises NoRoute, AdminRefused.
+        """
+    def producers(self, broker: str) -> Mapping[str, tuple[ProducerInfo, ...]]:
+        """All producers that are connected to a broker, by group.
+
+        Raises BrokerNotExist, AdminRefused.
+        """
+    def progress(self, group: str, topic: str | None = ...) -> GroupProgress:
+        """How far a group has come in a topic, or in all topics that it consumes.
+
+        Raises GroupNotFound when nobody has heard of it, NoRoute, AdminRefused, PartlyFailed.
+        """
+    def put_kv_config(self, namespace: str, key: str, value: str) -> None:
+        """Sets a value at all name servers. Raises AdminRefused, PartlyFailed."""
+    def resend(self, topic: str, msg_id: str, *, to_topic: str | None = ...) -> SendResult:
+        """Sends a message again, to its topic or to another one: all its groups get it anew.
+
+        Body, tag, keys and the properties of the program go along. Raises MessageNotFound and what
+        a send raises.
+        """
+    def reset_offsets(self, group: str, topic: str, to: str | int, *, force: bool = ...) -> dict[MessageQueue, int]:
+        """Sends a group to the first or the last message of a topic, or to a time in ms.
+
+        `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
+        result is where it goes on in each queue. Consumers may be connected: they go on there
+        after some seconds. ValueError: `to` is something else. Raises GroupNotFound, NoRoute,
+        AdminRefused, PartlyFailed.
+        """
+    def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the first message stored at a time or later.
+
+        Raises NoRoute, BrokerNotExist, AdminRefused.
+        """
+    def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
+        """Sets where a group goes on in a queue, while none of its consumers is connected.
+
+        Raises GroupOnline, since a connected consumer would commit its own offset over it;
+        OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
+        """
+    def set_request_mode(self, group: str, topic: str, mode: str, *, pop_share_queue_num: int = ...) -> None:
+        """Whether push consumers of a group PULL or POP a topic (5.x).
+
+        `pop_share_queue_num`: how many more queues each of them pops, -1 for all. ValueError:
+        there is no such mode. Raises NoRoute, AdminRefused, PartlyFailed.
+        """
+    def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
+        """From when to when are the messages of each queue, and how far in time is the group.
+
+        Raises NoRoute, AdminRefused.
+        """
+    def timer_stats(self, broker: str) -> Mapping[str, int]:
+        """How many timer messages wait in a broker, by topic (5.x).
+
+        Raises BrokerNotExist, AdminRefused.
+        """
+    def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
+        """A topic as each master of its route has it, by the broker's name. Raises NoRoute."""
+    def topic_groups(self, topic: str) -> list[str]:
+        """The groups that consume a topic, or have. Raises NoRoute, AdminRefused."""
+    def topic_route(self, topic: str) -> TopicRouteData:
+        """Which brokers have a topic, with how many queues. Raises NoRoute, NoNameServer."""
+    def topic_stats(self, topic: str) -> TopicStats:
+        """The bounds of a topic's queues. Raises NoRoute, AdminRefused."""
+    def topics(self, cluster: str | None = ...) -> list[str]:
+        """The names of all topics, or of those of a cluster.
+
+        Raises AdminRefused, also of name servers that keep the list to themselves
+        (enableAllTopicList), and NoNameServer.
+        """
+    def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
+        """Changes settings of a broker while it runs. Raises BrokerNotExist, AdminRefused."""
+    def update_group(self, group: str, *, cluster: str | None = ..., broker: str | None = ..., **settings: Any) -> None:
+        """Changes the settings that are given, at all masters that have the group, or at one.
+
+        Raises TypeError, GroupNotFound, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        """
+    def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
+        """Changes settings of all name servers. Raises AdminRefused, PartlyFailed."""
+    def update_topic(self, topic: str, *, read_queues: int | None = ..., write_queues: int | None = ..., perm: int | None = ..., order: bool | None = ..., attributes: Attributes | None = ..., broker: str | None = ...) -> None:
+        """Changes what is given of a topic, at all brokers that have it, or at one.
+
+        Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        """
+    def wipe_write_perm(self, broker: str) -> int:
+        """Keeps producers away from a broker, as before its stop; how many topics it had.
+
+        It lasts until `add_write_perm`, or until the broker changes its topics. Raises AdminRefused
+        and PartlyFailed.
+        """
 
 class LitePullConsumer:
     """Gives messages to a member of `group`. `instance` is shared and started by the caller.
@@ -504,4 +798,4 @@ class TransactionProducer:
 
 def blocking(core: type) -> type: ...
 
-__all__ = ['BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeStatus', 'EndTransactionContext', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageQueue', 'MessageSelector', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'LitePullConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']
+__all__ = ['AdminRefused', 'BrokerInfo', 'BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeStatus', 'EndTransactionContext', 'GroupNotFound', 'GroupOffline', 'GroupOnline', 'GroupProgress', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageNotFound', 'MessageQueue', 'MessageSelector', 'MessageTrack', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotKept', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'PartlyFailed', 'QueueProgress', 'QueueStats', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TopicStats', 'TrackType', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'Admin', 'LitePullConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']

@@ -15,7 +15,14 @@
     |- OffsetsUnreadable          the local offsets of a consumer in broadcasting are damaged
     |- NotAssigned                a queue is not one of the consumer's own
     |- OffsetIllegal              a queue has no message there, nor will it begin there
+    |- GroupNotFound              no broker knows the group
+    |- GroupOffline               no consumer of the group is connected
+    |- GroupOnline                consumers of the group are connected, and would undo it
+    |- MessageNotFound            no broker has the message
+    |- NotKept                    a broker took a setting, and does not keep it
+    |- PartlyFailed               some servers did what was asked, others not; `failures` says why
     `- MQBrokerError              a broker or name server answered with an error
+       `- AdminRefused            the same to an administrator: what was refused, and what to do
 
 `code` is the number that the Java client reports (ClientErrorCode, ResponseCode). Errors of the
 connection itself are txrocketmq.remoting.errors.RemotingError.
@@ -137,3 +144,83 @@ class MQBrokerError(MQClientError):
     def __str__(self) -> str:
         remark = self.remark or "no reason given"
         return f"{self.address} answered {self.code_name} ({self.code}): {remark}"
+
+
+class AdminRefused(MQBrokerError):
+    """A refusal of what an administrator wants; `doing` names topic, group and what it is."""
+
+    def __init__(self, doing: str, error: MQBrokerError) -> None:
+        super().__init__(error.code, error.remark, error.address)
+        self.doing = doing
+
+    def __str__(self) -> str:
+        advice = _ADVICE.get(self.code)
+        return f"{self.doing} failed: {super().__str__()}" + (f"; {advice}" if advice else "")
+
+
+_ADVICE: dict[int, str] = {
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: (
+        "this server does not know the request: it may be of an older release"
+    ),
+    ResponseCode.NO_PERMISSION: (
+        "the account may lack the right, or the server keeps this to itself"
+    ),
+    ResponseCode.TOPIC_NOT_EXIST: "check the spelling of the topic, or create it first",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
+        "check the spelling of the group, or create it first"
+    ),
+    ResponseCode.CONSUMER_NOT_ONLINE: "start a consumer of the group first",
+    ResponseCode.CONSUME_MSG_TIMEOUT: "the consumer did not answer: it may be busy or gone",
+}
+"""What to do about an answer."""
+
+
+class GroupNotFound(MQClientError):
+    """A group that no broker knows."""
+
+    code = int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
+
+    def __init__(self, group: str) -> None:
+        super().__init__(
+            f"no broker knows the group {group}: check its spelling, or create it first"
+        )
+        self.group = group
+
+
+class GroupOffline(MQClientError):
+    """A group of which no consumer is connected."""
+
+    code = int(ResponseCode.CONSUMER_NOT_ONLINE)
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"no consumer of the group {group} is connected to any broker")
+        self.group = group
+
+
+class GroupOnline(MQClientError):
+    """A group whose consumers would undo what is asked for."""
+
+    def __init__(self, group: str, why: str) -> None:
+        super().__init__(f"consumers of the group {group} are connected: {why}")
+        self.group = group
+
+
+class MessageNotFound(MQClientError):
+    """A message that no broker has."""
+
+    code = int(ResponseCode.NO_MESSAGE)
+
+
+class NotKept(MQClientError):
+    """A setting that a broker took without a word, and does not keep."""
+
+
+class PartlyFailed(MQClientError):
+    """What some servers have done and others have not; `failures` are servers and errors."""
+
+    def __init__(self, doing: str, done: int, failures: Sequence[tuple[str, Exception]]) -> None:
+        said = "; ".join(f"{server}: {error}" for server, error in failures)
+        total = done + len(failures)
+        super().__init__(f"{doing} failed at {len(failures)} of {total} servers: {said}")
+        self.done = done
+        self.failures = tuple(failures)

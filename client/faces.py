@@ -34,7 +34,7 @@ _OF_THE_INSTANCE: Final = frozenset(
     for each in protocol.__mro__
     for name in vars(each)
 )
-"""What the instance and brokers ask of producers and consumers; programs do not."""
+"""What the instance and brokers ask of members of groups; programs do not."""
 Adapt = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes a function of the program one that the core can call and wait for."""
 
@@ -50,8 +50,10 @@ class Member(NamedTuple):
 
 def members(core: type) -> Iterator[Member]:
     """The public methods and properties of a class, apart from those that start and end it."""
+    is_of_group = "group" in inspect.signature(core).parameters
+    hidden = LIFE | _OF_THE_INSTANCE if is_of_group else LIFE
     for name in sorted(dir(core)):
-        if name.startswith("_") or name in LIFE or name in _OF_THE_INSTANCE:
+        if name.startswith("_") or name in hidden:
             continue
         value = inspect.getattr_static(core, name)
         if isinstance(value, property):

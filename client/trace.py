@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 FIELD_END: Final = "\x01"
 RECORD_END: Final = "\x02"
@@ -126,9 +126,51 @@ class SubAfter(TraceRecord):
     group: str
 
 
+def decode_records(text: str) -> list[TraceRecord]:
+    """The records of a trace message; those of another form, or of other words, are left out.
+
+    Older clients write fewer fields, others more: what is missing is as if it were not known.
+    """
+    found = []
+    for part in text.split(RECORD_END):
+        word, *values = part.split(FIELD_END)
+        kind = _KINDS.get(word)
+        if kind is None:
+            continue
+        fields = dataclasses.fields(kind)
+        padded = [*values, *[_NULL] * (len(fields) - len(values))]
+        try:
+            told = {
+                each.name: _read(str(each.type), value)
+                for each, value in zip(fields, padded, strict=False)
+            }
+        except ValueError:
+            continue
+        found.append(kind(**told))
+    return found
+
+
+_NULL: Final = "null"
+_KINDS: Final[dict[str, Any]] = {
+    kind.word: kind for kind in (Pub, EndTransaction, Recall, SubBefore, SubAfter)
+}
+
+
+def _read(hint: str, value: str) -> Any:
+    if hint == "int":
+        return 0 if value == _NULL else int(value)
+    if hint == "bool":
+        return value == "true"
+    if hint == "MessageType":
+        return MessageType(0 if value == _NULL else int(value))
+    if value == _NULL:
+        return None if "None" in hint else ""
+    return value
+
+
 def _text(value: object) -> str:
     if value is None:
-        return "null"
+        return _NULL
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, int) else str(value)

@@ -13,6 +13,7 @@ from typing import Any, Self
 from twisted.internet.defer import Deferred
 
 from txrocketmq.client import forgotten, names
+from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, push
 from txrocketmq.client.faces import Life, Member, make_face, remember
 from txrocketmq.client.instances import instances_of
@@ -99,12 +100,14 @@ def tx(core: type) -> type:
 
 __all__ = [  # noqa: PLE0604
     *names.__all__,
+    "Admin",
     "LitePullConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
 ]
 
+Admin = tx(admin.Admin)
 Producer = tx(producer.Producer)
 TransactionProducer = tx(transaction.TransactionProducer)
 PushConsumer = tx(push.PushConsumer)

@@ -83,6 +83,9 @@ def _parameters(signature: inspect.Signature, skip: set[str]) -> list[str]:
     for name, parameter in signature.parameters.items():
         if name in skip:
             continue
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            parts.append(f"**{name}: {parameter.annotation}")
+            continue
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not is_keyword:
             is_keyword = True
             parts.append("*")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is connected: producers and consumers, and what a consumer is doing.
+
+Java: ConsumerConnectionSubCommand, ProducerConnectionSubCommand, ConsumerStatusSubCommand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from txrocketmq.client.admin.groups import Groups
+from txrocketmq.client.admin.results import BrokerInfo
+from txrocketmq.client.errors import AdminRefused, GroupOffline
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol import admin, offset
+from txrocketmq.remoting.protocol.admin import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetProducerConnectionListRequestHeader,
+)
+from txrocketmq.remoting.protocol.body.client import (
+    Connection,
+    ConsumerConnection,
+    ConsumerRunningInfo,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+)
+from txrocketmq.remoting.protocol.body.offset import GetConsumerStatusBody
+from txrocketmq.remoting.protocol.offset import GetConsumerStatusRequestHeader
+
+
+class Clients(Groups):
+    """The part of the admin client for clients."""
+
+    async def consumer_connections(self, group: str) -> ConsumerConnection:
+        """The consumers of a group that are connected, and what they subscribe to.
+
+        Consumers are connected to all brokers, so the first that knows any is believed. Raises
+        GroupOffline, AdminRefused, BrokerNotExist.
+        """
+        for broker in await self._brokers_of_group(group):
+            try:
+                reply = await self._ask(
+                    broker.address,
+                    admin.GET_CONSUMER_CONNECTION_LIST,
+                    GetConsumerConnectionListRequestHeader(consumer_group=group),
+                    doing=f"asking for the consumers of group {group}",
+                )
+            except AdminRefused as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                continue
+            found = ConsumerConnection.decode(reply.body_bytes)
+            if found.connection_set:
+                return found
+        raise GroupOffline(group)
+
+    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
+        """The producers of a group that are connected to the brokers of a topic; perhaps none.
+
+        Raises NoRoute, AdminRefused.
+        """
+        found: dict[str | None, Connection] = {}
+        for broker in await self._brokers_of_topic(topic):
+            try:
+                reply = await self._ask(
+                    broker.address,
+                    admin.GET_PRODUCER_CONNECTION_LIST,
+                    GetProducerConnectionListRequestHeader(producer_group=group),
+                    doing=f"asking for the producers of group {group}",
+                )
+            except AdminRefused as error:
+                if error.code != ResponseCode.SYSTEM_ERROR:  # "the producer group not exist"
+                    raise
+                continue
+            for each in ProducerConnection.decode(reply.body_bytes).connection_set:
+                found[each.client_id] = each
+        return list(found.values())
+
+    async def producers(self, broker: str) -> Mapping[str, tuple[ProducerInfo, ...]]:
+        """All producers that are connected to a broker, by group.
+
+        Raises BrokerNotExist, AdminRefused.
+        """
+        (server,) = await self._masters(broker=broker)
+        reply = await self._ask(
+            server.address,
+            admin.GET_ALL_PRODUCER_INFO,
+            NoHeader(),
+            doing=f"asking {server.name} for its producers",
+        )
+        table = ProducerTableInfo.decode(reply.body_bytes).data
+        return {group: tuple(its) for group, its in sorted(table.items())}
+
+    async def consumer_running_info(
+        self, group: str, client_id: str, *, with_stacks: bool = False
+    ) -> ConsumerRunningInfo:
+        """What a consumer is doing; `with_stacks`: also the stacks of its threads.
+
+        Raises GroupOffline, AdminRefused: the client is not connected, or did not answer.
+        """
+        header = GetConsumerRunningInfoRequestHeader(
+            consumer_group=group, client_id=client_id, jstack_enable=with_stacks
+        )
+        broker = await self._broker_with(group)
+        reply = await self._ask(
+            broker.address,
+            admin.GET_CONSUMER_RUNNING_INFO,
+            header,
+            doing=f"asking client {client_id} of group {group} what it is doing",
+            timeout_ms=self.config.search_timeout_ms,
+        )
+        return ConsumerRunningInfo.decode(reply.body_bytes)
+
+    async def consumer_status(
+        self, group: str, topic: str
+    ) -> Mapping[str, Mapping[MessageQueue, int]]:
+        """How far each connected consumer of a group says that it has come, by client id.
+
+        Raises NoRoute, AdminRefused.
+        """
+        found: dict[str, dict[MessageQueue, int]] = {}
+        for broker in await self._brokers_of_topic(topic):
+            reply = await self._ask(
+                broker.address,
+                offset.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+                GetConsumerStatusRequestHeader(topic=topic, group=group, client_addr=""),
+                doing=f"asking the consumers of group {group} how far they have come",
+                timeout_ms=self.config.search_timeout_ms,
+            )
+            for client_id, table in GetConsumerStatusBody.decode(
+                reply.body_bytes
+            ).consumer_table.items():
+                found.setdefault(client_id, {}).update(table)
+        return found
+
+    async def _broker_with(self, group: str) -> BrokerInfo:
+        """A broker that consumers of the group are connected to. Raises GroupOffline."""
+        for broker in await self._brokers_of_group(group):
+            try:
+                await self._ask(
+                    broker.address,
+                    admin.GET_CONSUMER_CONNECTION_LIST,
+                    GetConsumerConnectionListRequestHeader(consumer_group=group),
+                    doing=f"asking for the consumers of group {group}",
+                )
+            except AdminRefused as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                continue
+            return broker
+        raise GroupOffline(group)

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of consumers: list, create, change, delete; how far they have come.
+
+Settings are read back after they were made, since a broker of 4.x takes those of 5.x without a
+word and does not keep them.
+
+Java: UpdateSubGroupSubCommand, DeleteSubscriptionGroupCommand, ConsumerProgressSubCommand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from txrocketmq.client.admin.results import BrokerInfo, GroupProgress, QueueProgress
+from txrocketmq.client.admin.topics import Topics
+from txrocketmq.client.errors import GroupNotFound, NotKept
+from txrocketmq.client.validate import check_group
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import DLQ_PREFIX, RETRY_PREFIX
+from txrocketmq.remoting.protocol import admin, pull
+from txrocketmq.remoting.protocol import topic as calls
+from txrocketmq.remoting.protocol.admin import (
+    GetConsumeStatsRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+)
+from txrocketmq.remoting.protocol.body.offset import QueryConsumeTimeSpanBody, QueueTimeSpan
+from txrocketmq.remoting.protocol.body.pop import SetMessageRequestModeRequestBody
+from txrocketmq.remoting.protocol.body.stats import ConsumeStats
+from txrocketmq.remoting.protocol.body.topic import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+)
+from txrocketmq.remoting.protocol.topic import (
+    DeleteSubscriptionGroupRequestHeader,
+    GetAllSubscriptionGroupRequestHeader,
+)
+
+SETTINGS: Final = frozenset(each.name for each in dataclasses.fields(SubscriptionGroupConfig)) - {
+    "group_name"
+}
+
+
+class Groups(Topics):
+    """The part of the admin client for groups of consumers."""
+
+    async def groups(self, cluster: str | None = None) -> list[str]:
+        """The names of all groups that brokers know, or those of a cluster.
+
+        Raises AdminRefused, BrokerNotExist, NoNameServer.
+        """
+        found: set[str] = set()
+        for broker in await self._masters(cluster):
+            found.update(await self._group_table(broker))
+        return sorted(found)
+
+    async def group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
+        """A group as each master has it, by the broker's name. Raises GroupNotFound."""
+        found: dict[str, SubscriptionGroupConfig] = {}
+        for broker in await self._masters():
+            config = (await self._group_table(broker)).get(group)
+            if config is not None:
+                found[broker.name] = config
+        if not found:
+            raise GroupNotFound(group)
+        return found
+
+    async def create_group(
+        self,
+        group: str,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Creates a group at all masters of a cluster, or at one broker by name or address.
+
+        `settings` are those of SubscriptionGroupConfig, such as retry_max_times=3 or
+        consume_message_orderly=True; all others have their defaults. `attributes` are given by
+        name, None takes one away. A group that is there already gets these settings. TypeError:
+        there is no such setting. ValueError: there are several clusters, and none is named. Raises
+        AdminRefused, PartlyFailed, NotKept, BrokerNotExist, MessageIllegal.
+        """
+        check_group(group)
+        _check_settings(settings)
+        masters = await self._masters_to_change(cluster, broker)
+        config = SubscriptionGroupConfig(group_name=group, **_on_wire(settings))
+        await self._put_group(group, dict.fromkeys(masters, config), settings)
+
+    async def update_group(
+        self,
+        group: str,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Changes the settings that are given, at all masters that have the group, or at one.
+
+        Raises TypeError, GroupNotFound, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        """
+        _check_settings(settings)
+        configs: dict[BrokerInfo, SubscriptionGroupConfig] = {}
+        for each in await self._masters(cluster, broker):
+            config = (await self._group_table(each)).get(group)
+            if config is not None:
+                values = {name: getattr(config, name) for name in SETTINGS - {"attributes"}}
+                configs[each] = SubscriptionGroupConfig(
+                    group_name=group, **{**values, **_on_wire(settings)}
+                )
+        if not configs:
+            raise GroupNotFound(group)
+        await self._put_group(group, configs, settings)
+
+    async def delete_group(
+        self, group: str, *, clean_offsets: bool = True, cluster: str | None = None
+    ) -> None:
+        """Deletes a group, its offsets, and its topics of retries and dead letters.
+
+        Raises GroupNotFound, AdminRefused, PartlyFailed, BrokerNotExist.
+        """
+        doing = f"deleting group {group}"
+        masters = await self._masters(cluster)
+        if not any([group in await self._group_table(each) for each in masters]):
+            raise GroupNotFound(group)
+
+        async def delete(broker: BrokerInfo) -> None:
+            header = DeleteSubscriptionGroupRequestHeader(
+                group_name=group, clean_offset=clean_offsets, remove_offset=clean_offsets
+            )
+            await self._ask(broker.address, calls.DELETE_SUBSCRIPTIONGROUP, header, doing=doing)
+
+        await self._each(masters, doing, delete)
+        for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+            if await self._instance.name_servers.route(prefix + group) is not None:
+                await self._delete_topic(prefix + group, cluster)
+
+    async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
+        """How far a group has come in a topic, or in all topics that it consumes.
+
+        Raises GroupNotFound when nobody has heard of it, NoRoute, AdminRefused, PartlyFailed.
+        """
+        doing = f"asking how far group {group} has come"
+        brokers = await (
+            self._brokers_of_group(group) if topic is None else self._brokers_of_topic(topic)
+        )
+
+        async def ask(broker: BrokerInfo) -> ConsumeStats:
+            header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
+            reply = await self._ask(broker.address, admin.GET_CONSUME_STATS, header, doing=doing)
+            return ConsumeStats.decode(reply.body_bytes)
+
+        tables = await self._each(brokers, doing, ask)
+        queues = [
+            QueueProgress(
+                queue=queue,
+                broker_offset=its.broker_offset,
+                consumer_offset=its.consumer_offset,
+                pull_offset=its.pull_offset,
+                last_timestamp=its.last_timestamp,
+            )
+            for table in tables
+            for queue, its in table.offset_table.items()
+        ]
+        if not queues:
+            await self.group_configs(group)
+        return GroupProgress(
+            group=group,
+            queues=tuple(sorted(queues, key=lambda each: each.queue)),
+            consume_tps=sum(table.consume_tps for table in tables),
+        )
+
+    async def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
+        """From when to when are the messages of each queue, and how far in time is the group.
+
+        Raises NoRoute, AdminRefused.
+        """
+        found: list[QueueTimeSpan] = []
+        for broker in await self._brokers_of_topic(topic):
+            reply = await self._ask(
+                broker.address,
+                admin.QUERY_CONSUME_TIME_SPAN,
+                QueryConsumeTimeSpanRequestHeader(topic=topic, group=group),
+                doing=f"asking for the times of group {group} in topic {topic}",
+            )
+            found += QueryConsumeTimeSpanBody.decode(reply.body_bytes).consume_time_span_set
+        return found
+
+    async def set_request_mode(
+        self, group: str, topic: str, mode: str, *, pop_share_queue_num: int = 0
+    ) -> None:
+        """Whether push consumers of a group PULL or POP a topic (5.x).
+
+        `pop_share_queue_num`: how many more queues each of them pops, -1 for all. ValueError:
+        there is no such mode. Raises NoRoute, AdminRefused, PartlyFailed.
+        """
+        if mode not in ("PULL", "POP"):
+            raise ValueError(f"the mode is PULL or POP, not {mode!r}")
+        doing = f"setting how group {group} gets the messages of topic {topic}"
+        body = SetMessageRequestModeRequestBody(
+            topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
+        ).encode()
+
+        async def put(broker: BrokerInfo) -> None:
+            await self._ask(
+                broker.address, pull.SET_MESSAGE_REQUEST_MODE, NoHeader(), body, doing=doing
+            )
+
+        await self._each(await self._brokers_of_topic(topic), doing, put)
+
+    # ------------------------------------------------------------- settings
+
+    async def _group_table(self, broker: BrokerInfo) -> Mapping[str, SubscriptionGroupConfig]:
+        reply = await self._ask(
+            broker.address,
+            calls.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+            GetAllSubscriptionGroupRequestHeader(),
+            doing="asking for the groups",
+        )
+        return SubscriptionGroupWrapper.decode(reply.body_bytes).subscription_group_table
+
+    async def _put_group(
+        self,
+        group: str,
+        configs: Mapping[BrokerInfo, SubscriptionGroupConfig],
+        settings: Mapping[str, Any],
+    ) -> None:
+        doing = f"creating or changing group {group}"
+
+        async def put(broker: BrokerInfo) -> None:
+            body = configs[broker].encode()
+            await self._ask(
+                broker.address,
+                calls.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                NoHeader(),
+                body,
+                doing=doing,
+            )
+            kept = (await self._group_table(broker)).get(group)
+            lost = [name for name in settings if kept is None or not _is_kept(kept, name, settings)]
+            if lost:
+                raise NotKept(f"{broker} does not keep {', '.join(sorted(lost))} of group {group}")
+
+        await self._each(list(configs), doing, put)
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    for name in settings:
+        if name not in SETTINGS:
+            near = difflib.get_close_matches(name, SETTINGS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"a group has no setting {name!r}{hint}")
+
+
+def _on_wire(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes are told as changes: "+name", or "-name" for one that goes."""
+    made = dict(settings)
+    if "attributes" in made:
+        made["attributes"] = {
+            f"-{name}" if value is None else f"+{name}": value or ""
+            for name, value in made["attributes"].items()
+        }
+    return made
+
+
+def _is_kept(kept: SubscriptionGroupConfig, name: str, settings: Mapping[str, Any]) -> bool:
+    if name == "attributes":
+        return all(kept.attributes.get(key) == value for key, value in settings[name].items())
+    value, its = settings[name], getattr(kept, name)
+    return bool(_plain(value) == _plain(its))
+
+
+def _plain(value: Any) -> Any:
+    return value.to_json() if hasattr(value, "to_json") else value

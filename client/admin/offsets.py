@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets of groups: look, set, send back and forth, copy.
+
+A reset goes to the broker, which tells the consumers that are connected (4.x) or lets their next
+pull know (5.x). A broker of 4.x refuses that when no consumer is connected: then the offsets are
+looked up and committed from here, as mqadmin does. Until the next pull a broker of 5.x passes over
+what is committed, so a single offset is set by a commit and by a reset of that queue.
+
+Java: ResetOffsetByTimeCommand, ResetOffsetByTimeOldCommand, CloneGroupOffsetCommand;
+DefaultMQAdminExtImpl.resetOffsetByQueueId.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from txrocketmq.client.admin.clients import Clients
+from txrocketmq.client.admin.results import BrokerInfo
+from txrocketmq.client.errors import (
+    AdminRefused,
+    BrokerNotExist,
+    GroupNotFound,
+    GroupOffline,
+    GroupOnline,
+    OffsetIllegal,
+)
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol import offset as calls
+from txrocketmq.remoting.protocol.body.offset import ResetOffsetBody
+from txrocketmq.remoting.protocol.offset import (
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    ResetOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+
+FIRST: Final = "first"
+LAST: Final = "last"
+_END_MS: Final = -1
+
+
+class Offsets(Clients):
+    """The part of the admin client for offsets."""
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The offset of the first message of a queue. Raises NoRoute, BrokerNotExist."""
+        header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
+        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
+        reply = await self._ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
+        assert reply.header is not None
+        return reply.header.offset
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """The offset after the last message of a queue. Raises NoRoute, BrokerNotExist."""
+        header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
+        address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
+        reply = await self._ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
+        assert reply.header is not None
+        return reply.header.offset
+
+    async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The offset of the first message stored at a time or later.
+
+        Raises NoRoute, BrokerNotExist, AdminRefused.
+        """
+        header = SearchOffsetRequestHeader(
+            topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
+        )
+        address, doing = (await self._broker_of(queue)).address, f"searching {queue}"
+        reply = await self._ask(address, calls.SEARCH_OFFSET_BY_TIMESTAMP, header, doing=doing)
+        assert reply.header is not None
+        return reply.header.offset
+
+    async def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
+        """The next offset of a queue that a group is to consume; None when it has none.
+
+        Raises NoRoute, BrokerNotExist, AdminRefused.
+        """
+        header = QueryConsumerOffsetRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=False,
+        )
+        doing = f"asking how far group {group} has come in {queue}"
+        address = (await self._broker_of(queue)).address
+        try:
+            reply = await self._ask(address, calls.QUERY_CONSUMER_OFFSET, header, doing=doing)
+        except AdminRefused as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        assert reply.header is not None
+        return reply.header.offset
+
+    async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
+        """Sets where a group goes on in a queue, while none of its consumers is connected.
+
+        Raises GroupOnline, since a connected consumer would commit its own offset over it;
+        OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
+        """
+        if await self._is_online(group):
+            raise GroupOnline(group, "stop them first, or use reset_offsets")
+        lowest, highest = await self.min_offset(queue), await self.max_offset(queue)
+        if not lowest <= next_offset <= highest:
+            raise OffsetIllegal(
+                f"{queue} goes from {lowest} to {highest}: {next_offset} is not in it"
+            )
+        await self._set(group, queue, next_offset)
+
+    async def reset_offsets(
+        self, group: str, topic: str, to: str | int, *, force: bool = True
+    ) -> dict[MessageQueue, int]:
+        """Sends a group to the first or the last message of a topic, or to a time in ms.
+
+        `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
+        result is where it goes on in each queue. Consumers may be connected: they go on there
+        after some seconds. ValueError: `to` is something else. Raises GroupNotFound, NoRoute,
+        AdminRefused, PartlyFailed.
+        """
+        timestamp_ms = {FIRST: 0, LAST: _END_MS}.get(to) if isinstance(to, str) else to
+        if timestamp_ms is None or (isinstance(to, int) and to < 0):
+            raise ValueError(f"offsets go to first, last or a time in milliseconds, not to {to!r}")
+        doing = f"resetting the offsets of group {group} in topic {topic}"
+        if group not in await self.groups():
+            raise GroupNotFound(group)
+
+        async def reset(broker: BrokerInfo) -> Mapping[MessageQueue, int]:
+            header = ResetOffsetRequestHeader(
+                group=group,
+                topic=topic,
+                timestamp=timestamp_ms,
+                is_force=force,
+                offset=-1,
+            )
+            try:
+                reply = await self._ask(
+                    broker.address,
+                    calls.INVOKE_BROKER_TO_RESET_OFFSET,
+                    header,
+                    doing=doing,
+                    timeout_ms=self.config.search_timeout_ms,
+                )
+            except AdminRefused as error:
+                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    raise
+                return await self._reset_from_here(broker, header)
+            return ResetOffsetBody.decode(reply.body_bytes).offset_table
+
+        tables = await self._each(await self._brokers_of_topic(topic), doing, reset)
+        return {queue: table[queue] for table in tables for queue in sorted(table)}
+
+    async def clone_offsets(
+        self, source: str, group: str, topic: str | None = None
+    ) -> dict[MessageQueue, int]:
+        """Gives a group the offsets of another one, in one topic or in all; what it got.
+
+        Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
+        BrokerNotExist, AdminRefused.
+        """
+        if await self._is_online(group):
+            raise GroupOnline(group, "stop them first, they would commit their own offsets")
+        own_topics = ("%RETRY%", "%DLQ%")
+        progress = await self.progress(source, topic)
+        cloned = {
+            each.queue: each.consumer_offset
+            for each in progress.queues
+            if not each.queue.topic.startswith(own_topics)
+        }
+        for queue, next_offset in cloned.items():
+            await self._set(group, queue, next_offset)
+        return cloned
+
+    async def _reset_from_here(
+        self, broker: BrokerInfo, header: ResetOffsetRequestHeader
+    ) -> dict[MessageQueue, int]:
+        """For a broker that resets only what consumers have who are connected."""
+        done: dict[MessageQueue, int] = {}
+        route = await self._route(header.topic)
+        counts = {each.broker_name: each.read_queue_nums for each in route.queue_datas}
+        for queue_id in range(counts.get(broker.name, 0)):
+            queue = MessageQueue(header.topic, broker.name, queue_id)
+            if header.timestamp == _END_MS:
+                target = await self.max_offset(queue)
+            elif header.timestamp == 0:
+                target = await self.min_offset(queue)
+            else:
+                target = await self.search_offset(queue, header.timestamp)
+            before = await self.consumer_offset(header.group, queue)
+            if header.is_force or before is None or target < before:
+                await self._commit(header.group, queue, target)
+                done[queue] = target
+            else:
+                done[queue] = before
+        return done
+
+    async def _set(self, group: str, queue: MessageQueue, next_offset: int) -> None:
+        await self._commit(group, queue, next_offset)
+        header = ResetOffsetRequestHeader(
+            group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            offset=next_offset,
+            timestamp=_END_MS,  # 4.x does not know the queue: so told, it changes nothing
+            is_force=False,
+        )
+        doing = f"setting the offset of group {group} in {queue}"
+        address = (await self._broker_of(queue)).address
+        try:
+            await self._ask(address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing)
+        except AdminRefused as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+
+    async def _commit(self, group: str, queue: MessageQueue, next_offset: int) -> None:
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=next_offset,
+            bname=queue.broker_name,
+        )
+        doing = f"setting the offset of group {group} in {queue}"
+        address = (await self._broker_of(queue)).address
+        await self._ask(address, calls.UPDATE_CONSUMER_OFFSET, header, doing=doing)
+
+    async def _is_online(self, group: str) -> bool:
+        try:
+            return bool((await self.consumer_connections(group)).connection_set)
+        except GroupOffline:
+            return False
+
+    async def _broker_of(self, queue: MessageQueue) -> BrokerInfo:
+        for broker in await self._brokers_of_topic(queue.topic):
+            if broker.name == queue.broker_name:
+                return broker
+        raise BrokerNotExist(f"broker {queue.broker_name} does not have topic {queue.topic} now")

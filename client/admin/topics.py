@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics: list, create, change, delete; their routes and queues.
+
+A topic belongs to brokers: it is created and deleted at all masters of a cluster, or at one
+broker. A topic in order has its queues in the name servers' key-values as well, so that they stay
+the same when a broker is away.
+
+Java: UpdateTopicSubCommand, DeleteTopicSubCommand and others; MQAdminImpl.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from txrocketmq.client.admin.asking import Asking
+from txrocketmq.client.admin.results import BrokerInfo, QueueStats, TopicStats
+from txrocketmq.client.config import CREATE_TOPIC_KEY
+from txrocketmq.client.errors import AdminRefused, MQBrokerError, NoRoute, NotKept
+from txrocketmq.client.validate import check_topic
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.protocol import admin, route
+from txrocketmq.remoting.protocol import topic as calls
+from txrocketmq.remoting.protocol.admin import GetTopicStatsInfoRequestHeader
+from txrocketmq.remoting.protocol.body.route import (
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    TopicRouteData,
+)
+from txrocketmq.remoting.protocol.body.stats import TopicStatsTable
+from txrocketmq.remoting.protocol.body.topic import GroupList, TopicList
+from txrocketmq.remoting.protocol.route import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    PutKVConfigRequestHeader,
+)
+from txrocketmq.remoting.protocol.topic import (
+    CreateTopicRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    DeleteTopicRequestHeader,
+    GetAllTopicConfigRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+)
+
+ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+DEFAULT_QUEUES: Final = 8
+READ_WRITE: Final = 6
+Attributes = Mapping[str, str | None]
+"""Values by name; None takes an attribute away."""
+
+
+class Topics(Asking):
+    """The part of the admin client for topics."""
+
+    async def topics(self, cluster: str | None = None) -> list[str]:
+        """The names of all topics, or of those of a cluster.
+
+        Raises AdminRefused, also of name servers that keep the list to themselves
+        (enableAllTopicList), and NoNameServer.
+        """
+        names = self._instance.name_servers
+        if cluster is None:
+            reply = await names.ask(calls.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
+        else:
+            header = GetTopicsByClusterRequestHeader(cluster=cluster)
+            reply = await names.ask(calls.GET_TOPICS_BY_CLUSTER, header)
+        if reply.code:
+            error = MQBrokerError(reply.code, reply.remark, "a name server")
+            raise AdminRefused("asking for the topics", error)
+        return sorted(TopicList.decode(reply.body_bytes).topic_list)
+
+    async def topic_route(self, topic: str) -> TopicRouteData:
+        """Which brokers have a topic, with how many queues. Raises NoRoute, NoNameServer."""
+        return await self._route(topic)
+
+    async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
+        """A topic as each master of its route has it, by the broker's name. Raises NoRoute."""
+        found: dict[str, TopicConfig] = {}
+        for broker in await self._brokers_of_topic(topic):
+            config = await self._topic_config(broker, topic)
+            if config is not None:
+                found[broker.name] = config
+        return found
+
+    async def topic_stats(self, topic: str) -> TopicStats:
+        """The bounds of a topic's queues. Raises NoRoute, AdminRefused."""
+        doing = f"asking for the queues of topic {topic}"
+
+        async def ask(broker: BrokerInfo) -> TopicStatsTable:
+            header = GetTopicStatsInfoRequestHeader(topic=topic)
+            reply = await self._ask(broker.address, admin.GET_TOPIC_STATS_INFO, header, doing=doing)
+            return TopicStatsTable.decode(reply.body_bytes)
+
+        tables = await self._each(await self._brokers_of_topic(topic), doing, ask)
+        queues = [
+            QueueStats(
+                queue=queue,
+                min_offset=its.min_offset,
+                max_offset=its.max_offset,
+                last_update_timestamp=its.last_update_timestamp,
+            )
+            for table in tables
+            for queue, its in table.offset_table.items()
+        ]
+        return TopicStats(
+            topic=topic,
+            queues=tuple(sorted(queues, key=lambda each: each.queue)),
+            put_tps=sum(table.topic_put_tps for table in tables),
+        )
+
+    async def topic_groups(self, topic: str) -> list[str]:
+        """The groups that consume a topic, or have. Raises NoRoute, AdminRefused."""
+        doing = f"asking who consumes topic {topic}"
+        found: set[str] = set()
+        for broker in await self._brokers_of_topic(topic):
+            header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
+            reply = await self._ask(
+                broker.address, calls.QUERY_TOPIC_CONSUME_BY_WHO, header, doing=doing
+            )
+            found.update(GroupList.decode(reply.body_bytes).group_list)
+        return sorted(found)
+
+    async def create_topic(
+        self,
+        topic: str,
+        *,
+        queues: int = DEFAULT_QUEUES,
+        perm: int = READ_WRITE,
+        order: bool = False,
+        attributes: Attributes | None = None,
+        cluster: str | None = None,
+        broker: str | None = None,
+    ) -> None:
+        """Creates a topic at all masters of a cluster, or at one broker by name or address.
+
+        `queues` are at each broker; `perm` is 6 to read and write, 4 to read, 2 to write.
+        `order`: its queues stay the same when brokers are away. `attributes` (5.x) are such as
+        {"message.type": "FIFO"}. A topic that is there already gets these settings. ValueError:
+        there are several clusters, and none is named. Raises AdminRefused, PartlyFailed, NotKept,
+        BrokerNotExist, MessageIllegal.
+        """
+        check_topic(topic)
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=perm,
+            order=order,
+        )
+        masters = await self._masters_to_change(cluster, broker)
+        await self._put_topic(masters, dict.fromkeys(masters, config), attributes)
+
+    async def update_topic(
+        self,
+        topic: str,
+        *,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        perm: int | None = None,
+        order: bool | None = None,
+        attributes: Attributes | None = None,
+        broker: str | None = None,
+    ) -> None:
+        """Changes what is given of a topic, at all brokers that have it, or at one.
+
+        Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        """
+        changes = {
+            "read_queue_nums": read_queues,
+            "write_queue_nums": write_queues,
+            "perm": perm,
+            "order": order,
+        }
+        changes = {name: value for name, value in changes.items() if value is not None}
+        brokers = await self._brokers_of_topic(topic)
+        if broker is not None:
+            brokers = [each for each in brokers if broker in (each.name, each.address)]
+            if not brokers:
+                raise NoRoute(topic, f"broker {broker} does not have it")
+        configs: dict[BrokerInfo, TopicConfig] = {}
+        for each in brokers:
+            found = await self._topic_config(each, topic)
+            if found is not None:
+                values = {name: getattr(found, name) for name in _KEPT}
+                configs[each] = TopicConfig(**{**values, **changes})
+        await self._put_topic(list(configs), configs, attributes)
+
+    async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
+        """Deletes a topic with its messages, at all masters (of a cluster) and name servers.
+
+        Raises NoRoute, AdminRefused, PartlyFailed, BrokerNotExist.
+        """
+        await self._route(topic)
+        await self._delete_topic(topic, cluster)
+
+    async def _delete_topic(self, topic: str, cluster: str | None) -> None:
+        doing = f"deleting topic {topic}"
+
+        async def delete(broker: BrokerInfo) -> None:
+            header = DeleteTopicRequestHeader(topic=topic)
+            await self._ask(broker.address, calls.DELETE_TOPIC_IN_BROKER, header, doing=doing)
+
+        await self._each(await self._masters(cluster), doing, delete)
+        header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
+        await self._each_name_server(calls.DELETE_TOPIC_IN_NAMESRV, header, doing=doing)
+        if cluster is None and await self._order_conf(topic):
+            its = DeleteKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic)
+            await self._each_name_server(route.DELETE_KV_CONFIG, its, doing=doing)
+
+    # ------------------------------------------------------------- settings
+
+    async def _topic_config(self, broker: BrokerInfo, topic: str) -> TopicConfig | None:
+        """A broker of 4.x is asked for all topics, since it does not tell one."""
+        doing = f"asking for topic {topic}"
+        try:
+            reply = await self._ask(
+                broker.address,
+                calls.GET_TOPIC_CONFIG,
+                GetTopicConfigRequestHeader(topic=topic),
+                doing=doing,
+            )
+        except AdminRefused as error:
+            if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                return None
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+            every = await self._ask(
+                broker.address,
+                calls.GET_ALL_TOPIC_CONFIG,
+                GetAllTopicConfigRequestHeader(),
+                doing=doing,
+            )
+            table = TopicConfigSerializeWrapper.decode(every.body_bytes).topic_config_table
+            return table.get(topic)
+        return TopicConfig.decode(reply.body_bytes)
+
+    async def _put_topic(
+        self,
+        brokers: list[BrokerInfo],
+        configs: Mapping[BrokerInfo, TopicConfig],
+        attributes: Attributes | None,
+    ) -> None:
+        topic = str(next(iter(configs.values())).topic_name)
+        doing = f"creating or changing topic {topic}"
+        if attributes:
+            await self._check_attributes(brokers, topic)
+
+        async def put(broker: BrokerInfo) -> None:
+            config = configs[broker]
+            header = CreateTopicRequestHeader(
+                topic=topic,
+                default_topic=CREATE_TOPIC_KEY,
+                read_queue_nums=config.read_queue_nums,
+                write_queue_nums=config.write_queue_nums,
+                perm=config.perm,
+                topic_filter_type=config.topic_filter_type,
+                topic_sys_flag=config.topic_sys_flag,
+                order=config.order,
+                attributes=attributes_text(attributes or {}),
+            )
+            await self._ask(broker.address, calls.UPDATE_AND_CREATE_TOPIC, header, doing=doing)
+
+        await self._each(brokers, doing, put)
+        ordered = {its.name: configs[its].write_queue_nums for its in brokers if configs[its].order}
+        if ordered:
+            await self._put_order(topic, ordered)
+
+    async def _check_attributes(self, brokers: list[BrokerInfo], topic: str) -> None:
+        """A broker of 4.x would not say that it takes none."""
+        for broker in brokers:
+            header = GetTopicConfigRequestHeader(topic=topic)
+            try:
+                await self._ask(broker.address, calls.GET_TOPIC_CONFIG, header, doing="asking")
+            except AdminRefused as error:
+                if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    raise NotKept(
+                        f"{broker} keeps no attributes of topics: it is of 4.x; nothing was changed"
+                    ) from None
+
+    async def _order_conf(self, topic: str) -> dict[str, str]:
+        header = GetKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic)
+        reply = await self._instance.name_servers.ask(route.GET_KV_CONFIG, header)
+        if reply.code or reply.header is None or not reply.header.value:
+            return {}
+        parts = (part.partition(":") for part in reply.header.value.split(";"))
+        return {name: count for name, _, count in parts if name}
+
+    async def _put_order(self, topic: str, queues: Mapping[str, int]) -> None:
+        known = await self._order_conf(topic)
+        known.update({name: str(count) for name, count in queues.items()})
+        value = ";".join(f"{name}:{count}" for name, count in sorted(known.items()))
+        header = PutKVConfigRequestHeader(namespace=ORDER_NAMESPACE, key=topic, value=value)
+        doing = f"setting the order of topic {topic}"
+        await self._each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
+
+
+_KEPT: Final = frozenset(each.name for each in dataclasses.fields(TopicConfig)) - {"attributes"}
+"""What is told again with each change; attributes are told by their changes alone."""
+
+
+def attributes_text(attributes: Attributes) -> str | None:
+    """Changes of attributes as a header has them; None when there are none."""
+    parts = [
+        f"-{name}" if value is None else f"+{name}={value}" for name, value in attributes.items()
+    ]
+    return ",".join(parts) or None

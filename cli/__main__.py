@@ -8,6 +8,7 @@ standard error, 2 wrong usage.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,16 +22,30 @@ COMMANDS: Final = {
     "send": "send messages to a topic",
     "tail": "print the messages of a topic as they arrive",
     "consume": "receive the messages of a topic as a member of a consumer group",
+    "topics": "list, show, create, change and delete topics",
+    "groups": "list, show, create, change and delete consumer groups",
+    "brokers": "list brokers, show how they are, and change their settings",
+    "lag": "show how far consumer groups have come",
+    "offsets": "show, reset, set and clone the offsets of consumer groups",
+    "messages": "find messages, and see what became of them",
     "store": "check, repair or print the store of a broker",
     "ingest": "copy new messages from stores into a Parquet table, exactly once",
     "report": "report what stands out in stores and what they contain",
+    "completion": "print the script that makes a shell complete this command",
 }
+ALIASES: Final = {"produce": "send"}
+COMPLETE: Final = "_TXROCKETMQ_COMPLETE"
+"""In the environment when a shell asks what a line may go on with (cli/completion.py)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if COMPLETE in os.environ:
+        answered: int = import_module("txrocketmq.cli.completion").answer(COMMANDS)
+        return answered
     first = arguments[0] if arguments else "--help"
+    first = ALIASES.get(first, first)
     if first in ("-h", "--help"):
         print(usage())
         return 0

@@ -146,7 +146,7 @@ class Offsets(Clients):
                     timeout_ms=self.config.search_timeout_ms,
                 )
             except AdminRefused as error:
-                if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                if not await self._is_for_offline(error, group):
                     raise
                 return await self._reset_from_here(broker, header)
             return ResetOffsetBody.decode(reply.body_bytes).offset_table
@@ -174,6 +174,13 @@ class Offsets(Clients):
         for queue, next_offset in cloned.items():
             await self._set(group, queue, next_offset)
         return cloned
+
+    async def _is_for_offline(self, error: AdminRefused, group: str) -> bool:
+        """Whether a broker refuses a reset only since nobody is connected, or never was (4.x)."""
+        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return True
+        has_no_offsets = f"consumer group <{group}> not exist" in (error.remark or "")
+        return has_no_offsets and not await self._is_online(group)
 
     async def _reset_from_here(
         self, broker: BrokerInfo, header: ResetOffsetRequestHeader

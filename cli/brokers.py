@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq brokers`: list brokers, show how they are, and change their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from txrocketmq.cli.administer import (
+    administrate,
+    group,
+    json_option,
+    namesrv_option,
+    pair,
+    run,
+    show,
+    show_values,
+)
+from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.errors import MQClientError
+from txrocketmq.remoting.errors import RemotingError
+
+PROG: Final = "txrocketmq brokers"
+command = group("brokers", "List brokers, show how they are, and change their settings.")
+
+
+@command.command("list")
+@click.option("-c", "--cluster", help="Only the brokers of this cluster.")
+@namesrv_option
+@json_option
+def list_brokers(cluster: str | None, namesrv: str, as_json: bool) -> None:
+    """List the brokers that the name servers know; one that does not answer has no version."""
+
+    async def work(admin: Admin) -> None:
+        rows: list[dict[str, Any]] = []
+        for each in await admin.brokers(cluster):
+            try:
+                stats = await admin.broker_stats(each.address)
+            except (MQClientError, RemotingError):
+                stats = {}
+            rows.append(
+                {
+                    "cluster": each.cluster,
+                    "broker": each.name,
+                    "brokerId": each.broker_id,
+                    "address": each.address,
+                    "version": stats.get("brokerVersionDesc"),
+                    "putTps": _first_number(stats.get("putTps")),
+                    "getTps": _first_number(stats.get("getTransferredTps")),
+                }
+            )
+        columns = {
+            "cluster": "CLUSTER", "broker": "BROKER", "brokerId": "ID", "address": "ADDRESS",
+            "version": "VERSION", "putTps": "IN/S", "getTps": "OUT/S",
+        }  # fmt: skip
+        show(rows, columns, as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+@command.command("show")
+@click.argument("broker")
+@namesrv_option
+@json_option
+def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
+    """Show what BROKER (a name or HOST:PORT) tells of its state."""
+
+    async def work(admin: Admin) -> None:
+        show_values(await admin.broker_stats(broker), as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+@command.command("config")
+@click.argument("broker")
+@click.option(
+    "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change a setting first."
+)
+@namesrv_option
+@json_option
+def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json: bool) -> None:
+    """Show the settings of BROKER (a name or HOST:PORT), those that --set names if it is given."""
+
+    async def work(admin: Admin) -> None:
+        changes = dict(pairs)
+        if changes:
+            await admin.update_broker_config(broker, changes)
+        settings = await admin.broker_config(broker)
+        shown = {name: settings.get(name) for name in changes or sorted(settings)}
+        show_values(shown, as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+def _first_number(text: str | None) -> float | None:
+    """Brokers tell three: over ten seconds, a minute and ten minutes."""
+    try:
+        return float((text or "").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit code."""
+    return run(command, PROG, arguments)

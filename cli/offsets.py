@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`txrocketmq offsets`: show, reset, set and clone the offsets of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from txrocketmq.cli.administer import (
+    administrate,
+    confirm,
+    group,
+    json_option,
+    moment,
+    namesrv_option,
+    run,
+    show,
+    yes_option,
+)
+from txrocketmq.cli.lag import GROUP_COLUMNS, group_rows
+from txrocketmq.client.admin.admin import Admin
+from txrocketmq.client.admin.offsets import FIRST, LAST
+from txrocketmq.remoting.message.message import MessageQueue
+
+PROG: Final = "txrocketmq offsets"
+command = group("offsets", "Show, reset, set and clone the offsets of consumer groups.")
+
+
+@command.command("show")
+@click.argument("name", metavar="GROUP")
+@click.option("-t", "--topic", help="Only this topic.")
+@namesrv_option
+@json_option
+def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+    """Show how far GROUP has come in each queue, as txrocketmq lag GROUP does."""
+
+    async def work(admin: Admin) -> None:
+        show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+@command.command("reset")
+@click.argument("name", metavar="GROUP")
+@click.argument("topic")
+@click.option(
+    "--to",
+    type=moment(FIRST, LAST),
+    required=True,
+    metavar="WHERE",
+    help="first, last, or a time such as 2026-11-21T08:00:00, 20261121080000 or"
+    " milliseconds since the epoch.",
+)
+@click.option("--back-only", is_flag=True, help="Leave queues as they are that would go forth.")
+@yes_option
+@namesrv_option
+@json_option
+def reset(
+    name: str, topic: str, to: str | int, back_only: bool, yes: bool, namesrv: str, as_json: bool
+) -> None:
+    """Send GROUP back or forth in TOPIC; consumers may be connected.
+
+    What lies before the new offsets counts as consumed, what lies after them is consumed anew.
+    """
+    confirm(f"Reset the offsets of group {name} in topic {topic} to {to}?", yes=yes)
+
+    async def work(admin: Admin) -> None:
+        done = await admin.reset_offsets(name, topic, to, force=not back_only)
+        _show(done, as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+@command.command("set")
+@click.argument("name", metavar="GROUP")
+@click.argument("topic")
+@click.argument("broker")
+@click.argument("queue_id", metavar="QUEUE", type=click.IntRange(0))
+@click.argument("offset", type=click.IntRange(0))
+@namesrv_option
+@json_option
+def set_offset(
+    name: str, topic: str, broker: str, queue_id: int, offset: int, namesrv: str, as_json: bool
+) -> None:
+    """Set where GROUP goes on in one queue of TOPIC, while none of its consumers is connected."""
+
+    async def work(admin: Admin) -> None:
+        queue = MessageQueue(topic, broker, queue_id)
+        await admin.set_offset(name, queue, offset)
+        _show({queue: offset}, as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+@command.command("clone")
+@click.argument("source", metavar="FROM")
+@click.argument("name", metavar="GROUP")
+@click.option("-t", "--topic", help="Only this topic.")
+@namesrv_option
+@json_option
+def clone(source: str, name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
+    """Give GROUP the offsets of the group FROM, while none of its consumers is connected."""
+
+    async def work(admin: Admin) -> None:
+        _show(await admin.clone_offsets(source, name, topic), as_json=as_json)
+
+    administrate(namesrv, work)
+
+
+def _show(offsets: Mapping[MessageQueue, int], *, as_json: bool) -> None:
+    rows = [
+        {
+            "topic": queue.topic,
+            "broker": queue.broker_name,
+            "queueId": queue.queue_id,
+            "offset": offset,
+        }
+        for queue, offset in sorted(offsets.items())
+    ]
+    columns = {"topic": "TOPIC", "broker": "BROKER", "queueId": "QUEUE", "offset": "OFFSET"}
+    show(rows, columns, as_json=as_json)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; the exit code."""
+    return run(command, PROG, arguments)

@@ -26,7 +26,7 @@ def table_text(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) ->
     lines = [list(columns.values()), *texts]
     widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
     is_right = [
-        bool(rows) and all(isinstance(row.get(name), (int, float, type(None))) for row in rows)
+        bool(rows) and all(type(row.get(name)) in (int, float, type(None)) for row in rows)
         for name in columns
     ]
     return "\n".join(

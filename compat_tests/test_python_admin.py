@@ -77,7 +77,8 @@ def test_an_ordered_topic_with_attributes(scene: Scene, admin: Any) -> None:
     poll(lambda: has_route(admin, topic), "the topic is registered")
     assert admin.kv_config("ORDER_TOPIC_CONFIG", topic) == f"{scene.broker.name}:2"
     config = admin.topic_configs(topic)[scene.broker.name]
-    assert (config.order, dict(config.attributes)) == (True, attributes)
+    assert config.order is not is_of_4(scene)  # which has the name servers keep it alone
+    assert dict(config.attributes) == attributes
     if attributes:
         admin.update_topic(topic, attributes={"message.type": None})
         assert not admin.topic_configs(topic)[scene.broker.name].attributes
@@ -188,7 +189,8 @@ def test_offsets_of_a_group_that_nobody_consumes_as(scene: Scene, admin: Any) ->
     assert set(admin.reset_offsets(group, topic, "first").values()) == {0}
     assert admin.progress(group, topic).lag == 8
     late = int(time.time() * 1000) + 60_000
-    assert sum(admin.reset_offsets(group, topic, late).values()) == 8
+    # For a time after the last message 4.x finds the last message, not what comes after it.
+    assert sum(admin.reset_offsets(group, topic, late).values()) == (6 if is_of_4(scene) else 8)
     admin.set_offset(group, queues[1], 1)
     assert admin.consumer_offset(group, queues[1]) == 1
     other = scene.unique("admin-group")

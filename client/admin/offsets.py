@@ -65,6 +65,7 @@ class Offsets(Clients):
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at a time or later.
 
+        When there is none, it is that of the next message, or in a broker of 4.x the last one's.
         Raises NoRoute, BrokerNotExist, AdminRefused.
         """
         header = SearchOffsetRequestHeader(

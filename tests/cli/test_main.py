@@ -43,6 +43,12 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert own_version()[0].isdigit()
 
 
+def test_produce_is_another_name_of_send(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["produce", "--help"])
+    assert "usage: txrocketmq send" in capsys.readouterr().out
+
+
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sned"]) == 2
     captured = capsys.readouterr()

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.client.fakes import BROKER_A, Scene, a_route, result_of
+from tests.client.fakes import BROKER_A, Scene, a_route, result_of, started
 from txrocketmq.cli import send as command
 from txrocketmq.cli.send import BATCH_BYTES, BATCH_MESSAGES, batches, parse_arguments, send
 from txrocketmq.client.errors import MessageIllegal
@@ -19,6 +21,7 @@ from txrocketmq.remoting.message.message import Message, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import send as calls
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
 
 
 @pytest.fixture
@@ -83,6 +86,50 @@ def test_lines_of_the_input_stand_where_the_dash_is(
     assert [body for _, body in sent(scene)] == [b"first", b"l1", b"l2", b"l3", b"last"]
 
 
+def test_lines_of_a_file_come_last(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def portions(reactor: Any, descriptor: int) -> Any:
+        yield os.read(descriptor, 99).splitlines()
+
+    monkeypatch.setattr(command, "portions", portions)
+    path = Path(__file__).with_name("conftest.py")
+    run(scene, "first", "--file", str(path))
+    assert [body for _, body in sent(scene)][:2] == [b"first", path.read_bytes().splitlines()[0]]
+
+
+def test_the_pace_is_kept_whatever_a_send_takes(scene: Scene) -> None:
+    running = started(send(scene.client, parse_arguments(["T", *"abc", "--rate", "2"])))
+    assert len(sent(scene)) == 1
+    scene.time.advance(0.4)
+    assert len(sent(scene)) == 1
+    scene.time.advance(0.1)
+    assert len(sent(scene)) == 2
+    scene.time.advance(0.5)
+    assert result_of(running) == 0
+    assert len(sent(scene)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["--delay-level", "3"], "DELAY", "3"),
+        (["--delay", "1.5"], "TIMER_DELAY_MS", "1500"),
+        (["--at", "1795248930123"], "TIMER_DELIVER_MS", "1795248930123"),
+    ],
+)
+def test_delays(scene: Scene, words: list[str], name: str, value: str) -> None:
+    run(scene, "x", *words)
+    assert decode_properties(sent(scene)[0][0].properties)[name] == value
+
+
+@pytest.mark.parametrize(("ending", "flag"), [("commit", 8), ("rollback", 12)])
+def test_transactions_are_ended(scene: Scene, ending: str, flag: int) -> None:
+    run(scene, "x", "--transaction", ending)
+    assert decode_properties(sent(scene)[0][0].properties)["TRAN_MSG"] == "true"
+    ((_, call, header, _),) = scene.connections.told
+    assert call is END_TRANSACTION
+    assert header.commit_or_rollback == flag
+
+
 def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
     with pytest.raises(MessageIllegal, match="empty"):
         run(scene, "")
@@ -100,6 +147,12 @@ def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
         (["T", "x", "--tag", "a\x02b"], "argument --tag: 'a\\x02b' contains "),
         (["T", "x", "--key", "\x01"], "argument --key: '\\x01' contains "),
         (["T", "-", "--count", "2"], "standard input"),
+        (["T", "x", "--rate", "0"], "'0' is not a number above 0"),
+        (["T", "x", "--rate", "inf"], "'inf' is not a number above 0"),
+        (["T", "x", "--at", "first"], "'first' is not a time"),
+        (["T", "x", "--delay", "1", "--delay-level", "1"], "not several"),
+        (["T", "x", "--batch", "--delay", "1"], "leave --batch out"),
+        (["T", "x", "--batch", "--transaction", "commit"], "leave --batch out"),
     ],
 )
 def test_wrong_usage(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

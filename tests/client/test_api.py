@@ -15,6 +15,7 @@ from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset, pull, send
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerData
+from txrocketmq.remoting.protocol.heartbeat import HeartbeatRequestHeader
 from txrocketmq.remoting.protocol.offset import (
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
@@ -126,3 +127,16 @@ def test_heartbeat_and_leave() -> None:
 def test_a_broken_connection_is_an_error_of_the_connection() -> None:
     with pytest.raises(ConnectError):
         result_of(api(FakeConnections()).max_offset(BROKER_A, QUEUE))
+
+
+def test_any_call_can_be_asked() -> None:
+    connections = FakeConnections()
+    connections.on(BROKER_A, heartbeat.HEART_BEAT, Reply(body=b"x"))
+    header = HeartbeatRequestHeader()
+    asked = api(connections).ask(BROKER_A, heartbeat.HEART_BEAT, header, b"b", 7)
+    assert result_of(asked).body_bytes == b"x"
+    ((_, _, _, body, timeout_ms),) = connections.asked
+    assert (body, timeout_ms) == (b"b", 7)
+    connections.on(BROKER_A, heartbeat.HEART_BEAT, refusal(1))
+    with pytest.raises(MQBrokerError):
+        result_of(api(connections).ask(BROKER_A, heartbeat.HEART_BEAT, header, b"", 7))

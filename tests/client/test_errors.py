@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
-from txrocketmq.client.errors import MQBrokerError, NoNameServer, NoRoute, SendFailed
+from txrocketmq.client.errors import (
+    AdminRefused,
+    GroupNotFound,
+    GroupOffline,
+    GroupOnline,
+    MQBrokerError,
+    NoNameServer,
+    NoRoute,
+    PartlyFailed,
+    SendFailed,
+)
 
 
 def test_a_refusal_names_who_what_and_why() -> None:
@@ -32,3 +42,26 @@ def test_a_failed_send_tells_each_attempt() -> None:
 
 def test_no_name_server_has_its_number() -> None:
     assert NoNameServer("none").code == 10004
+
+
+def test_a_refused_administrator_hears_what_to_do() -> None:
+    error = AdminRefused("deleting topic T", MQBrokerError(3, "code 9", "b:1"))
+    assert str(error) == (
+        "deleting topic T failed: b:1 answered REQUEST_CODE_NOT_SUPPORTED (3): code 9; this server"
+        " does not know the request: it may be of an older release"
+    )
+    assert (error.code, error.remark, error.address) == (3, "code 9", "b:1")
+    plain = AdminRefused("asking", MQBrokerError(1, "no", "b:1"))
+    assert str(plain) == "asking failed: b:1 answered SYSTEM_ERROR (1): no"
+
+
+def test_what_failed_in_part_names_the_servers() -> None:
+    failed = PartlyFailed("deleting topic T", 2, [("a (h:1)", ValueError("x"))])
+    assert str(failed) == "deleting topic T failed at 1 of 3 servers: a (h:1): x"
+    assert failed.done == 2
+
+
+def test_groups_are_named() -> None:
+    assert "group g" in str(GroupNotFound("g"))
+    assert (GroupNotFound("g").code, GroupOffline("g").code) == (26, 206)
+    assert str(GroupOnline("g", "stop them")).endswith("the group g are connected: stop them")

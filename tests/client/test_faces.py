@@ -13,7 +13,8 @@ from twisted.internet.task import Clock as ReactorClock
 
 from tests.client.core import Core, CoreConfig
 from tests.client.fakes import result_of
-from txrocketmq.client import aio, blocking, consumer, names, producer, tx
+from txrocketmq.client import admin, aio, blocking, consumer, names, producer, tx
+from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.consumer.listener import is_orderly, orderly
 from txrocketmq.client.consumer.lite_pull import LitePullConsumer
@@ -25,7 +26,7 @@ from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.transaction import TransactionProducer
 
 FACES = [blocking, aio, tx]
-CORE = [Producer, TransactionProducer, PushConsumer, LitePullConsumer]
+CORE = [Admin, Producer, TransactionProducer, PushConsumer, LitePullConsumer]
 
 
 def test_what_is_public_is_found() -> None:
@@ -65,6 +66,11 @@ def test_what_is_asked_of_consumers_by_others_is_not_public() -> None:
         "offset_for_timestamp", "pause", "poll", "resume", "seek", "seek_to_begin", "seek_to_end",
         "seek_to_time", "subscribe", "unsubscribe", "watch_queues",
     ]  # fmt: skip
+
+
+def test_what_is_asked_of_members_of_groups_is_public_elsewhere() -> None:
+    """An administrator resets offsets, too, and has consumers consume."""
+    assert {"reset_offsets", "consume_directly"} <= {each.name for each in members(Admin)}
 
 
 def test_a_listener_in_order_stays_one() -> None:
@@ -110,7 +116,7 @@ def test_each_face_has_every_class_and_every_name(face: ModuleType) -> None:
 def test_no_class_of_the_core_is_forgotten() -> None:
     """What takes an instance and a config, and starts, belongs in the faces."""
     found = set()
-    for package in (producer, consumer):
+    for package in (producer, consumer, admin):
         for path in sorted(__import__("pathlib").Path(str(package.__path__[0])).glob("*.py")):
             module = __import__(f"{package.__name__}.{path.stem}", fromlist=["x"])
             for cls in vars(module).values():

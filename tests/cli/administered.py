@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs commands that administrate with a client among fakes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.client.admin.fake_cluster import Cluster
+from tests.client.fakes import result_of
+from txrocketmq.cli import session
+from txrocketmq.client.errors import MQClientError
+
+
+class Administered:
+    """`run` a command's main with words; what it printed is in `out` and `err`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.cluster = Cluster()
+        self.namesrv = ""
+        self.out = self.err = ""
+        self._capsys = capsys
+        monkeypatch.setattr(session, "run", self._run)
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    def _run(
+        self, prog: str, namesrv: str, command: Callable[[Any], Awaitable[int]], **_: Any
+    ) -> int:
+        self.namesrv = namesrv
+        try:
+            return result_of(command(self.cluster.client))
+        except MQClientError as error:
+            sys.stdout.write(f"{prog}: {error}\n")
+            return 1
+
+    def run(self, main: Callable[[list[str]], int], *words: str) -> int:
+        """The exit code."""
+        code = main(list(words))
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The words of each line."""
+        return [line.split() for line in self.out.splitlines()]

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of commands share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.administered import Administered
+
+
+@pytest.fixture
+def administered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Administered:
+    """A cluster, and what its administrator sees."""
+    return Administered(monkeypatch, capsys)

@@ -315,6 +315,7 @@ class Admin:
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message stored at a time or later.
 
+        When there is none, it is that of the next message, or in a broker of 4.x the last one's.
         Raises NoRoute, BrokerNotExist, AdminRefused.
         """
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:

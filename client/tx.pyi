@@ -316,6 +316,7 @@ class Admin:
     def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> Deferred[int]:
         """The offset of the first message stored at a time or later.
 
+        When there is none, it is that of the next message, or in a broker of 4.x the last one's.
         Raises NoRoute, BrokerNotExist, AdminRefused.
         """
     def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> Deferred[None]:

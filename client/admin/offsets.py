@@ -221,7 +221,7 @@ class Offsets(Clients):
         try:
             await self._ask(address, calls.INVOKE_BROKER_TO_RESET_OFFSET, header, doing=doing)
         except AdminRefused as error:
-            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            if not await self._is_for_offline(error, group):
                 raise
 
     async def _commit(self, group: str, queue: MessageQueue, next_offset: int) -> None:

@@ -132,6 +132,17 @@ def test_one_offset_is_committed_and_reset(cluster: Cluster) -> None:
     assert (header.timestamp, header.is_force) == (-1, False)
 
 
+@pytest.mark.parametrize("remark", ["THe consumer group <g> not exist", "disk full"])
+def test_a_broker_of_4_that_knows_no_offset_has_the_commit(cluster: Cluster, remark: str) -> None:
+    cluster.on_both(calls.INVOKE_BROKER_TO_RESET_OFFSET, refused(remark=remark))
+    asked = cluster.admin.set_offset("g", QUEUE, 4)
+    if remark == "disk full":
+        with pytest.raises(AdminRefused, match="disk full"):
+            result_of(asked)
+    else:
+        result_of(asked)
+
+
 def test_an_offset_beyond_the_queue(cluster: Cluster) -> None:
     for beyond in (2, 10):
         with pytest.raises(OffsetIllegal, match="from 3 to 9"):

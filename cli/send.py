@@ -85,7 +85,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="print each result as a JSON object on a line of its own",
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)  # options may stand before a BODY
     if not options.bodies and options.file is None:
         parser.error("give a BODY, or --file")
     if STDIN in options.bodies and options.count > 1:

@@ -142,6 +142,14 @@ def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
+    "words", [["T", "--batch", "a", "-"], ["--batch", "T", "a", "-"], ["T", "a", "--batch", "-"]]
+)
+def test_options_may_stand_anywhere(words: list[str]) -> None:
+    options = parse_arguments(words)
+    assert (options.topic, options.bodies, options.batch) == ("T", ["a", "-"], True)
+
+
+@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["T"], "BODY"),

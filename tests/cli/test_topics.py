@@ -34,7 +34,7 @@ def topics(administered: Administered) -> Administered:
     on_both(topic.DELETE_TOPIC_IN_BROKER, Reply())
     for address, name in ((BROKER_A, "broker-a"), (BROKER_B, "broker-b")):
         table = {MessageQueue("T", name, 0): TopicOffset(min_offset=1, max_offset=4)}
-        stats = Reply(body=TopicStatsTable(offset_table=table).encode())
+        stats: Reply[Any] = Reply(body=TopicStatsTable(offset_table=table).encode())
         on(address, admin.GET_TOPIC_STATS_INFO, stats)
     return administered
 

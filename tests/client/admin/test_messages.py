@@ -156,7 +156,7 @@ def test_what_a_group_has_made_of_a_message(
     cluster: Cluster, come: int, tags: str, track: TrackType
 ) -> None:
     cluster.routes["T"] = a_route({"broker-a": 1})
-    groups = Reply(body=GroupList(group_list=("g",)).encode())
+    groups: Reply[Any] = Reply(body=GroupList(group_list=("g",)).encode())
     cluster.connections.on(BROKER_A, topic.QUERY_TOPIC_CONSUME_BY_WHO, groups)
     cluster.on_both(calls.GET_CONSUMER_CONNECTION_LIST, Reply(body=CONNECTIONS))
     stats = ConsumeStats(offset_table={QUEUE: OffsetWrapper(consumer_offset=come)})
@@ -181,7 +181,7 @@ def test_what_a_group_has_made_of_a_message(
 def test_groups_of_which_nothing_is_known(
     cluster: Cluster, answer: Reply[Any], track: TrackType
 ) -> None:
-    groups = Reply(body=GroupList(group_list=("g",)).encode())
+    groups: Reply[Any] = Reply(body=GroupList(group_list=("g",)).encode())
     cluster.on_both(topic.QUERY_TOPIC_CONSUME_BY_WHO, groups)
     cluster.on_both(calls.GET_CONSUMER_CONNECTION_LIST, answer)
     (told,) = result_of(cluster.admin.message_tracks(a_message()))

@@ -164,7 +164,7 @@ def test_offsets_are_cloned_but_those_of_retries(cluster: Cluster) -> None:
         QUEUE: OffsetWrapper(broker_offset=9, consumer_offset=6),
         MessageQueue("%RETRY%h", "broker-a", 0): OffsetWrapper(consumer_offset=1),
     }
-    stats = Reply(body=ConsumeStats(offset_table=table).encode())
+    stats: Reply[Any] = Reply(body=ConsumeStats(offset_table=table).encode())
     cluster.connections.on(BROKER_A, admin_calls.GET_CONSUME_STATS, stats)
     cluster.connections.on(
         BROKER_B, admin_calls.GET_CONSUME_STATS, Reply(body=ConsumeStats().encode())

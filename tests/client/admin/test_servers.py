@@ -42,7 +42,7 @@ def test_brokers_and_clusters(cluster: Cluster) -> None:
 
 
 def test_what_a_broker_tells_of_itself(cluster: Cluster) -> None:
-    table = Reply(body=KVTable(table={"b": "2", "a": "1"}).encode())
+    table: Reply[Any] = Reply(body=KVTable(table={"b": "2", "a": "1"}).encode())
     cluster.connections.on(BROKER_B, admin.GET_BROKER_RUNTIME_INFO, table)
     assert list(result_of(cluster.admin.broker_stats("broker-b")).items()) == [
         ("a", "1"), ("b", "2"),

@@ -40,7 +40,7 @@ def put(cluster: Cluster) -> list[tuple[str, Any]]:
 
 
 def test_the_list_is_of_all_or_of_a_cluster(cluster: Cluster) -> None:
-    names = Reply(body=TopicList(topic_list=("b", "a")).encode())
+    names: Reply[Any] = Reply(body=TopicList(topic_list=("b", "a")).encode())
     cluster.connections.on(NAME_SERVER, topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, names)
     cluster.connections.on(NAME_SERVER, topic.GET_TOPICS_BY_CLUSTER, names)
     assert result_of(cluster.admin.topics()) == ["a", "b"]

@@ -86,6 +86,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="print each result as a JSON object on a line of its own",
     )
     options = parser.parse_intermixed_args(arguments)  # options may stand before a BODY
+    _check_together(parser, options)
+    return options
+
+
+def _check_together(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Options that each are right, and not together."""
     if not options.bodies and options.file is None:
         parser.error("give a BODY, or --file")
     if STDIN in options.bodies and options.count > 1:
@@ -95,7 +101,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("give one of --delay-level, --delay and --at, not several")
     if options.batch and (options.transaction or options.rate or any(delays)):
         parser.error("a batch has no delay, no rate and no transaction: leave --batch out")
-    return options
 
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:

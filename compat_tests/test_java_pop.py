@@ -8,23 +8,20 @@ with plain frames, of whichever server is under test.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from compat_tests import probe
 from compat_tests.java_client import ClientJvm, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.pops import BACK_S, BATCH_ACK, NOTIFY, POLLING, POP, Popped, text_of
 from compat_tests.scene import Scene, poll
 
 RELEASE: Final = "5.4.0"
 INVISIBLE_MS: Final = 10_000
 """The shortest that the client allows."""
-BACK_S: Final = 120.0
-"""A message that is not acknowledged is back long before that."""
-POP, ACK, HIDE, NOTIFY, POLLING, BATCH_ACK = 200050, 200051, 200053, 200054, 200055, 200151
 _AT_ONCE: Final = {"popFromRetryProbability": "0"}
 
 
@@ -180,83 +177,6 @@ def test_acks_hold_and_nothing_is_lost(
     finally:
         broker.close()
         names.close()
-
-
-class Popped:
-    """One who pops with plain frames, and keeps the handles as the official client makes them."""
-
-    def __init__(self, broker: Broker, topic: str, group: str) -> None:
-        self.broker, self.topic, self.group = broker, topic, group
-        self.handles: dict[int, str] = {}
-        self.header: Json = {}
-        self.body = b""
-        self.code = 0
-
-    def call(self, code: int, fields: Mapping[str, Any], body: bytes = b"") -> Json:
-        words = {key: str(value) for key, value in fields.items()}
-        header, self.body = probe.request(self.broker.port, code, words, body, 40.0)
-        self.header = header.get("extFields") or {}
-        return header
-
-    def fields(self, **more: Any) -> Json:
-        return {"consumerGroup": self.group, "topic": self.topic, "queueId": 0, **more}
-
-    def ask(self, **wanted: Any) -> list[bytes]:
-        """The records that were popped."""
-        fields = {
-            "queueId": -1, "maxMsgNums": 32, "invisibleTime": 60_000, "pollTime": 0,
-            "bornTime": int(time.time() * 1000), "initMode": 0, "order": "false", **wanted,
-        }  # fmt: skip
-        self.code = self.call(POP, self.fields(**fields))["code"]
-        found = records(self.body)
-        said = [
-            each.split(" ") for each in self.header.get("startOffsetInfo", "").split(";") if each
-        ]
-        starts = {(retry, queue_id): offset for retry, queue_id, offset in said}
-        for record in found:
-            offset = int.from_bytes(record[20:28], "big")
-            head = self.header
-            self.handles[offset] = " ".join(
-                (
-                    starts.get(("0", "0"), "0"), head["popTime"], head["invisibleTime"],
-                    head["reviveQid"], "0", self.broker.name, "0", str(offset),
-                )
-            )  # fmt: skip
-        return found
-
-    def until(self, what: str, **wanted: Any) -> list[str]:
-        """The texts of what is popped once there is anything."""
-        found: list[str] = []
-
-        def is_there() -> bool:
-            found.extend(text_of(item) for item in self.ask(**wanted))
-            return bool(found)
-
-        poll(is_there, what, BACK_S)
-        return found
-
-    def ack(self, offset: int, **other: Any) -> Json:
-        handle = self.handles.get(offset, "")
-        return self.call(ACK, self.fields(**{"extraInfo": handle, "offset": offset, **other}))
-
-    def hide(self, offset: int, invisible_ms: int) -> Json:
-        handle = self.handles[offset]
-        fields = self.fields(extraInfo=handle, offset=offset, invisibleTime=invisible_ms)
-        return self.call(HIDE, fields)
-
-
-def records(body: bytes) -> list[bytes]:
-    found = []
-    while body:
-        size = int.from_bytes(body[:4], "big")
-        found.append(body[:size])
-        body = body[size:]
-    return found
-
-
-def text_of(record: bytes) -> str:
-    length = int.from_bytes(record[84:88], "big")
-    return record[88 : 88 + length].decode()
 
 
 @pytest.mark.timeout(300)

@@ -104,6 +104,11 @@ class CheckPoints:
         """How many are kept and not written."""
         return len(self._buffer)
 
+    @property
+    def uncommitted(self) -> int:
+        """How many were popped, written or not, behind which no offset has moved."""
+        return sum(map(len, self._queues.values()))
+
     def latest_offset(self, topic: str, group: str, queue_id: int) -> int:
         """The offset after what was popped of a queue and is not committed; -1: nothing."""
         popped = self._queues.get((topic, group, queue_id))

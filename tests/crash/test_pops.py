@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.cut_pops import CutBroker, Debts
 from tests.crash.judge import RuleBroken, judge_in_the_end
 from tests.crash.pops import Owed, PopWire
 from tests.crash.rounds import Round
 from tests.crash.test_wire import SETTINGS
+from tests.disk import NOW_MS, MemoryFiles
 from tests.process.conftest import Standalone
 from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH
 
@@ -25,6 +27,7 @@ reviveInterval=200
 flushConsumerOffsetInterval={offsets_ms}
 """
 LIVES = 3
+CUTS = 4
 
 
 @pytest.mark.share(0.02)
@@ -65,6 +68,33 @@ def test_brokers_are_killed_while_messages_are_popped(
     crash_round.figures["served"] += len(handed_out)
     crash_round.figures["acknowledged"] += len(owed.sent)
     wire.close()
+
+
+@pytest.mark.share(0.1)
+@pytest.mark.parametrize("flush", [SYNC_FLUSH, ASYNC_FLUSH])
+@pytest.mark.parametrize("merge", [False, True])
+def test_power_fails_while_messages_are_popped(
+    crash_round: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, *, merge: bool
+) -> None:
+    """What was durable and is not acknowledged comes, in order too; what is settled stays away."""
+    random = crash_round.random
+    debts = Debts()
+    disk, now_ms = MemoryFiles(), NOW_MS
+    settings = {"enable_pop_buffer_merge": merge, "enable_retry_topic_v2": random.random() < 0.5}
+    for life in range(CUTS + 1):
+        broker = CutBroker(tmp_path, disk, debts, now_ms, flush, random, monkeypatch, **settings)
+        if life == CUTS:
+            break
+        for _ in range(random.randrange(20, 150)):
+            broker.step(random)
+        if random.random() < 0.3:
+            disk = disk.after_kill()
+        else:
+            debts.lose_power(broker.parts.store.flush.flushed_offset)
+            disk = disk.after_power_cut(random)
+        now_ms = broker.parts.now_ms + 5_000
+    crash_round.figures["served"] += broker.judge(random)
+    crash_round.figures["acknowledged"] += len(debts.any.sent)
 
 
 def test_the_rule_finds_what_is_lost_and_what_is_wrong() -> None:

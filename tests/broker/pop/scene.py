@@ -55,7 +55,7 @@ class Scene:
         self.parts.topic("T", 1)
 
     def open(self, now_ms: int | None) -> None:
-        self.parts = Parts(self.folder, now_ms=NOW_MS if now_ms is None else now_ms)
+        self.parts = self.made(NOW_MS if now_ms is None else now_ms)
         self.parts.load()
         self.parts.set(**{"pop_from_retry_probability": 0, **self.settings})
         self.later: list[Callable[[], None]] = []
@@ -63,6 +63,10 @@ class Scene:
             polling._wake_soon = self.later.append
         self.parts.store.on_arrival.append(self.parts.pop.arrived)
         self.processors = {type(each): each for each in all_processors(self.parts)}
+
+    def made(self, now_ms: int) -> Parts:
+        """The parts of a broker, before they have read their files."""
+        return Parts(self.folder, now_ms=now_ms)
 
     def close(self) -> None:
         self.parts.store.stop(self.parts.now_ms)

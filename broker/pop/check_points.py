@@ -42,8 +42,8 @@ class _Popped:
     """A check point, and what is known of it."""
 
     __slots__ = (
-        "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "key", "next_offset",
-        "revive_queue_id",
+        "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "is_replaced", "key",
+        "next_offset", "revive_queue_id",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,8 @@ class _Popped:
         self.acked = 0
         """A bit for each message."""
         self.is_buffered = False
+        self.is_replaced = False
+        """Whether a check point in the log stands for some of its messages."""
         self.end_offset: int | None = None
         """Once the log is durable up to there, the messages before `next_offset` are safe."""
 
@@ -143,8 +145,14 @@ class CheckPoints:
         self._append(popped)
         self._commit((key.topic, key.group, key.queue_id))
 
-    def ack(self, key: Key, offsets: Sequence[int], now_ms: int) -> bool:
-        """Takes acknowledgements of a check point that is kept here; False: they are not taken."""
+    def ack(
+        self, key: Key, offsets: Sequence[int], now_ms: int, *, is_replaced: bool = False
+    ) -> bool:
+        """Takes acknowledgements of a check point that is kept here; False: they are not taken.
+
+        With `is_replaced` the messages are not consumed: another check point, which was written,
+        stands for them, and the group's offset waits until that is durable.
+        """
         popped = self._buffer.get(key)
         if popped is None or not self._config.enable_pop_buffer_merge:
             return False
@@ -157,11 +165,15 @@ class CheckPoints:
         for offset in offsets:
             if offset - start in popped.distances:
                 popped.acked |= 1 << popped.distances.index(offset - start)
+        popped.is_replaced |= is_replaced
         if popped.is_acked:
             del self._buffer[key]
             popped.is_buffered = False
-            popped.end_offset = 0
-            self._commit((key.topic, key.group, key.queue_id))
+            popped.end_offset = self._store.max_physical_offset if popped.is_replaced else 0
+            queue = key.topic, key.group, key.queue_id
+            if popped.is_replaced:
+                self._awaited.append((popped.end_offset, queue))
+            self._commit(queue)
         return True
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:

@@ -176,7 +176,7 @@ class AckMessageProcessor:
         self._check_revive_queue(revive_queue_id)
         self._put([self._pop.revive_topic.check_point(point, revive_queue_id, now_ms)], now_ms)
         revive_ms = handle.pop_time + handle.invisible_time
-        self._ack(old, (header.offset,), revive_ms, revive_queue_id, now_ms)
+        self._ack(old, (header.offset,), revive_ms, revive_queue_id, now_ms, is_replaced=True)
         self._pop.in_flight.add(topic, group, queue_id, 1)  # it is still
         return Reply(
             ChangeInvisibleTimeResponseHeader(
@@ -195,8 +195,9 @@ class AckMessageProcessor:
         now_ms: int,
         *,
         batch: bool = False,
+        is_replaced: bool = False,
     ) -> None:
-        if not self._pop.check_points.ack(key, offsets, now_ms):
+        if not self._pop.check_points.ack(key, offsets, now_ms, is_replaced=is_replaced):
             self._check_revive_queue(revive_queue_id)
             topic = self._pop.revive_topic
             if batch:

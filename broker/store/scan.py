@@ -131,7 +131,10 @@ class Walk:
                 break
             if check_crc and (
                 (body_length and crc32(view[body_at:body_end]) & 0x7FFFFFFF != crc)
-                or ((end - 1) & -_PAGE_BYTES >= topic_at and _is_torn(view, topic_at, end))
+                or (
+                    (end - 1) & -_PAGE_BYTES >= topic_at
+                    and _is_torn(view, topic_at, properties_at, end)
+                )
             ):
                 break
             self.position = end
@@ -151,12 +154,14 @@ class Walk:
         return bool(_BLANK.unpack_from(self._view, position)[1] == record.MAGIC_BLANK)
 
 
-def _is_torn(view: memoryview, start: int, end: int) -> bool:
+def _is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:
     """Whether a page in this part of a file has none of it: it was not written before a power cut.
 
     The CRC covers the body only. No text of a message begins with zeros where a page begins and
-    has nothing else up to its end.
+    has nothing else up to its end; but the length of no properties is zeros, written or not.
     """
+    if properties_at == end:
+        end -= PROPERTIES_LENGTH_BYTES
     for at in range(-(-start // _PAGE_BYTES) * _PAGE_BYTES, end, _PAGE_BYTES):
         if not any(view[at : min(at + _PAGE_BYTES, end)]):
             return True

@@ -170,3 +170,18 @@ def test_many_are_written_in_batches(merging: Scene) -> None:
     assert len(points) == 700 - 8 * 64
     points.tick(now_ms + 20_000)
     assert len(points) == 0
+
+
+def test_what_is_hidden_for_longer_moves_no_offset_before_that_is_durable(tmp_path: Path) -> None:
+    """A check point in the log takes the place of the one in memory."""
+    scene = Scene(tmp_path, enable_pop_buffer_merge=True)
+    scene.parts.put("T", body=b"a")
+    scene.parts.store.flush.flush_all()
+    (message,) = scene.pop()
+    assert scene.tags() == []
+    scene.hide(message, 30_000)
+    scene.parts.pop.settle()
+    assert (scene.tags(), scene.offset()) == (["ck"], 0)
+    scene.parts.store.flush.flush_all()
+    scene.parts.pop.settle()
+    assert scene.offset() == 1

@@ -194,3 +194,11 @@ def test_a_record_whose_last_page_was_never_written_is_none(files: Any) -> None:
     assert len(list(walk_of(files, data, size=8192))) == 1
     files.maps.clear()
     assert list(walk_of(files, data[:4096] + bytes(len(data) - 4096), size=8192)) == []
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_a_record_without_properties_may_end_at_a_page(files: Any, cut: int) -> None:
+    """The zeros at the start of the page are the length of its properties."""
+    data = built(0, bytes(4096 - 88 - 1 - 5 - cut), properties=b"")
+    assert len(data) == 4098 - cut
+    assert len(list(walk_of(files, data, size=8192))) == 1

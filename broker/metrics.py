@@ -6,7 +6,7 @@ sizes of messages and the times of requests are counted only where somebody is t
 all that came in one read together. The type of a message is told by its topic: delay in the
 schedule topic, transaction in that of half messages, else normal. docs/operations.md has the list.
 
-Java: BrokerMetricsManager, ConsumerLagCalculator, DefaultStoreMetricsManager,
+Java: BrokerMetricsManager, ConsumerLagCalculator, DefaultStoreMetricsManager, PopMetricsManager,
 RemotingMetricsManager.
 """
 
@@ -49,6 +49,9 @@ _LATER: Final = (
 )
 """What is known of a group with its lag, and comes after it: each name is told at once."""
 _HISTOGRAMS_A_PIECE: Final = 3
+_TIMER_BOUNDS_S: Final = (5, 60, 300, 900, 3600, 4 * 3600, 8 * 3600, 24 * 3600)
+_SLOTS_A_PIECE: Final = 2_000
+"""How many slots of the timer wheel are looked at in a step."""
 _A_PIECE: Final = 32
 """How many samples a piece of a metric has, and how many clients are counted in a step."""
 
@@ -108,6 +111,9 @@ class BrokerMetrics:
         yield from self._lags()
         yield from self._dead_letters()
         yield from self._transactions()
+        yield from self._pops()
+        if self._parts.store.config.timer_wheel_enable:
+            yield from self._timers()
         yield from self._requests()
 
     # ------------------------------------------------------------------ families
@@ -340,6 +346,70 @@ class BrokerMetrics:
             yield from self._pieces(family, f"rocketmq_{name}", labels, values)
         ages = (((topic,), its.ages_s) for topic, its in ends)
         yield from self._histograms("rocketmq_finish_message_latency_milliseconds", labels, ages)
+
+    def _pops(self) -> Collecting:
+        pop, counts = self._parts.pop, self._parts.pop.metrics
+        yield self._one("rocketmq_pop_checkpoint_buffer_size", len(pop.check_points))
+        yield self._one("rocketmq_pop_offset_buffer_size", pop.check_points.uncommitted)
+        behind = pop.revive.behind(self._now_ms())
+        for name, at in (("lag", 1), ("latency", 2)):
+            values = (((str(each[0]),), each[at]) for each in behind)
+            metric = f"rocketmq_pop_revive_{name}_milliseconds"  # the original's unit of both
+            yield from self._pieces(GaugeMetricFamily, metric, ("queue_id",), values)
+        of_group = ("consumer_group", "topic")
+        for name, more, counter in (
+            ("in_message", ("revive_message_type", "put_status"), counts.written),
+            ("out_message", ("queue_id", "revive_message_type"), counts.read),
+            ("retry_messages", ("put_status",), counts.brought_back),
+        ):
+            samples: list[Sample] = list(counter.items())
+            metric = f"rocketmq_pop_revive_{name}"
+            yield from self._pieces(CounterMetricFamily, metric, (*of_group, *more), samples)
+
+    def _timers(self) -> Collecting:
+        timers, now_ms = self._parts.timers, self._now_ms()
+        is_open, wheelwork = timers.is_open, timers.wheelwork
+        for name, value in (
+            ("enqueue_lag", timers.enqueue.behind if is_open else 0),
+            (
+                "enqueue_latency_milliseconds",
+                _age(now_ms, timers.enqueue.behind_since_ms if is_open else -1),
+            ),
+            ("dequeue_lag", wheelwork.waiting),
+            ("dequeue_latency_milliseconds", now_ms - wheelwork.read_ms if is_open else 0),
+        ):
+            yield self._one(f"rocketmq_timer_{name}", max(value, 0), **_DISK)
+        labels, disk = ("topic", *_DISK), tuple(_DISK.values())
+        flows = list(timers.metrics.flows.items())
+        for name, family, counted in (
+            ("timing_messages", GaugeMetricFamily, timers.metrics.counts().items()),
+            ("timer_enqueue", CounterMetricFamily, [(t, flow.entered) for t, flow in flows]),
+            ("timer_dequeue", CounterMetricFamily, [(t, flow.left) for t, flow in flows]),
+        ):
+            values = (((topic, *disk), count) for topic, count in counted)
+            yield from self._pieces(family, f"rocketmq_{name}", labels, values)
+        delays = (((topic, *disk), flow.delays_s) for topic, flow in flows)
+        yield from self._histograms("rocketmq_delay_message_latency_seconds", labels, delays)
+        yield from self._pieces(
+            GaugeMetricFamily,
+            "rocketmq_timer_message_snapshot",
+            ("timer_bound_s", *_DISK),
+            self._due_within(now_ms),
+        )
+
+    def _due_within(self, now_ms: int) -> Iterator[Sample | None]:
+        """How many timer messages are due between one bound and the next."""
+        wheel, disk = self._parts.timers.wheelwork.wheel, tuple(_DISK.values())
+        after_ms = 0
+        for bound_s in _TIMER_BOUNDS_S:
+            count = 0
+            for looked, at_ms in enumerate(range(after_ms, bound_s * 1000, wheel.precision_ms)):
+                slot = wheel.slot(now_ms + at_ms) if self._parts.timers.is_open else None
+                count += 0 if slot is None else slot.num
+                if looked % _SLOTS_A_PIECE == _SLOTS_A_PIECE - 1:
+                    yield None
+            yield (str(bound_s), *disk), count
+            after_ms = bound_s * 1000
 
     def _requests(self) -> Collecting:
         yield from self._histograms(

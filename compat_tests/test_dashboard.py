@@ -2,7 +2,8 @@
 """The dashboard of docs/grafana, with data: a real Prometheus answers what each panel asks.
 
 Name server and broker have all that there are panels for: official producers and consumers, a lag,
-transactions, dead letters. Every expression has to be one, and to give what can be drawn.
+transactions, timer messages, messages that are popped and come back, dead letters. Every expression
+has to be one, and to give what can be drawn.
 """
 
 import json
@@ -17,6 +18,7 @@ from compat_tests import probe
 from compat_tests.debian import NotInstalled
 from compat_tests.java_client import ClientJvm, message
 from compat_tests.peers import Broker, NameServer, Origin, running
+from compat_tests.pops import Popped
 from compat_tests.prometheus import RATE_INTERVAL, Prometheus, watching
 from compat_tests.scene import Scene, poll
 from compat_tests.transactions import TransactionProducer, transactional
@@ -58,7 +60,8 @@ class Load:
         scene = self.scene = Scene(jvm, broker)
         self._port = broker.port
         self._topic, self._other = scene.topic(), scene.topic()
-        self._group = scene.unique("group")
+        self._group, self._waiting = scene.unique("group"), scene.topic(queues=1)
+        self._popped = Popped(broker, self._waiting, scene.unique("pops"))
         self._producer = scene.producer()
         self._transactions = TransactionProducer(jvm, scene.unique("ends"), scene.namesrv)
         scene.push_consumer(self._topic, self._group)
@@ -76,6 +79,10 @@ class Load:
         }
         answer, _ = probe.request(self._port, SEND_MSG_BACK, fields)
         assert answer["code"] == 0, answer
+        waits = {"TIMER_DELAY_MS": "2000"}
+        self._producer.send([message(self._waiting, "later", own=waits)])
+        for taken in self._popped.take(invisibleTime=2_000)[::2]:
+            self._popped.ack_taken(taken)
 
     def close(self) -> None:
         self._transactions.stop()

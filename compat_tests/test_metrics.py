@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from compat_tests import probe
 from compat_tests.java_client import ClientJvm, message
 from compat_tests.peers import Broker, NameServer, Origin, running
+from compat_tests.pops import Popped
 from compat_tests.scene import Scene, poll
 from compat_tests.transactions import TransactionProducer, transactional
 
@@ -27,7 +28,7 @@ COUNTED = {
     "rocketmq_messages_in_total": {"message_type": "normal", "is_system": "false"},
     "rocketmq_messages_out_total": {"is_system": "false"},
 }
-
+OF_PULLS_TOO = ("rocketmq_messages_out_total", "rocketmq_throughput_out_total")
 OF_TRANSACTIONS = (
     "rocketmq_commit_messages_total",
     "rocketmq_rollback_messages_total",
@@ -96,8 +97,66 @@ def test_names_types_and_labels_are_the_originals(
         return counts == [20, 20] and has_lag and lag == 0 and ended == [1, 1, 1]
 
     poll(counted, "everything is counted and nothing is left", 60)
+    transactions.stop()
+    assert len(told_as_the_original(port)) >= 25
+    scene.close()
+
+
+def test_pops_and_timers_are_counted(first_jvm: ClientJvm, observed: tuple[Broker, int]) -> None:
+    """Two of six are acknowledged, four come back; three wait for a second or two."""
+    broker, port = observed
+    scene = Scene(first_jvm, broker)
+    topic, later, group = scene.topic(queues=1), scene.topic(queues=1), scene.unique("group")
+    producer = scene.producer()
+    producer.send([message(topic, f"m{n}") for n in range(6)])
+    popped = Popped(broker, topic, group)
+    assert len(popped.ask(invisibleTime=3_000)) == 6
+    assert [popped.ack(offset)["code"] for offset in (0, 3)] == [0, 0]
+    waits = {"TIMER_DELAY_MS": "2500"}
+    producer.send([message(later, f"m{n}", own=waits) for n in range(3)])
+    scene.read(later, 3, 60)
+    own = {"consumer_group": group, "topic": topic}
+    counts = {
+        ("in_message", "CK"): 1,
+        ("in_message", "ACK"): 2,
+        ("out_message", "CK"): 1,
+        ("out_message", "ACK"): 2,
+    }
+
+    def counted() -> bool:
+        families = scrape(port)
+        found = {
+            (name, kind): value(
+                families, f"rocketmq_pop_revive_{name}_total", revive_message_type=kind, **own
+            )
+            for name, kind in counts
+        }
+        back = value(
+            families, "rocketmq_pop_revive_retry_messages_total", put_status="PUT_OK", **own
+        )
+        timers = [
+            value(families, f"rocketmq_timer_{name}_total", topic=later)
+            for name in ("enqueue", "dequeue")
+        ]
+        return found == counts and back == 4 and timers == [3, 3]
+
+    poll(counted, "all is counted", 120)
+    families = scrape(port)
+    for name in ("timer_enqueue_lag", "timing_messages"):
+        assert (
+            value(families, f"rocketmq_{name}", **({"topic": later} if "ing" in name else {})) == 0
+        )
+    delays = "rocketmq_delay_message_latency_seconds"
+    assert value(families, f"{delays}_count", topic=later) == 3
+    told = told_as_the_original(port)
+    assert len([each for each in told if each.startswith(("rocketmq_pop_", "rocketmq_tim"))]) >= 15
+    scene.close()
+
+
+def told_as_the_original(port: int) -> set[str]:
+    """The names of all that is shown; each has the type and the labels of the original's."""
     golden = json.loads(GOLDEN.read_text())
-    shown = {
+    shown: dict[str, Any] = {
         family.name + ("_total" if family.type == "counter" else ""): {
             "type": family.type,
             "labels": sorted({name for each in family.samples for name in each.labels} - {"le"}),
@@ -105,7 +164,8 @@ def test_names_types_and_labels_are_the_originals(
         for family in scrape(port)
         if not family.name.startswith(OF_THE_PROCESS)
     }
-    transactions.stop()
-    assert len(shown) >= 25
+    for name in OF_PULLS_TOO:
+        if name in shown:  # the original says is_retry of what is popped, and not of what is pulled
+            shown[name]["labels"] = [each for each in shown[name]["labels"] if each != "is_retry"]
     assert {name: golden.get(name) for name in shown} == shown
-    scene.close()
+    return set(shown)

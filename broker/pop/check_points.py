@@ -24,8 +24,10 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import ConsumerOffsets
-from txrocketmq.broker.pop.records import Key, ReviveTopic, check_point
+from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
+from txrocketmq.broker.pop.records import CHECK_POINT_TAG, Key, ReviveTopic, check_point
 from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64
 """Check points that are written at once, when their time here is over."""
@@ -42,8 +44,8 @@ class _Popped:
     """A check point, and what is known of it."""
 
     __slots__ = (
-        "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "is_replaced", "key",
-        "next_offset", "revive_queue_id",
+        "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "key", "next_offset",
+        "revive_queue_id",
     )  # fmt: skip
 
     def __init__(
@@ -62,8 +64,6 @@ class _Popped:
         self.acked = 0
         """A bit for each message."""
         self.is_buffered = False
-        self.is_replaced = False
-        """Whether a check point in the log stands for some of its messages."""
         self.end_offset: int | None = None
         """Once the log is durable up to there, the messages before `next_offset` are safe."""
 
@@ -86,6 +86,7 @@ class CheckPoints:
         offsets: ConsumerOffsets,
         revive_topic: ReviveTopic,
         is_known: Callable[[str, str], bool],
+        metrics: PopMetrics,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -93,6 +94,7 @@ class CheckPoints:
         self._offsets = offsets
         self._revive_topic = revive_topic
         self._is_known = is_known
+        self._metrics = metrics
         self._buffer: dict[Key, _Popped] = {}
         self._queues: dict[QueueKey, deque[_Popped]] = {}
         """What was popped of each queue, in order, and is not committed."""
@@ -141,17 +143,15 @@ class CheckPoints:
     def pass_over(self, key: Key, next_offset: int) -> None:
         """What lies between two offsets of a queue is for nobody of the group (addCkMock)."""
         popped = _Popped(key, 0, (), next_offset, 0)
-        popped.end_offset = 0
         self._append(popped)
-        self._commit((key.topic, key.group, key.queue_id))
+        self._await(popped)
 
-    def ack(
-        self, key: Key, offsets: Sequence[int], now_ms: int, *, is_replaced: bool = False
-    ) -> bool:
+    def ack(self, key: Key, offsets: Sequence[int], now_ms: int) -> bool:
         """Takes acknowledgements of a check point that is kept here; False: they are not taken.
 
-        With `is_replaced` the messages are not consumed: another check point, which was written,
-        stands for them, and the group's offset waits until that is durable.
+        The group's offset waits all the same until the log is durable so far: the messages may not
+        be, and others would take their offsets; or a check point that was just written stands for
+        them, when they are hidden for longer.
         """
         popped = self._buffer.get(key)
         if popped is None or not self._config.enable_pop_buffer_merge:
@@ -165,15 +165,10 @@ class CheckPoints:
         for offset in offsets:
             if offset - start in popped.distances:
                 popped.acked |= 1 << popped.distances.index(offset - start)
-        popped.is_replaced |= is_replaced
         if popped.is_acked:
             del self._buffer[key]
             popped.is_buffered = False
-            popped.end_offset = self._store.max_physical_offset if popped.is_replaced else 0
-            queue = key.topic, key.group, key.queue_id
-            if popped.is_replaced:
-                self._awaited.append((popped.end_offset, queue))
-            self._commit(queue)
+            self._await(popped)
         return True
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
@@ -218,6 +213,14 @@ class CheckPoints:
         )
         heappush(self._due, (due_ms, next(self._sequence), popped))
 
+    def _await(self, popped: _Popped) -> None:
+        """Nothing but the durability of the log is in the way of an offset."""
+        key = popped.key.topic, popped.key.group, popped.key.queue_id
+        popped.end_offset = self._store.max_physical_offset
+        if popped.end_offset > self._store.flush.flushed_offset:
+            self._awaited.append((popped.end_offset, key))
+        self._commit(key)
+
     def _append(self, popped: _Popped) -> None:
         key = popped.key.topic, popped.key.group, popped.key.queue_id
         queue = self._queues.get(key)
@@ -249,6 +252,9 @@ class CheckPoints:
             messages += made
             owners += [popped] * len(made)
         statuses = self._intake.take(messages, now_ms)
+        for message, owner, status in zip(messages, owners, statuses, strict=True):
+            kind = CK if message.properties[names.TAGS] == CHECK_POINT_TAG else ACK
+            self._metrics.wrote(owner.key, kind, status.name)
         refused = {
             id(owner)
             for owner, status in zip(owners, statuses, strict=True)
@@ -262,8 +268,8 @@ class CheckPoints:
                 del self._buffer[popped.key]
                 popped.is_buffered = False
             popped.end_offset = end_offset
-            key = popped.key.topic, popped.key.group, popped.key.queue_id
-            self._awaited.append((end_offset, key))
+            queue = popped.key.topic, popped.key.group, popped.key.queue_id
+            self._awaited.append((end_offset, queue))
         return not refused
 
     def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:

@@ -16,6 +16,7 @@ from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.metrics import PopMetrics
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.polling import PopPolling
 from txrocketmq.broker.pop.queues import PopQueues
@@ -44,6 +45,7 @@ class Pop:
 
     revive_topic: ReviveTopic = field(init=False)
     in_flight: InFlight = field(init=False)
+    metrics: PopMetrics = field(init=False, default_factory=PopMetrics)
     orders: OrderInfos = field(init=False)
     check_points: CheckPoints = field(init=False)
     revive: Revive = field(init=False)
@@ -59,10 +61,13 @@ class Pop:
         )
         self.in_flight = InFlight()
         self.orders = OrderInfos(config, self.order_file, self.clock, self._read_queues)
-        self.check_points = CheckPoints(config, intake, offsets, topic, self._is_known)
-        self.revive = Revive(
-            config, intake, self.topics, self.groups, offsets, topic, self.in_flight
+        self.check_points = CheckPoints(
+            config, intake, offsets, topic, self._is_known, self.metrics
         )
+        self.revive = Revive(
+            config, intake, self.topics, self.groups, offsets, topic, self.in_flight,
+            self.metrics,
+        )  # fmt: skip
         self.queues = PopQueues(
             config, self.topics, offsets, intake.store, self.stats, self.check_points,
             self.orders, self.in_flight, random.randrange,
@@ -70,6 +75,8 @@ class Pop:
         self.polling = PopPolling(config, self.call_soon)
         self.notifications = PopPolling(config, self.call_soon)
         self.orders.on_free.append(self.notify)
+        self.topics.on_change.append(self._topic_changed)
+        self.groups.on_change.append(self._group_changed)
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
         """Messages are in a queue."""
@@ -102,6 +109,14 @@ class Pop:
         """Moves offsets as far as the log is durable: before they are written for the last time."""
         self.check_points.settle()
         self.revive.settle()
+
+    def _topic_changed(self, name: str) -> None:
+        if self.topics.get(name) is None:
+            self.metrics.forget_topic(name)
+
+    def _group_changed(self, name: str) -> None:
+        if self.groups.get(name) is None:
+            self.metrics.forget_group(name)
 
     def _read_queues(self, topic: str, group: str) -> int | None:
         found = self.topics.get(topic)

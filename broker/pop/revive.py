@@ -29,6 +29,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     ACK_INTERVAL_MS,
     Acks,
@@ -145,6 +146,7 @@ class Revive:
         offsets: ConsumerOffsets,
         revive_topic: ReviveTopic,
         in_flight: InFlight,
+        metrics: PopMetrics,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -154,6 +156,7 @@ class Revive:
         self._offsets = offsets
         self._topic = revive_topic
         self._in_flight = in_flight
+        self._metrics = metrics
         self._queues: dict[int, _Queue] = {}
         self._by_time = _ByTime()
         self._count = 0
@@ -206,6 +209,22 @@ class Revive:
                 self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)
                 queue.kept = offset
 
+    def behind(self, now_ms: int) -> list[tuple[int, int, int]]:
+        """Of each queue: its id, how many records are not read, and since when, as an age in ms.
+
+        The age is at least that by which the first check point of all is late.
+        """
+        found, store, name = [], self._store, self._topic.name
+        first = self._by_time.first(now_ms)
+        for queue_id, queue in sorted(self._queues.items()):
+            unread = max(store.max_offset(name, queue_id) - queue.next_offset, 0)
+            stored_ms = store.store_time_at(name, queue_id, queue.next_offset) if unread else -1
+            late_ms = now_ms - stored_ms if stored_ms >= 0 else 0
+            if first is not None and first.queue_id == queue_id:
+                late_ms = max(late_ms, now_ms - first.due_ms)
+            found.append((queue_id, unread, max(late_ms, 0)))
+        return found
+
     # ---------------------------------------------------------------- reading
 
     def _look(self) -> None:
@@ -231,8 +250,10 @@ class Revive:
             found = None if record is None else self._topic.read(record)
             if isinstance(found, PopCheckPoint):
                 self._wait(queue, found, offset)
+                self._metrics.has_read(found.key, CK, queue_id)
             elif isinstance(found, Acks):
                 self._acked(queue, found)
+                self._metrics.has_read(found.key, ACK, queue_id)
             else:
                 for heard in self.on_unreadable:
                     heard(queue_id, offset)
@@ -287,11 +308,12 @@ class Revive:
         statuses = iter(self._intake.take(flat, now_ms) if flat else ())
         is_all = True
         for waiting, messages in batch:
-            failed = [
-                (distance, status)
-                for distance, _ in messages
-                if (status := next(statuses)) is not PutStatus.PUT_OK
-            ]
+            failed: list[tuple[int, PutStatus]] = []
+            for distance, _ in messages:
+                status = next(statuses)
+                self._metrics.retried(waiting.point.key, status.name)
+                if status is not PutStatus.PUT_OK:
+                    failed.append((distance, status))
             is_all &= self._settle_one(waiting, len(messages), failed, now_ms)
         if not is_all:
             self._paused_until_ms = steady_ms + RETRY_MS

@@ -20,6 +20,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.pop.metrics import ACK, CK
 from txrocketmq.broker.pop.order_info import NOT_FOUND
 from txrocketmq.broker.pop.pop import Pop
 from txrocketmq.broker.pop.records import MAX_MESSAGES, Key, check_point
@@ -174,9 +175,10 @@ class AckMessageProcessor:
         point = check_point(key, header.invisible_time, (0,))
         revive_queue_id = handle.revive_queue_id
         self._check_revive_queue(revive_queue_id)
-        self._put([self._pop.revive_topic.check_point(point, revive_queue_id, now_ms)], now_ms)
+        record = self._pop.revive_topic.check_point(point, revive_queue_id, now_ms)
+        self._put(record, key, CK, now_ms)
         revive_ms = handle.pop_time + handle.invisible_time
-        self._ack(old, (header.offset,), revive_ms, revive_queue_id, now_ms, is_replaced=True)
+        self._ack(old, (header.offset,), revive_ms, revive_queue_id, now_ms)
         self._pop.in_flight.add(topic, group, queue_id, 1)  # it is still
         return Reply(
             ChangeInvisibleTimeResponseHeader(
@@ -195,16 +197,15 @@ class AckMessageProcessor:
         now_ms: int,
         *,
         batch: bool = False,
-        is_replaced: bool = False,
     ) -> None:
-        if not self._pop.check_points.ack(key, offsets, now_ms, is_replaced=is_replaced):
+        if not self._pop.check_points.ack(key, offsets, now_ms):
             self._check_revive_queue(revive_queue_id)
             topic = self._pop.revive_topic
             if batch:
                 record = topic.batch_ack(key, offsets, revive_ms, revive_queue_id, now_ms)
             else:
                 record = topic.ack(key, offsets[0], revive_ms, revive_queue_id, now_ms)
-            self._put([record], now_ms)
+            self._put(record, key, ACK, now_ms)
         self._pop.in_flight.add(key.topic, key.group, key.queue_id, -len(offsets))
 
     def _check_revive_queue(self, queue_id: int) -> None:
@@ -216,12 +217,13 @@ class AckMessageProcessor:
                 f" {self._config.revive_queue_num}",
             )
 
-    def _put(self, records: list[InnerMessage], now_ms: int) -> None:
-        for status in self._intake.take(records, now_ms):
-            if status is not PutStatus.PUT_OK:
-                raise ResponseError(
-                    ResponseCode.SYSTEM_ERROR, f"it cannot be written down now: {status.name}"
-                )
+    def _put(self, record: InnerMessage, key: Key, kind: str, now_ms: int) -> None:
+        (status,) = self._intake.take([record], now_ms)
+        self._pop.metrics.wrote(key, kind, status.name)
+        if status is not PutStatus.PUT_OK:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR, f"it cannot be written down now: {status.name}"
+            )
 
     def _ack_in_order(self, key: Key, offset: int, invisible_ms: int, peer: Peer) -> None:
         topic, group, queue_id = key.topic, key.group, key.queue_id

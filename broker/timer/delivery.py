@@ -64,6 +64,9 @@ class Delivery:
         refused = put_due(self._intake, due, done, now_ms)
         put = [each for each in due if each.offset in done]
         self.delivered += len(put)
+        for each in put:
+            if topic := _topic_of(each):
+                self._metrics.left(topic)
         if was_enqueued:
             for each in put:
                 self._metrics.add(_topic_of(each), -1)

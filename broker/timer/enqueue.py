@@ -18,7 +18,7 @@ from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, De
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.reading import Reading
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
-from txrocketmq.broker.timer.waiting import Waiting, waiting_of
+from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
 from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
@@ -60,6 +60,14 @@ class Enqueue:
         """How many messages of the queue are not looked at yet."""
         return max(self.queue_end - self._timers.queue_offset, 0)
 
+    @property
+    def behind_since_ms(self) -> int:
+        """When the first message was stored that is not looked at yet; -1 without one."""
+        if not self.behind:
+            return -1
+        offset = self._timers.queue_offset
+        return self._messages.store_time_at(TIMER_TOPIC, QUEUE_ID, offset)
+
     def step(self, now_ms: int, steady_ms: int) -> bool:
         """Takes some messages of the queue; whether there may be more to do."""
         timers, messages = self._timers, self._messages
@@ -86,6 +94,8 @@ class Enqueue:
                     self._reading.pause(steady_ms)
                     break
                 filed.append((end, physical_offset))
+                if waiting.real_topic:
+                    self._metrics.entered(waiting.real_topic, waiting.out_ms - born_ms(record))
             elif not waiting.takes_back and end not in self._done:
                 if size > left_bytes < MAX_BATCH_BYTES:
                     break

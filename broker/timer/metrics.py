@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many timer messages of each topic wait: config/timermetrics.
+"""How many timer messages of each topic wait: config/timermetrics; and how many came and went.
 
 It is a count for people, and nothing follows from it: a message counts when it is put into the
 wheel, one that takes another back counts the other way, and what leaves the wheel counts no more.
@@ -11,12 +11,27 @@ Java: timer.TimerMetrics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.remoting.histogram import Histogram
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
+
+_DELAY_BOUNDS_S: Final = (60, 600, 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600)
+"""Of the original's histogram."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """What went through the wheel since the start, of a topic."""
+
+    entered: int = 0
+    left: int = 0
+    delays_s: Histogram = field(default_factory=lambda: Histogram(_DELAY_BOUNDS_S))
+    """How long messages were to wait, from when they were sent."""
 
 
 class TimerMetrics:
@@ -27,6 +42,7 @@ class TimerMetrics:
         self._now_ms = now_ms
         self._counts: dict[str, tuple[int, int]] = {}
         """How many, and when that changed."""
+        self.flows: dict[str, Flow] = {}
         self.saving = Saving(file, self._snapshot)
         self.data_version = DataVersion(timestamp=now_ms())
 
@@ -46,8 +62,19 @@ class TimerMetrics:
         self._counts[topic] = count + number, self._now_ms()
         self._file.is_stale = True
 
+    def entered(self, topic: str, delay_ms: int) -> None:
+        """A message was put into the wheel that was to wait for so long."""
+        flow = self._flow(topic)
+        flow.entered += 1
+        flow.delays_s.add(max(delay_ms, 0) // 1000)
+
+    def left(self, topic: str) -> None:
+        """A message was delivered, or put at the end of the timer topic again."""
+        self._flow(topic).left += 1
+
     def forget(self, topic: str) -> None:
         """Counts no more for a topic that was deleted."""
+        self.flows.pop(topic, None)
         if self._counts.pop(topic, None) is not None:
             self._file.is_stale = True
 
@@ -62,6 +89,12 @@ class TimerMetrics:
     def encode(self) -> bytes:
         """As GET_TIMER_METRICS answers it."""
         return _encode(self.data_version.to_json(), self._counts)
+
+    def _flow(self, topic: str) -> Flow:
+        flow = self.flows.get(topic)
+        if flow is None:
+            flow = self.flows[topic] = Flow()
+        return flow
 
     def _snapshot(self) -> Callable[[], bytes]:
         self.data_version = self.data_version.next(self._now_ms())

@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.message import record_properties
 from txrocketmq.remoting.message.properties import pick_properties
+from txrocketmq.remoting.packing import fixed
 
 _NAMES: Final = (
     names.TIMER_OUT_MS, names.REAL_TOPIC, names.UNIQ_KEY, names.TIMER_DEL_UNIQKEY,
 )  # fmt: skip
+_BORN: Final = fixed(records.RECORD_FIXED).codec_of("born_timestamp")
+_BORN_AT: Final = fixed(records.RECORD_FIXED).offset_of("born_timestamp")
+"""Before the hosts, so all forms of a record have it there."""
 _MAX_DIGITS: Final = 18
 """So many digits are surely a long."""
 
@@ -45,3 +50,8 @@ def waiting_of(record: memoryview) -> Waiting:
         found.get(names.UNIQ_KEY, ""),
         found.get(names.TIMER_DEL_UNIQKEY, ""),
     )
+
+
+def born_ms(record: memoryview) -> int:
+    """When a message was sent, by the clock of its producer."""
+    return int(_BORN.unpack_from(record, _BORN_AT)[0])

@@ -16,6 +16,8 @@ from tests.fakes import NOW_MS, FakePeer
 from tests.namesrv.conftest import table_with
 from txrocketmq.broker.clients import Client
 from txrocketmq.broker.metrics import BrokerMetrics
+from txrocketmq.broker.pop import records
+from txrocketmq.broker.pop.metrics import ACK
 from txrocketmq.namesrv.metrics import NamesrvMetrics
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -76,7 +78,21 @@ def busy(parts: Parts) -> Parts:
         parts.transaction_metrics.add("T", 1)
     parts.transaction_metrics.ended("T", is_committed=True, age_ms=7_000)
     parts.transaction_metrics.ended("T", is_committed=False, age_ms=7_000)
+    _pop_and_wait(parts)
     return parts
+
+
+def _pop_and_wait(parts: Parts) -> None:
+    """Two messages were popped, one of them came back; one timer message waits, one does not."""
+    key = records.Key("T", "g", 0, 0, NOW_MS, "broker")
+    assert parts.pop.check_points.add(key, 5_000, (0, 1), 2, 0, NOW_MS)
+    parts.pop.revive.tick(NOW_MS, 0)
+    parts.pop.metrics.wrote(key, ACK, "PUT_OK")
+    parts.pop.metrics.retried(key, "PUT_OK")
+    parts.timers.metrics.entered("T", 90_000)
+    parts.timers.metrics.entered("T", 30_000)
+    parts.timers.metrics.left("T")
+    parts.timers.metrics.add("T", 1)
 
 
 @pytest.fixture
@@ -99,7 +115,7 @@ def test_names_labels_and_types_are_those_of_the_original(busy: Parts, times: Rp
         for family in found
         if not family.name.startswith(("process_", "python_"))
     }
-    assert len(ours) == 26
+    assert len(ours) == 42
     assert {name: golden.get(name) for name in ours} == ours
     assert all(family.samples for family in found)
 
@@ -122,6 +138,30 @@ def test_values(busy: Parts) -> None:
     assert value(found, "rocketmq_consumer_group_number") == busy.groups.count
     assert value(found, "rocketmq_storage_size_bytes") == busy.store.max_physical_offset > 0
     assert value(found, "process_start_time_seconds") > 0
+
+
+def test_values_of_pops_and_timers(busy: Parts) -> None:
+    found = families(busy)
+    own = {"consumer_group": "g", "topic": "T"}
+    written, read = "rocketmq_pop_revive_in_message_total", "rocketmq_pop_revive_out_message_total"
+    for kind in ("CK", "ACK"):
+        more = {"revive_message_type": kind, "put_status": "PUT_OK"}
+        assert value(found, written, **own, **more) == 1
+    assert value(found, read, revive_message_type="CK", queue_id="0", **own) == 1
+    assert value(found, "rocketmq_pop_revive_retry_messages_total", **own) == 1
+    assert value(found, "rocketmq_pop_offset_buffer_size") == 1
+    assert value(found, "rocketmq_pop_checkpoint_buffer_size") == 0
+    assert value(found, "rocketmq_pop_revive_lag_milliseconds", queue_id="0") == 0
+    assert value(found, "rocketmq_pop_revive_latency_milliseconds", queue_id="0") == 0
+    assert value(found, "rocketmq_timer_enqueue_total", topic="T") == 2
+    assert value(found, "rocketmq_timer_dequeue_total", topic="T") == 1
+    assert value(found, "rocketmq_timing_messages", topic="T") == 1
+    delays = "rocketmq_delay_message_latency_seconds"
+    assert value(found, f"{delays}_sum", topic="T") == 120
+    assert value(found, f"{delays}_bucket", topic="T", le="60.0") == 1
+    assert value(found, "rocketmq_timer_message_snapshot", timer_bound_s="60") == 0
+    late = [family for family in families(busy) if "enqueue_lag" in family.name]
+    assert late[0].samples[0].labels["storage_medium"] == "disk"
 
 
 def test_values_of_consumers(busy: Parts) -> None:

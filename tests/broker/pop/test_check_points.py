@@ -37,6 +37,9 @@ def test_what_is_acknowledged_soon_is_never_written(merging: Scene) -> None:
     assert len(scene.parts.pop.check_points) == 1
     for each in popped:
         scene.ack(each)
+    assert scene.offset() == 0  # the messages are not durable yet
+    scene.parts.store.flush.flush_all()
+    scene.parts.pop.settle()
     assert scene.offset() == 3
     assert len(scene.parts.pop.check_points) == 0
     scene.advance(100_000)

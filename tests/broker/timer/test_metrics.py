@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.broker.timer.scene import Scene
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.timer.metrics import TimerMetrics
 
@@ -27,3 +28,18 @@ def test_the_originals_file(tmp_path: Path) -> None:
     again.load()
     assert (again.count("T"), again.count("other"), again.counts()) == (1, 0, {"T": 1})
     assert json.loads(again.encode()) == content
+
+
+def test_what_comes_and_goes_is_counted(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.send(body=b"a", TIMER_DELAY_SEC="90")
+    scene.tick(5_000)
+    (flow,) = scene.timers.metrics.flows.values()
+    assert (flow.entered, flow.left, flow.delays_s.counts[1]) == (1, 0, 1)
+    assert flow.delays_s.total in (89, 90)
+    for _ in range(10):
+        scene.tick(10_000)
+    assert (flow.entered, flow.left) == (1, 1)
+    scene.timers.metrics.forget("T")
+    assert scene.timers.metrics.flows == {}
+    scene.close()

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import Parts
-from txrocketmq.broker.timer.waiting import Waiting, waiting_of
+from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
+
+
+def test_when_it_was_sent(parts: Parts) -> None:
+    assert born_ms(record(parts)) == parts.now_ms - 5
 
 
 def record(parts: Parts, **properties: Any) -> memoryview:

@@ -27,7 +27,8 @@ class Load:
     """One kind of load: a mode of Load.java and its options.
 
     `jvm` are flags of its virtual machine, `broker` settings of the broker beside the usual ones;
-    with `go` it is Apache's Go client that sends.
+    with `go` it is Apache's Go client that sends. `release` is that of the client and of the
+    original broker beside ours.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Load:
     jvm: tuple[str, ...] = ()
     broker: tuple[tuple[str, str], ...] = ()
     go: bool = False
+    release: str = official.RELEASE
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,21 @@ LOADS: Final = (
         "batch-props", "batch", "batch of 32 x 128 B, 3 properties", {"threads": 4, **_PROPERTIES}
     ),
     Load("drain", "drain", "drain by push consumer"),
+    Load(
+        "timer",
+        "timer",
+        "timer messages, sent and delivered",
+        {"threads": 16, "delay-ms": 2000},
+        release=official.LATER_RELEASE,
+    ),
+    Load(
+        "pop",
+        "drain",
+        "drain by push consumer that pops",
+        {"pop": 1, "messages": 60_000},
+        broker=(("defaultMessageRequestMode", "POP"),),
+        release=official.LATER_RELEASE,
+    ),
     Load("latency", "latency", "send to consume, 100 msg/s", {"rate": 100}),
 )
 
@@ -173,7 +190,7 @@ def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> tupl
         f"-Drocketmq.client.logRoot={servers.home}/client-logs",
         "-Drocketmq.client.logLevel=WARN",
         "-cp",
-        official.load_classpath(),
+        official.load_classpath(load.release),
         "Load",
         servers.namesrv_address,
         topic,

@@ -11,6 +11,8 @@ from typing import Any, Final
 from compat_tests import go_client, jars
 
 RELEASE: Final = "4.9.7"
+LATER_RELEASE: Final = "5.4.0"
+"""For what 4.9.7 has not."""
 SOURCE: Final = Path(__file__).parent / "java" / "Load.java"
 
 
@@ -18,19 +20,19 @@ class LoadNotCompiled(Exception):
     """javac is missing or refused Load.java; the message carries what it said."""
 
 
-def server_classpath() -> str:
+def server_classpath(release: str = RELEASE) -> str:
     """Name server and broker. Raises compat_tests.jars.JarsUnavailable."""
-    return f"{jars.resolve(RELEASE, 'server')}/*"
+    return f"{jars.resolve(release, 'server')}/*"
 
 
 @cache
-def load_classpath() -> str:
+def load_classpath(release: str = RELEASE) -> str:
     """The load program, compiled when its source is newer, and the client's jars.
 
     Raises LoadNotCompiled, compat_tests.jars.JarsUnavailable.
     """
-    client = f"{jars.resolve(RELEASE, 'client')}/*"
-    classes = jars.cache_root() / "bench" / RELEASE
+    client = f"{jars.resolve(release, 'client')}/*"
+    classes = jars.cache_root() / "bench" / release
     compiled = classes / "Load.class"
     if not compiled.exists() or compiled.stat().st_mtime < SOURCE.stat().st_mtime:
         classes.mkdir(parents=True, exist_ok=True)

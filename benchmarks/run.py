@@ -42,17 +42,21 @@ def turn(
     A load that fails says so and leaves no sample. Raises ServerError.
     """
     rounds = [
-        _pair(side, settings, list(wanting), windows, profile)
-        for settings, wanting in groupby(
-            sorted(chosen, key=lambda load: load.broker), lambda load: load.broker
-        )
+        _pair(side, release, settings, list(wanting), windows, profile)
+        for (release, settings), wanting in groupby(sorted(chosen, key=_wanted), _wanted)
     ]
     samples = tuple(sample for each in rounds for sample in each.samples)
     return report.Round(side, rounds[0].start_seconds, rounds[0].idle_bytes, samples)
 
 
+def _wanted(load: loads.Load) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What the servers of a load have to be."""
+    return load.release, load.broker
+
+
 def _pair(
     side: servers.Side,
+    release: str,
     settings: tuple[tuple[str, str], ...],
     chosen: list[loads.Load],
     windows: loads.Windows,
@@ -60,8 +64,11 @@ def _pair(
 ) -> report.Round:
     """The loads that want the same settings, one after the other on one pair of servers."""
     samples = []
-    with servers.running(side, OUTPUT, profile=profile, settings=dict(settings)) as running:
+    with servers.running(
+        side, OUTPUT, profile=profile, settings=dict(settings), release=release
+    ) as running:
         told = "".join(f", {name}={value}" for name, value in settings)
+        told += f", {release}" if side == "original" else ""
         print(f"{side}{told}: {running}", flush=True)
         time.sleep(SETTLE_S)
         idle_bytes = proc.anonymous_bytes(running.namesrv_pid)
@@ -122,7 +129,8 @@ def main(argv: list[str]) -> int:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     rounds: list[report.Round] = []
     try:
-        official.load_classpath()
+        for release in {load.release for load in chosen}:
+            official.load_classpath(release)
         if any(load.go for load in chosen):
             official.go_program()
         for _ in range(1 if options.quick else options.rounds):

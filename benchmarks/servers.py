@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts and stops a name server with one broker: ours, or the original's 4.9.7 jars.
+"""Starts and stops a name server with one broker: ours, or the original's jars, of 4.9.7 or 5.4.0.
 
 Both get the same two .conf files, fresh store directories below one home directory, and free
 loopback ports. Everything that was started is stopped, whatever happens in between.
@@ -94,6 +94,7 @@ def running(
     profile: Path | None = None,
     store: Path | None = None,
     settings: Mapping[str, str] | None = None,
+    release: str = official.RELEASE,
 ) -> Iterator[Servers]:
     """Name server and broker on free ports, in a new home of their own below a directory.
 
@@ -102,14 +103,15 @@ def running(
 
     With `profile` our broker runs under cProfile and leaves its statistics in that file. With
     `store` the broker opens a copy of that store directory instead of an empty one. `settings` go
-    into the broker's file; without them it flushes asynchronously. Raises ServerError.
+    into the broker's file; without them it flushes asynchronously. `release` is the original's.
+    Raises ServerError.
     """
     below.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix=f"{side}-", dir=below))
     (home / "conf").mkdir()
     namesrv_port, broker_port = _free_ports()
     _write_configuration(home, namesrv_port, broker_port, settings or {})
-    namesrv_command, broker_command = _commands(side, home, profile)
+    namesrv_command, broker_command = _commands(side, home, profile, release)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, home / "store", ignore_errors=True)
         if store is not None:
@@ -131,11 +133,13 @@ def running(
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _commands(side: Side, home: Path, profile: Path | None) -> tuple[list[str], list[str]]:
+def _commands(
+    side: Side, home: Path, profile: Path | None, release: str
+) -> tuple[list[str], list[str]]:
     namesrv_arguments = ["-c", str(home / "namesrv.conf")]
     broker_arguments = ["-c", str(home / "broker.conf")]
     if side == "original":
-        java = [*JAVA_OPENS, f"-Duser.home={home}", "-cp", official.server_classpath()]
+        java = [*JAVA_OPENS, f"-Duser.home={home}", "-cp", official.server_classpath(release)]
         return (
             ["java", *NAMESRV_HEAP, *java, NAMESRV_MAIN, *namesrv_arguments],
             ["java", *BROKER_HEAP, *java, BROKER_MAIN, *broker_arguments],

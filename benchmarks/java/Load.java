@@ -23,13 +23,14 @@ import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * One load on the official client, then exit: {@code Load NAMESRV TOPIC MODE [name=value ...]}.
  *
- * <p>Modes: sync, batch, async, oneway, transaction, drain, latency; properties=N gives each message so many
+ * <p>Modes: sync, batch, async, oneway, transaction, timer, drain, latency; properties=N gives each message so many
  * properties of the user's own. Standard output carries one JSON object per line:
  * {"event":"start"} and {"event":"end"} stand at the edges of the measured window (the harness
  * reads the server's CPU time there), {"event":"result", ...} is the answer.
@@ -57,7 +58,7 @@ public final class Load {
 
     public static void main(String[] args) throws Exception {
         if (args.length < 3) {
-            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|oneway|transaction|drain|latency [name=value ...]");
+            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|oneway|transaction|timer|drain|latency [name=value ...]");
             System.exit(2);
         }
         Load load = new Load(args[0], args[1], Arrays.copyOfRange(args, 3, args.length));
@@ -67,6 +68,7 @@ public final class Load {
             case "async": load.async(); break;
             case "oneway": load.oneway(); break;
             case "transaction": load.transaction(); break;
+            case "timer": load.timer(); break;
             case "drain": load.drain(); break;
             case "latency": load.latency(); break;
             default:
@@ -183,6 +185,36 @@ public final class Load {
             SendResult result = producer.sendMessageInTransaction(message(body), null);
             return result.getSendStatus() == SendStatus.SEND_OK ? 1 : 0;
         });
+    }
+
+    /** Messages for a little later, of 5.x: what a consumer gets of them is counted. */
+    private void timer() throws Exception {
+        DefaultMQProducer producer = producer();
+        makeTopic(producer);
+        LongAdder taken = new LongAdder();
+        DefaultMQPushConsumer consumer = consumer((messages, context) -> {
+            taken.add(messages.size());
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.setConsumeMessageBatchMaxSize(32);
+        consumer.start();
+        byte[] body = body(option("bytes", 1024));
+        String delay = Integer.toString(option("delay-ms", 2000));
+        runThreads(option("threads", 16), NO_LIMIT, () -> {
+            Message message = message(body);
+            MessageAccessor.putProperty(message, "TIMER_DELAY_MS", delay);
+            return producer.send(message).getSendStatus() == SendStatus.SEND_OK ? 1 : 0;
+        });
+        Thread.sleep(option("warmup-ms", 5000) + option("delay-ms", 2000));
+        long before = taken.sum();
+        long start = System.nanoTime();
+        event("start");
+        Thread.sleep(option("window-ms", 8000));
+        long after = taken.sum();
+        long nanos = System.nanoTime() - start;
+        event("end");
+        running = false;
+        result("timer", after - before, nanos, new long[0], "");
     }
 
     private long stored(DefaultMQProducer producer) throws Exception {
@@ -353,6 +385,9 @@ public final class Load {
         consumer.setNamesrvAddr(namesrv);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
+        if (option("pop", 0) == 1) { // of 5.x: this program is compiled with 4.9.7 as well
+            consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        }
         consumer.registerMessageListener(listener);
         return consumer;
     }

@@ -329,7 +329,7 @@ public final class Load {
             try {
                 producer.send(first);
                 return;
-            } catch (MQBrokerException error) {
+            } catch (MQBrokerException | IllegalStateException error) { // or no name server in time
                 if (attempt == 20) {
                     throw error;
                 }

@@ -68,7 +68,7 @@ def all_processors(
             parts.walks,
         ),
         QueueLockProcessor(parts.locks),
-        QueryMessageProcessor(parts.store, parts.consumers, parts.walks),
+        QueryMessageProcessor(parts.store, parts.consumers, parts.walks, parts.cold_reads),
         AssignmentProcessor(
             parts.config,
             parts.topics,
@@ -78,7 +78,9 @@ def all_processors(
             parts.modes,
             parts.walks,
         ),
-        CallClientProcessor(parts.config, parts.topics, parts.groups, parts.consumers, parts.store),
+        CallClientProcessor(
+            parts.config, parts.topics, parts.groups, parts.consumers, parts.store, parts.cold_reads
+        ),
         *_pop_processors(parts),
         *_admin_processors(parts),
         AdminTimerProcessor(parts.configuration, parts.timers),
@@ -110,6 +112,8 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.transaction_check,
         parts.transaction_metrics,
         parts.known_as.store_host,
+        parts.clock,
+        parts.cold_reads,
     )
     return [
         SendMessageProcessor(
@@ -138,6 +142,8 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
             parts.intake,
             parts.stats,
             parts.known_as.store_host,
+            parts.clock,
+            parts.cold_reads,
         ),
     ]
 

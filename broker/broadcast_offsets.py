@@ -82,19 +82,24 @@ class BroadcastOffsets:
         member = group.members.get(peer)
         return None if member is None else member.client_id
 
-    def first_offset(self, header: PullMessageRequestHeader, client_id: str) -> int | None:
-        """Where a pull is to begin instead of where it asks to; None: it is right as it is."""
+    def first_offset(
+        self, header: PullMessageRequestHeader, client_id: str, *, only_in_memory: bool = False
+    ) -> int | None:
+        """Where a pull is to begin instead of where it asks to; None: it is right as it is.
+
+        NotInMemory when that is to be found out in a queue that is not.
+        """
         by_proxy = _is_by_proxy(header)
         members = self._members.get((header.topic, header.consumer_group))
         if members is None:
             if by_proxy and header.queue_offset < 0:
-                return self._offset_of(header, None)
+                return self._offset_of(header, None, only_in_memory=only_in_memory)
             return None
         member = members.get(client_id)
         if member is None:
             member = self._join(header, client_id)
         if member.by_proxy != by_proxy or (by_proxy and header.queue_offset < 0):
-            return self._offset_of(header, member)
+            return self._offset_of(header, member, only_in_memory=only_in_memory)
         return None
 
     def pulled(self, header: PullMessageRequestHeader, client_id: str, offset: int) -> None:
@@ -114,7 +119,9 @@ class BroadcastOffsets:
             self.count += 1
         return member
 
-    def _offset_of(self, header: PullMessageRequestHeader, member: _Member | None) -> int:
+    def _offset_of(
+        self, header: PullMessageRequestHeader, member: _Member | None, *, only_in_memory: bool
+    ) -> int:
         topic, queue_id = header.topic, header.queue_id
         end = self._store.max_offset(topic, queue_id)
         own = NOT_FOUND if member is None else member.offsets.get(queue_id, NOT_FOUND)
@@ -124,7 +131,8 @@ class BroadcastOffsets:
         ):
             if 0 <= offset <= end:  # one beyond is of a topic that was deleted
                 return offset
-        return 0 if self._store.is_recent(topic, queue_id, 0) else end
+        store = self._store
+        return 0 if store.is_recent(topic, queue_id, 0, only_in_memory=only_in_memory) else end
 
     def scan(self, walks: Walks) -> None:
         """Forgets members that are gone, and keeps where the slowest of each group are."""

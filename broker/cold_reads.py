@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
+from txrocketmq.broker.store.steps import MOST_READS, Ask
 from txrocketmq.remoting.call import Peer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
@@ -27,10 +28,10 @@ AT_ONCE_OF_PEER: Final = 2
 MAX_WAITING: Final = 10_000
 """Reads that may wait; one more is refused."""
 
-MOST_READS: Final = 64
-"""So often one request waits for the disk: a search in a queue asks for each step of it."""
 BUSY: Final = "too many requests wait for messages that are not in memory: the disk is too slow"
 
+Who = Any
+"""For whom something is read: a peer, or a part of the broker."""
 InThread = Callable[[Callable[[], None], Callable[[], None]], None]
 """Runs the first where it may block, and then, in this thread, the second, whatever happened."""
 
@@ -41,10 +42,33 @@ def at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
     done()
 
 
-class Ask(Protocol):
-    """Looks for the answer; raises NotInMemory, if it may, when that would wait for the disk."""
+class OneByOne:
+    """Has the broker's own reads done, those of all its parts, one after the other in a thread.
 
-    def __call__(self, *, only_in_memory: bool) -> Reply[Any]: ...
+    So they never take the threads that requests and syncing the log wait for.
+    """
+
+    def __init__(self, in_thread: InThread) -> None:
+        self._in_thread = in_thread
+        self._waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
+        self._is_running = False
+
+    def __call__(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+        """An InThread."""
+        self._waiting.append((work, done))
+        if not self._is_running:
+            self._begin()
+
+    def _begin(self) -> None:
+        work, done = self._waiting.popleft()
+        self._is_running = True
+        self._in_thread(work, lambda: self._done(done))
+
+    def _done(self, done: Callable[[], None]) -> None:
+        self._is_running = False
+        if self._waiting:
+            self._begin()
+        done()
 
 
 @dataclass(slots=True, eq=False)
@@ -69,8 +93,8 @@ class ColdReads:
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread
-        self._peers: dict[Peer, _OfPeer] = {}
-        self._next: deque[Peer] = deque()
+        self._peers: dict[Who, _OfPeer] = {}
+        self._next: deque[Who] = deque()
         """Peers with a read that waits and that may begin, each once."""
         self._waiting = 0
         self._under_way = 0
@@ -80,8 +104,11 @@ class ColdReads:
         """How many reads are under way or wait."""
         return self._under_way + self._waiting
 
-    def add(self, peer: Peer, read: ColdRead, go_on: Callable[[], None]) -> bool:
-        """Has this read done, then calls `go_on`; False when too many wait already."""
+    def add(self, peer: Who, read: ColdRead, go_on: Callable[[], None]) -> bool:
+        """Has this read done, then calls `go_on`; False when too many wait already.
+
+        Nobody hears of it when the peer has gone; what is to be heard of is for another than it.
+        """
         if self._waiting >= MAX_WAITING or self._on_idle is not None:
             return False
         of_peer = self._peers.setdefault(peer, _OfPeer())
@@ -92,7 +119,7 @@ class ColdReads:
         self._begin()
         return True
 
-    def answer(self, peer: Peer, ask: Ask) -> Reply[Any] | PendingReply:
+    def answer(self, peer: Who, ask: Ask[Reply[Any] | PendingReply]) -> Reply[Any] | PendingReply:
         """What `ask` gives; when that is not in memory, the promise of it.
 
         It is asked again after each read, and in the end without asking what is in memory: on a
@@ -100,14 +127,11 @@ class ColdReads:
         """
         pending, left = PendingReply(), MOST_READS
 
-        def go_on(read: ColdRead | None = None) -> Reply[Any] | None:
+        def go_on(read: ColdRead | None = None) -> Reply[Any] | PendingReply | None:
             nonlocal left
             left -= 1
             if read is not None and read.error is not None:
-                raise ResponseError(
-                    ResponseCode.SYSTEM_ERROR,
-                    f"messages could not be read from the disk: {read.error}",
-                )
+                raise unread(read.error)
             try:
                 return ask(only_in_memory=left > 0)
             except NotInMemory as cold:
@@ -117,12 +141,14 @@ class ColdReads:
             return None
 
         def again(read: ColdRead) -> None:
-            outcome: Reply[Any] | Exception | None
+            outcome: Reply[Any] | PendingReply | Exception | None
             try:
                 outcome = go_on(read)
             except Exception as error:  # noqa: BLE001 - it is the answer
                 outcome = error
-            if outcome is not None:
+            if isinstance(outcome, PendingReply):
+                outcome.then(pending.resolve)
+            elif outcome is not None:
                 pending.resolve(outcome)
 
         return go_on() or pending
@@ -161,10 +187,10 @@ class ColdReads:
                 self._next.append(peer)
             self._run(peer, of_peer, waiting)
 
-    def _run(self, peer: Peer, of_peer: _OfPeer, waiting: _Waiting) -> None:
+    def _run(self, peer: Who, of_peer: _OfPeer, waiting: _Waiting) -> None:
         self._in_thread(waiting.read.run, lambda: self._done(peer, of_peer, waiting))
 
-    def _done(self, peer: Peer, of_peer: _OfPeer, waiting: _Waiting) -> None:
+    def _done(self, peer: Who, of_peer: _OfPeer, waiting: _Waiting) -> None:
         self._under_way -= 1
         del of_peer.under_way[waiting]
         waiting.read.finish()
@@ -179,3 +205,10 @@ class ColdReads:
             self._on_idle()
             return
         self._begin()
+
+
+def unread(error: OSError) -> ResponseError:
+    """The answer when the disk fails."""
+    return ResponseError(
+        ResponseCode.SYSTEM_ERROR, f"messages could not be read from the disk: {error}"
+    )

@@ -179,7 +179,7 @@ class BrokerMetrics:
     def _whole(self) -> Collecting:
         """What there is one of: the broker, its store."""
         parts, store = self._parts, self._parts.store
-        oldest_ms = store.earliest_message_ms
+        oldest_ms = store.earliest_message_ms()
         age_ms = self._now_ms() - oldest_ms if oldest_ms >= 0 else 0
         behind = store.max_physical_offset - store.flush.flushed_offset
         size = store.max_physical_offset - store.min_physical_offset

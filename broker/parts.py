@@ -17,7 +17,7 @@ from typing import Any
 from txrocketmq.broker.attributes import GROUP_ATTRIBUTES, TOPIC_ATTRIBUTES, unserved_in
 from txrocketmq.broker.broadcast_offsets import BroadcastOffsets
 from txrocketmq.broker.clients import Consumers, Producers
-from txrocketmq.broker.cold_reads import ColdReads, InThread, at_once
+from txrocketmq.broker.cold_reads import ColdReads, InThread, OneByOne, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.group_changes import GroupChanges
@@ -119,6 +119,7 @@ class Parts:
     polling: LongPolling = field(init=False)
     pop: Pop = field(init=False)
     cold_reads: ColdReads = field(init=False)
+    _own_reads: OneByOne = field(init=False)
     _files: list[JsonFile] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -134,6 +135,7 @@ class Parts:
             self._files.append(JsonFile(folder / name))
             return self._files[-1]
 
+        self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
         self.topics = Topics(config, file("topics.json"), clock)
         self.groups = SubscriptionGroups(config, file("subscriptionGroup.json"), clock)
@@ -166,8 +168,11 @@ class Parts:
             self.offsets,
             Questions(self.producers, config.broker_name),
             self.transaction_metrics,
+            self._own_reads,
         )
-        self.schedule = Schedule(self.delay_levels, self.intake, file("delayOffset.json"), now_ms)
+        self.schedule = Schedule(
+            self.delay_levels, self.intake, file("delayOffset.json"), now_ms, self._own_reads
+        )
         self.polling = LongPolling(self.store, self.wake_soon)
         self.cold_reads = ColdReads(self.in_thread)
         self.pop = self._pop(file("consumerOrderInfo.json"))
@@ -200,6 +205,7 @@ class Parts:
             clock=self.clock,
             store_host=lambda: self.known_as.store_host,
             call_soon=self.call_soon,
+            in_thread=self._own_reads,
         )
 
     def _make_timers(self, files: OsFiles, file: JsonFile) -> None:

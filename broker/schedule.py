@@ -3,7 +3,8 @@
 
 A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read
 from the log before its time. `tick` delivers a batch of each level that has messages due, and says
-by `is_behind` whether more are, so that whoever calls it can look after others in between.
+by `is_behind` whether more are, so that whoever calls it can look after others in between. A level
+whose next batch is not in memory waits until that is read (`reading`), and the others go on.
 
 Progress is the offset of each level, in delayOffset.json; after a crash what was delivered since it
 was written is delivered again, as by the original. While the store takes no messages (its disk is
@@ -18,10 +19,14 @@ from collections.abc import Callable
 from typing import Any
 
 from txrocketmq.broker.clock_steps import ClockSteps
+from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.due_message import DueMessages, put_due
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.json_file import JsonFile
+from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.delay_levels import DelayLevels
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -37,8 +42,16 @@ RETRY_MS = 10_000
 class Schedule:
     """Delivers due messages; `tick` wants to be called every 100 ms."""
 
-    def __init__(self, levels: DelayLevels, intake: Intake, file: JsonFile, now_ms: int) -> None:
+    def __init__(
+        self,
+        levels: DelayLevels,
+        intake: Intake,
+        file: JsonFile,
+        now_ms: int,
+        in_thread: InThread = at_once,
+    ) -> None:
         self.levels = levels
+        self.reading = Reading(in_thread)
         self._intake = intake
         self._store = intake.store
         self._file = file
@@ -138,12 +151,16 @@ class Schedule:
         for _ in range(max_level):
             level, self._next_level = self._next_level, self._next_level % max_level + 1
             top = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
-            self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
-            if self._offsets.get(level, 0) == top:
-                continue
-            if self._paused_until_ms.get(level, steady_ms) > steady_ms:
-                continue
-            delivered += self._deliver_level(level, top, now_ms, steady_ms)
+            try:
+                self._look_at_clock(level, top, now_ms, now_ms - steady_ms)
+                if self._offsets.get(level, 0) == top:
+                    continue
+                if self._paused_until_ms.get(level, steady_ms) > steady_ms:
+                    continue
+                delivered += self._deliver_level(level, top, now_ms, steady_ms)
+            except NotInMemory as cold:
+                if not self.reading.is_busy(steady_ms):
+                    self.reading.begin(cold.read)
             if delivered and is_time_up():
                 self.is_behind = True
                 break
@@ -156,7 +173,9 @@ class Schedule:
             first = min(steps.seen_offset, top)
             latest_ms = now_ms + self.levels.delay_ms(level)
             # Of what came since the last look, the first that was stored by the clock as it is now.
-            units = self._store.queue_units(SCHEDULE_TOPIC, level - 1, first, top - first)
+            units = self._store.queue_units(
+                SCHEDULE_TOPIC, level - 1, first, top - first, only_in_memory=True
+            )
             for _, _, deliver_ms in units:
                 if deliver_ms <= latest_ms:
                     break
@@ -170,9 +189,10 @@ class Schedule:
         Progress is kept before anybody is told, so that what fails then repeats nothing.
         """
         start = max(self._offsets.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, level - 1))
-        self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong
         done = self._done.setdefault(level, set())
-        batch, end = self._due(level, min(start, top), now_ms, now_ms - steady_ms)
+        units = self._units(level, min(start, top), now_ms, now_ms - steady_ms)
+        self._paused_until_ms[level] = steady_ms + RETRY_MS  # should anything go wrong
+        batch, end = self._due(level, min(start, top), units)
         due, unread = batch.messages, batch.unread
         refused = put_due(self._intake, due, done, now_ms)
         self._offsets[level] = end if refused is None else refused[0].offset
@@ -192,24 +212,36 @@ class Schedule:
                 heard(level, refused[0].message.topic, refused[1].name)
         return delivered
 
-    def _due(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> tuple[DueMessages, int]:
-        """What is due of a level from an offset on, and where the next batch begins."""
-        steps, delay_ms = self._steps[level], self.levels.delay_ms(level)
-        done = self._done[level]
-        left_bytes, last = MAX_BATCH_BYTES, offset + MAX_BATCH
-        due = DueMessages(self._intake.transforms)
-        for physical_offset, size, deliver_ms in self._store.queue_units(
-            SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH
+    def _units(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> list[Unit]:
+        """The units of the messages of a level that are delivered at once, from an offset on.
+
+        NotInMemory when these messages are not.
+        """
+        steps, delay_ms, store = self._steps[level], self.levels.delay_ms(level), self._store
+        left_bytes, is_more = MAX_BATCH_BYTES, False
+        found: list[Unit] = []
+        for unit in store.queue_units(
+            SCHEDULE_TOPIC, level - 1, offset, MAX_BATCH, only_in_memory=True
         ):
-            wait_ms = deliver_ms - now_ms - steps.set_back_ms(offset, ahead_ms)
+            at = offset + len(found)
+            wait_ms = unit.tags_code - now_ms - steps.set_back_ms(at, ahead_ms)
             if 0 < wait_ms <= delay_ms:
                 break  # longer than the level's delay: a clock that was set back, so it is due
-            if size > left_bytes < MAX_BATCH_BYTES:
-                last = offset
+            if unit.size_bytes > left_bytes < MAX_BATCH_BYTES:
+                is_more = True
                 break
-            left_bytes -= size
-            if offset not in done:
-                due.add(offset, self._store.message_at(physical_offset, size))
-            offset += 1
-        self.is_behind |= offset == last
-        return due, offset
+            left_bytes -= unit.size_bytes
+            found.append(unit)
+        cold = store.cold_records([(each.physical_offset, each.size_bytes) for each in found])
+        if cold is not None:
+            raise NotInMemory(cold)
+        self.is_behind |= is_more or len(found) == MAX_BATCH
+        return found
+
+    def _due(self, level: int, offset: int, units: list[Unit]) -> tuple[DueMessages, int]:
+        """The messages of these units that are not done with, and where the next batch begins."""
+        done, due = self._done[level], DueMessages(self._intake.transforms)
+        for at, unit in enumerate(units, offset):
+            if at not in done:
+                due.add(at, self._store.message_at(unit.physical_offset, unit.size_bytes))
+        return due, offset + len(units)

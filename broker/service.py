@@ -242,7 +242,7 @@ class Broker:
         check_slices = Slices(parts.transaction_check, now_ms, steady_ms, parts.call_soon)
         revive_slices = Slices(parts.pop.revive, now_ms, steady_ms, parts.call_soon)
         timer_slices = Slices(parts.timers, now_ms, steady_ms, parts.call_soon)
-        parts.timers.reading.on_end.append(timer_slices.begin)
+        parts.schedule.reading.on_end.append(self._deliver)
         parts.consumers.on_change += [parts.group_changes.changed, parts.filters.changed]
         parts.topics.on_change.append(self._register_soon)
         parts.configuration.on_change.append(self._reconfigured)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that may take long, done in turns of the reactor: a slice, then whatever else there is.
 
+What it has to read from the disk first is read in a thread, and then it goes on.
+
 Java: has no counterpart; each such work has its thread there.
 """
 
@@ -9,12 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from txrocketmq.broker.reading import Reading
+
 SLICE_MS: Final = 5
 """How long a slice takes."""
 
 
 class Sliced(Protocol):
     """What is done in slices."""
+
+    @property
+    def reading(self) -> Reading:
+        """What it waits for."""
 
     @property
     def is_behind(self) -> bool:
@@ -41,6 +49,7 @@ class Slices:
         self._steady_ms = steady_clock
         self._call_soon = call_soon
         self._is_waiting = False
+        work.reading.on_end.append(self.begin)
 
     def begin(self) -> None:
         """Goes on with it, unless it is going on; to be called again and again."""

@@ -6,18 +6,20 @@
         return self._walks.answer(self._everything(request.header))
 
 A walk is a generator that yields after each small step and returns the reply, or the promise of
-it. It runs for two
-milliseconds; then whatever else there is comes first: sends, pulls, other walks. Between two steps
-the tables may change, so a walk goes by a copy of their names, and passes over what is gone. What
-a broker looks through by itself from time to time goes the same way: `run`.
+it. It runs for two milliseconds; then whatever else there is comes first: sends, pulls, other
+walks. Between two steps the tables may change, so a walk goes by a copy of their names, and passes
+over what is gone. A walk that yields a ColdRead goes on when that is done. What a broker looks
+through by itself from time to time goes the same way: `run`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from txrocketmq.broker.cold_reads import InThread, at_once, unread
+from txrocketmq.broker.store.in_memory import ColdRead
 from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -30,7 +32,7 @@ MAX_WALKS = 64
 """Walks under way at a time; the next request that needs one is SYSTEM_BUSY (2)."""
 
 Answer = Reply[Any] | PendingReply
-Walk = Generator[None, None, Answer]
+Walk = Steps[Answer]
 
 PIECE_BYTES = 32 * 1024
 """Bits of a body are joined when they are so long together."""
@@ -40,7 +42,7 @@ class Walks:
     """Runs walks in turns.
 
     `later` calls a function when all that is ready has been served; `timer` tells seconds of a
-    clock that nobody sets.
+    clock that nobody sets. `in_thread` has done what walks wait for.
     """
 
     def __init__(
@@ -48,26 +50,33 @@ class Walks:
     ) -> None:
         self._later = later
         self._timer = timer
+        self.in_thread: InThread = at_once
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
+        self._reading = 0
+        """Walks that wait for the disk."""
 
     def answer(self, walk: Walk) -> Answer:
         """The reply of a short walk; of a long one the promise of it.
 
         Raises what the first steps raise, and ResponseError when too many walks are under way.
         """
-        if not self._under_way:
-            answer = self._slice(walk)
-            if answer is not None:
-                return answer
-            self._later(self._go_on)
-        elif len(self._under_way) >= MAX_WALKS:
+        if len(self._under_way) + self._reading >= MAX_WALKS:
             walk.close()
             raise ResponseError(
                 ResponseCode.SYSTEM_BUSY,
                 f"{MAX_WALKS} requests that look at everything are under way: try again later",
             )
         pending = PendingReply()
-        self._under_way.append((walk, pending))
+        if self._under_way:
+            self._under_way.append((walk, pending))
+            return pending
+        outcome = self._slice(walk)
+        if isinstance(outcome, ColdRead):
+            self._read(outcome, walk, pending)
+        elif outcome is None:
+            self._add(walk, pending)
+        else:
+            return outcome
         return pending
 
     def run(self, steps: Steps[object], failed: Callable[[Exception], None]) -> None:
@@ -83,22 +92,42 @@ class Walks:
         if len(self._under_way) == 1:
             self._go_on()
 
-    def _slice(self, walk: Walk) -> Answer | None:
-        """Runs some steps; the answer if the walk has ended."""
+    def _add(self, walk: Walk, pending: PendingReply) -> None:
+        self._under_way.append((walk, pending))
+        if len(self._under_way) == 1:
+            self._later(self._go_on)
+
+    def _read(self, read: ColdRead, walk: Walk, pending: PendingReply) -> None:
+        """Has this done in a thread; then the walk goes on."""
+        self._reading += 1
+
+        def done() -> None:
+            self._reading -= 1
+            read.finish()
+            if read.error is None:
+                self._add(walk, pending)
+            else:
+                walk.close()
+                pending.resolve(unread(read.error))
+
+        self.in_thread(read.run, done)
+
+    def _slice(self, walk: Walk) -> Answer | ColdRead | None:
+        """Runs some steps; the answer if the walk has ended, or what it waits for."""
         timer = self._timer
         end_s = timer() + SLICE_S
         try:
-            next(walk)
-            while timer() < end_s:
-                next(walk)
+            read: ColdRead | None = next(walk)
+            while read is None and timer() < end_s:
+                read = next(walk)
         except StopIteration as end:
             answer: Answer = end.value
             return answer
-        return None
+        return read
 
     def _go_on(self) -> None:
         walk, pending = self._under_way.popleft()
-        outcome: Answer | Exception | None
+        outcome: Answer | ColdRead | Exception | None
         try:
             outcome = self._slice(walk)
         except Exception as error:  # noqa: BLE001 - it is the answer
@@ -107,7 +136,9 @@ class Walks:
             self._under_way.append((walk, pending))
         if self._under_way:
             self._later(self._go_on)
-        if isinstance(outcome, PendingReply):
+        if isinstance(outcome, ColdRead):
+            self._read(outcome, walk, pending)
+        elif isinstance(outcome, PendingReply):
             outcome.then(pending.resolve)
         elif outcome is not None:
             pending.resolve(outcome)

@@ -81,6 +81,10 @@ class Run:
         """The answer to one of them as buffers, for whatever is not prepared; errors mostly."""
         return self._answer(self.peer, command, reply)
 
+    def alone(self, command: RemotingCommand, now_ms: int) -> Run:
+        """One of them that is served later than the others; `write_later` takes its answer."""
+        return Run(self.peer, [command], now_ms, self._answer)
+
     @property
     def is_timed(self) -> bool:
         """Whether `later` is of use."""

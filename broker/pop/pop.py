@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.json_file import JsonFile
@@ -42,6 +43,7 @@ class Pop:
     clock: Callable[[], int]
     store_host: Callable[[], bytes]
     call_soon: Callable[[Callable[[], None]], object]
+    in_thread: InThread = at_once
 
     revive_topic: ReviveTopic = field(init=False)
     in_flight: InFlight = field(init=False)
@@ -66,7 +68,7 @@ class Pop:
         )
         self.revive = Revive(
             config, intake, self.topics, self.groups, offsets, topic, self.in_flight,
-            self.metrics,
+            self.metrics, self.in_thread,
         )  # fmt: skip
         self.queues = PopQueues(
             config, self.topics, offsets, intake.store, self.stats, self.check_points,

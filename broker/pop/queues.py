@@ -197,7 +197,7 @@ class PopQueues:
         group = wanted.group
         if wanted.max_count <= 0 or self._is_too_much(topic, group, queue_id):
             return
-        offset = self._begin(wanted, topic, queue_id)
+        offset = self._begin(wanted, topic, queue_id, only_in_memory=only_in_memory)
         if wanted.is_order:
             if self._orders.is_blocked(
                 wanted.attempt_id, topic, group, queue_id, wanted.invisible_ms
@@ -229,7 +229,7 @@ class PopQueues:
             and self._in_flight.get(topic, group, queue_id) > config.pop_inflight_message_threshold
         )
 
-    def _begin(self, wanted: Wanted, topic: str, queue_id: int) -> int:
+    def _begin(self, wanted: Wanted, topic: str, queue_id: int, *, only_in_memory: bool) -> int:
         """Where to begin with a queue; a group that is new to it has an offset from now on."""
         group = wanted.group
         reset = self._offsets.take_reset(group, topic, queue_id)
@@ -241,18 +241,18 @@ class PopQueues:
             return reset
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
-            offset = self._first(topic, queue_id, wanted.init_mode)
+            offset = self._first(topic, queue_id, wanted.init_mode, only_in_memory=only_in_memory)
             self._offsets.commit(group, topic, queue_id, offset)
         return max(offset, self._check_points.latest_offset(topic, group, queue_id))
 
-    def _first(self, topic: str, queue_id: int, init_mode: int) -> int:
+    def _first(self, topic: str, queue_id: int, init_mode: int, *, only_in_memory: bool) -> int:
         store = self._store
         if init_mode == INIT_MIN or topic.startswith(RETRY_PREFIX):
             return store.min_offset(topic, queue_id)
         if (
             self._config.init_pop_offset_by_check_msg_in_mem
             and store.min_offset(topic, queue_id) <= 0
-            and store.is_recent(topic, queue_id, 0)
+            and store.is_recent(topic, queue_id, 0, only_in_memory=only_in_memory)
         ):
             return 0
         return max(store.max_offset(topic, queue_id) - 1, 0)

@@ -24,6 +24,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
@@ -38,6 +39,8 @@ from txrocketmq.broker.pop.records import (
     ReviveTopic,
     check_point,
 )
+from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
@@ -147,6 +150,7 @@ class Revive:
         revive_topic: ReviveTopic,
         in_flight: InFlight,
         metrics: PopMetrics,
+        in_thread: InThread = at_once,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -157,6 +161,7 @@ class Revive:
         self._topic = revive_topic
         self._in_flight = in_flight
         self._metrics = metrics
+        self.reading = Reading(in_thread)
         self._queues: dict[int, _Queue] = {}
         self._by_time = _ByTime()
         self._count = 0
@@ -180,17 +185,20 @@ class Revive:
         """Reads what is new and brings back what is due, until that is done or the time is up."""
         self.settle()
         self.is_behind = False
-        if self._store.config.is_slave:
+        if self._store.config.is_slave or self.reading.is_busy(steady_ms):
             return
         self._look()
-        while True:
-            read = [self._read(queue) for queue in self._queues.values()]
-            # What is acknowledged is known before anything is brought back.
-            if not any(read) and not self._bring_back(now_ms, steady_ms):
-                return
-            if is_time_up():
-                self.is_behind = True
-                return
+        try:
+            while True:
+                read = [self._read(queue) for queue in self._queues.values()]
+                # What is acknowledged is known before anything is brought back.
+                if not any(read) and not self._bring_back(now_ms, steady_ms):
+                    return
+                if is_time_up():
+                    self.is_behind = True
+                    return
+        except NotInMemory as cold:
+            self.reading.begin(cold.read)
 
     def settle(self) -> None:
         """Keeps the progress as far as the log is durable."""
@@ -245,7 +253,11 @@ class Revive:
         count = min(MAX_READ, store.max_offset(name, queue_id) - offset)
         if count <= 0 or self._count >= MAX_WAITING:
             return False
-        for physical_offset, size, _ in store.queue_units(name, queue_id, offset, count):
+        units = list(store.queue_units(name, queue_id, offset, count, only_in_memory=True))
+        cold = store.cold_records([(at, size) for at, size, _ in units])
+        if cold is not None:
+            raise NotInMemory(cold)
+        for physical_offset, size, _ in units:
             record = store.message_at(physical_offset, size)
             found = None if record is None else self._topic.read(record)
             if isinstance(found, PopCheckPoint):
@@ -297,8 +309,13 @@ class Revive:
             waiting = self._by_time.first(now_ms)
             if waiting is None:
                 break
+            try:
+                messages = self._messages(waiting)
+            except NotInMemory:
+                if not batch:
+                    raise
+                break
             self._by_time.remove(waiting)
-            messages = self._messages(waiting)
             batch.append((waiting, messages))
             count += len(messages)
             size_bytes += sum(len(message.body) for _, message in messages)
@@ -374,8 +391,9 @@ class Revive:
         return found
 
     def _stored(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
-        for physical_offset, size, _ in self._store.queue_units(topic, queue_id, offset, 1):
-            record = self._store.message_at(physical_offset, size)
+        units = self._store.queue_units(topic, queue_id, offset, 1, only_in_memory=True)
+        for physical_offset, size, _ in units:
+            record = self._store.message_at(physical_offset, size, only_in_memory=True)
             try:
                 if record is not None:
                     return decode_message(record, decompress_body=False)[0]

@@ -10,13 +10,14 @@ AdminBrokerProcessor, Broker2Client.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from txrocketmq.broker.clients import ConsumerGroup, Consumers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.walks import BodyPieces, Walk, Walks
@@ -97,10 +98,10 @@ class AdminOffsetProcessor:
             )
         table: dict[int, int] = {}
         if header.queue_id >= 0:
-            table[header.queue_id] = self._target(header)
+            table[header.queue_id] = yield from self._target(header)
         else:
             for queue_id in range(topic.read_queue_nums):
-                table[queue_id] = self._at_time(header.topic, queue_id, header.timestamp)
+                table[queue_id] = yield from self._at_time(header.topic, queue_id, header.timestamp)
                 yield
         if not table:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
@@ -110,10 +111,10 @@ class AdminOffsetProcessor:
             yield
         return table
 
-    def _target(self, header: ResetOffsetRequestHeader) -> int:
+    def _target(self, header: ResetOffsetRequestHeader) -> Steps[int]:
         offset = header.offset
         if offset is None or offset == NOT_FOUND:
-            return self._at_time(header.topic, header.queue_id, header.timestamp)
+            return (yield from self._at_time(header.topic, header.queue_id, header.timestamp))
         low = self._store.min_offset(header.topic, header.queue_id)
         high = self._store.max_offset(header.topic, header.queue_id)
         if not low <= offset <= high + 1:
@@ -123,10 +124,14 @@ class AdminOffsetProcessor:
             )
         return offset
 
-    def _at_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    def _at_time(self, topic: str, queue_id: int, timestamp_ms: int) -> Steps[int]:
         if timestamp_ms < 0:
             return self._store.max_offset(topic, queue_id)
-        return self._store.offset_by_time(topic, queue_id, timestamp_ms)
+        return (
+            yield from when_in_memory(
+                partial(self._store.offset_by_time, topic, queue_id, timestamp_ms)
+            )
+        )
 
     def _reset_there(self, request: Request[ResetOffsetRequestHeader]) -> Steps[dict[int, int]]:
         header = request.header
@@ -156,7 +161,8 @@ class AdminOffsetProcessor:
                 raise ResponseError(
                     ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist"
                 )
-            wanted = max(self._at_time(header.topic, queue_id, header.timestamp), 0)
+            found = yield from self._at_time(header.topic, queue_id, header.timestamp)
+            wanted = max(found, 0)
             table[queue_id] = wanted if header.is_force else min(wanted, consumed)
             yield
         return table

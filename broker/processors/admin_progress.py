@@ -9,11 +9,14 @@ AdminBrokerProcessor.
 
 from __future__ import annotations
 
+from functools import partial
+
 from txrocketmq.broker.clients import Consumers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.walks import BodyPieces, Pieces, Walk, Walks
@@ -87,7 +90,7 @@ class AdminProgressProcessor:
         body = BodyPieces({**ConsumeStats(consume_tps=tps).to_json(), "offsetTable": HOLE}, "{}")
         for name, topic in found.items():
             for queue_id in range(topic.read_queue_nums):
-                progress = self._progress(group, name, queue_id)
+                progress = yield from self._progress(group, name, queue_id)
                 body.add(encode_member(self._queue(name, queue_id), progress.to_json()))
                 yield
         return Reply(body=body.end())
@@ -114,7 +117,7 @@ class AdminProgressProcessor:
                 stats = ConsumeStats(consume_tps=self._stats.group_get_tps(group, name)).to_json()
                 table = BodyPieces({**stats, "offsetTable": HOLE}, "{}")
                 for queue_id in range(topic.write_queue_nums):
-                    progress = self._progress(group, name, queue_id)
+                    progress = yield from self._progress(group, name, queue_id)
                     lag += progress.broker_offset - progress.consumer_offset
                     table.add(encode_member(self._queue(name, queue_id), progress.to_json()))
                     yield
@@ -144,25 +147,29 @@ class AdminProgressProcessor:
         empty = QueryConsumeTimeSpanBody().to_json()
         body = BodyPieces({**empty, "consumeTimeSpanSet": HOLE}, "[]")
         for queue_id in range(topic.write_queue_nums):
-            body.add(self._span(name, header.group, queue_id, now_ms).encode())
+            span = yield from when_in_memory(
+                partial(self._span, name, header.group, queue_id, now_ms)
+            )
+            body.add(span.encode())
             yield
         return Reply(body=body.end())
 
-    def _span(self, topic: str, group: str, queue_id: int, now_ms: int) -> QueueTimeSpan:
+    def _span(
+        self, topic: str, group: str, queue_id: int, now_ms: int, *, only_in_memory: bool
+    ) -> QueueTimeSpan:
         store = self._store
+        stored_ms = partial(store.store_time_at, topic, queue_id, only_in_memory=only_in_memory)
         top = store.max_offset(topic, queue_id)
-        first_ms = store.earliest_store_time(topic, queue_id)
+        first_ms = stored_ms(store.min_offset(topic, queue_id))
         offset = self._offsets.query(group, topic, queue_id)
         delay_ms = 0
         if offset < top:
-            delay_ms = now_ms - store.store_time_at(topic, queue_id, max(offset, 0))
+            delay_ms = now_ms - stored_ms(max(offset, 0))
         return QueueTimeSpan(
             message_queue=self._queue(topic, queue_id),
             min_time_stamp=first_ms,
-            max_time_stamp=store.store_time_at(topic, queue_id, top - 1),
-            consume_time_stamp=(
-                store.store_time_at(topic, queue_id, offset - 1) if offset > 0 else first_ms
-            ),
+            max_time_stamp=stored_ms(top - 1),
+            consume_time_stamp=stored_ms(offset - 1) if offset > 0 else first_ms,
             delay_time=delay_ms,
         )
 
@@ -174,9 +181,13 @@ class AdminProgressProcessor:
     def _queue(self, topic: str, queue_id: int) -> MessageQueue:
         return MessageQueue(topic, self._config.broker_name, queue_id)
 
-    def _progress(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+    def _progress(self, group: str, topic: str, queue_id: int) -> Steps[OffsetWrapper]:
         offset = max(self._offsets.query(group, topic, queue_id), 0)
-        last_ms = self._store.store_time_at(topic, queue_id, offset - 1) if offset else 0
+        last_ms = 0
+        if offset:
+            last_ms = yield from when_in_memory(
+                partial(self._store.store_time_at, topic, queue_id, offset - 1)
+            )
         return OffsetWrapper(
             broker_offset=self._store.max_offset(topic, queue_id),
             consumer_offset=offset,

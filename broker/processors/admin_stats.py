@@ -18,6 +18,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.schedule import Schedule
 from txrocketmq.broker.stats import BrokerStats, Window
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import when_in_memory
 from txrocketmq.broker.timer.timers import Timers
 from txrocketmq.broker.walks import BodyPieces, Pieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -99,11 +100,15 @@ class AdminStatsProcessor:
     # ---------------------------------------------------------------- figures
 
     @serves(admin.GET_BROKER_RUNTIME_INFO)
-    def runtime_info(self, request: Request[NoHeader]) -> Reply[NoHeader]:
+    def runtime_info(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
         """Some eighty figures, all as texts."""
-        return Reply(body=KVTable(table=self._runtime_info(request.steady_ms)).encode())
+        return self._walks.answer(self._figures(request.steady_ms))
 
-    def _runtime_info(self, steady_ms: int) -> dict[str, str]:
+    def _figures(self, steady_ms: int) -> Walk:
+        earliest_ms = yield from when_in_memory(self._store.earliest_message_ms)
+        return Reply(body=KVTable(table=self._runtime_info(steady_ms, earliest_ms)).encode())
+
+    def _runtime_info(self, steady_ms: int, earliest_ms: int) -> dict[str, str]:
         store, stats = self._store, self._stats
         unflushed = max(store.flush.appended_offset - store.flush.flushed_offset, 0)
         put_now, get_now = stats.totals_now()
@@ -125,7 +130,7 @@ class AdminStatsProcessor:
             "msgGetTotalTodayMorning": str(stats.get_mornings[1]),
             "msgGetTotalTodayNow": str(get_now),
             "dispatchBehindBytes": str(store.dispatch_behind_bytes),
-            "earliestMessageTimeStamp": str(store.earliest_message_ms),
+            "earliestMessageTimeStamp": str(earliest_ms),
             "startAcceptSendRequestTimeStamp": str(
                 self._config.start_accept_send_request_time_stamp
             ),

@@ -10,6 +10,8 @@ caller asks for them (5.3 and on). Not done: static topics (513, 217). Java: Adm
 
 from __future__ import annotations
 
+from functools import partial
+
 from txrocketmq.broker.attributes import (
     MESSAGE_TYPE,
     MIXED,
@@ -22,7 +24,7 @@ from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.paging import Page
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.topic import Topics, validate_topic
 from txrocketmq.broker.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -237,13 +239,15 @@ class AdminTopicProcessor:
         stats = TopicStatsTable(topic_put_tps=self._stats.topic_put_tps(name)).to_json()
         body = BodyPieces({**stats, "offsetTable": HOLE}, "{}")
         for queue_id in range(max(found.write_queue_nums, found.read_queue_nums)):
-            high = self._store.max_offset(name, queue_id)
+            high, last_ms = self._store.max_offset(name, queue_id), 0
+            if high > 0:
+                last_ms = yield from when_in_memory(
+                    partial(self._store.store_time_at, name, queue_id, high - 1)
+                )
             bounds = TopicOffset(
                 min_offset=max(self._store.min_offset(name, queue_id), 0),
                 max_offset=high,
-                last_update_timestamp=(
-                    self._store.store_time_at(name, queue_id, high - 1) if high > 0 else 0
-                ),
+                last_update_timestamp=last_ms,
             )
             queue = MessageQueue(name, self._config.broker_name, queue_id)
             body.add(encode_member(queue, bounds.to_json()))

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from txrocketmq.broker.clients import Client, Consumers
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.subscription import SubscriptionGroups
@@ -48,12 +49,14 @@ class CallClientProcessor:
         groups: SubscriptionGroups,
         consumers: Consumers,
         store: MessageStore,
+        cold_reads: ColdReads,
     ) -> None:
         self._config = config
         self._topics = topics
         self._groups = groups
         self._consumers = consumers
         self._store = store
+        self._cold_reads = cold_reads
 
     @serves(admin.GET_CONSUMER_RUNNING_INFO)
     def running_info(self, request: Request[GetConsumerRunningInfoRequestHeader]) -> PendingReply:
@@ -66,9 +69,13 @@ class CallClientProcessor:
     @serves(admin.CONSUME_MESSAGE_DIRECTLY)
     def consume_directly(
         self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
-    ) -> PendingReply:
+    ) -> Reply[Any] | PendingReply:
         """Lets a consumer consume a stored message now."""
-        header = request.header
+        return self._cold_reads.answer(request.peer, partial(self._consume, request.header))
+
+    def _consume(
+        self, header: ConsumeMessageDirectlyResultRequestHeader, *, only_in_memory: bool
+    ) -> PendingReply:
         topic = self._topics.get(header.topic or "")
         group = self._groups.find(header.consumer_group)
         told = dataclasses.replace(
@@ -80,17 +87,17 @@ class CallClientProcessor:
         return self._call(
             admin.CONSUME_MESSAGE_DIRECTLY,
             told,
-            self._record(header.msg_id or ""),
+            self._record(header.msg_id or "", only_in_memory=only_in_memory),
             header.consumer_group,
             header.client_id or "",
         )
 
-    def _record(self, msg_id: str) -> bytes:
+    def _record(self, msg_id: str, *, only_in_memory: bool) -> bytes:
         try:
             at = decode_message_id(msg_id).commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        record = self._store.message_at(at)
+        record = self._store.message_at(at, only_in_memory=only_in_memory)
         if record is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {at}"

@@ -17,9 +17,11 @@ Java: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.processors.send_checks import SendChecks
@@ -28,7 +30,7 @@ from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import serves
@@ -68,6 +70,8 @@ class EndTransactionProcessor:
         check: TransactionCheck,
         metrics: TransactionMetrics,
         store_host: bytes,
+        clock: Callable[[], int],
+        cold_reads: ColdReads,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -76,9 +80,36 @@ class EndTransactionProcessor:
         self._check = check
         self._metrics = metrics
         self._store_host = store_host
+        self._now_ms = clock
+        self._cold_reads = cold_reads
 
-    def read(self, command: RemotingCommand, now_ms: int) -> End | None:
-        """What an END_TRANSACTION wants; None: nothing yet. Raises what it is refused with."""
+    def when_in_memory(
+        self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
+    ) -> None:
+        """Calls, with the time, when the half message has been read; or with why it cannot be.
+
+        Raises ResponseError when too many reads wait. It does not matter whether the producer is
+        still there then.
+        """
+        offset = EndTransactionRequestHeader.decode(command.ext_fields).commit_log_offset
+
+        def look(*, only_in_memory: bool) -> Reply[NoHeader]:
+            self._store.message_at(offset, only_in_memory=only_in_memory)
+            return Reply()
+
+        outcome = self._cold_reads.answer(self, look)
+        if isinstance(outcome, PendingReply):
+            outcome.then(lambda reply: go_on(self._now_ms(), reply))
+        else:
+            go_on(self._now_ms(), outcome)
+
+    def read(
+        self, command: RemotingCommand, now_ms: int, *, only_in_memory: bool = True
+    ) -> End | None:
+        """What an END_TRANSACTION wants; None: nothing yet. Raises what it is refused with.
+
+        NotInMemory when the half message would have to be waited for.
+        """
         header = EndTransactionRequestHeader.decode(command.ext_fields)
         if self._store.config.is_slave:
             raise ResponseError(
@@ -93,7 +124,7 @@ class EndTransactionProcessor:
                 "commitOrRollback is 8 to commit, 12 to roll back or 0 for neither yet, not"
                 f" {header.commit_or_rollback}",
             )
-        half = self._half(header.commit_log_offset)
+        half = self._half(header.commit_log_offset, only_in_memory=only_in_memory)
         if not header.from_transaction_check and self._is_late(half, now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,
@@ -112,8 +143,10 @@ class EndTransactionProcessor:
         self._intake.admit(message, now_ms)
         return End(half, message.to_put())
 
-    def _half(self, offset: int) -> MessageExt:
-        record = self._store.message_at(offset) if offset >= 0 else None
+    def _half(self, offset: int, *, only_in_memory: bool) -> MessageExt:
+        record = None
+        if offset >= 0:
+            record = self._store.message_at(offset, only_in_memory=only_in_memory)
         try:
             half = None if record is None else decode_message(record, decompress_body=False)[0]
         except MessageDecodeError:
@@ -146,13 +179,18 @@ class EndTransactionProcessor:
             self._metrics.ended(topic, is_committed=end.message is not None, age_ms=age_ms)
 
     @serves(transaction.RESUME_CHECK_HALF_MESSAGE)
-    def resume(self, request: Request[ResumeCheckHalfMessageRequestHeader]) -> Reply[NoHeader]:
+    def resume(
+        self, request: Request[ResumeCheckHalfMessageRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Has a message that was given up asked for again."""
         try:
             offset = decode_message_id(request.header.msg_id or "").commit_log_offset
         except MessageIdError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        record = self._store.message_at(offset)
+        return self._cold_reads.answer(request.peer, partial(self._resume, offset))
+
+    def _resume(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
+        record = self._store.message_at(offset, only_in_memory=only_in_memory)
         try:
             stored = None if record is None else decode_message(record, decompress_body=False)[0]
         except MessageDecodeError:
@@ -164,7 +202,7 @@ class EndTransactionProcessor:
                 f" message of {TRANS_CHECK_MAX_TIME_TOPIC}",
             )
         message = half_message.resumed(stored)
-        refused = self._intake.put([message.to_put()], request.now_ms).refused
+        refused = self._intake.put([message.to_put()], self._now_ms()).refused
         if refused:
             raise self._checks.refusal_of(refused[0])
         self._metrics.add(stored.properties.get(names.REAL_TOPIC, ""), 1)

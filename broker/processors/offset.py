@@ -11,6 +11,8 @@ ConsumerManageProcessor, AdminBrokerProcessor.
 
 from __future__ import annotations
 
+from functools import partial
+
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.schedule import Schedule
@@ -64,26 +66,28 @@ class OffsetProcessor:
     @serves(calls.QUERY_CONSUMER_OFFSET)
     def query(
         self, request: Request[QueryConsumerOffsetRequestHeader]
-    ) -> Reply[QueryConsumerOffsetResponseHeader]:
+    ) -> Reply[QueryConsumerOffsetResponseHeader] | PendingReply:
         """Where a group goes on."""
         header = request.header
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset == NOT_FOUND:
-            offset = self._first_offset(request)
+            return self._cold_reads.answer(request.peer, partial(self._first_offset, header))
         return Reply(QueryConsumerOffsetResponseHeader(offset=offset))
 
-    def _first_offset(self, request: Request[QueryConsumerOffsetRequestHeader]) -> int:
+    def _first_offset(
+        self, header: QueryConsumerOffsetRequestHeader, *, only_in_memory: bool
+    ) -> Reply[QueryConsumerOffsetResponseHeader]:
         """0 for a queue whose first message is in memory or has yet to come; else refuses."""
-        header, store = request.header, self._store
+        store = self._store
         if (
             header.set_zero_if_not_found is not False
             and store.min_offset(header.topic, header.queue_id) <= 0
             and (
                 store.max_offset(header.topic, header.queue_id) == 0
-                or store.is_recent(header.topic, header.queue_id, 0)
+                or store.is_recent(header.topic, header.queue_id, 0, only_in_memory=only_in_memory)
             )
         ):
-            return 0
+            return Reply(QueryConsumerOffsetResponseHeader(offset=0))
         raise ResponseError(
             ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first"
         )
@@ -165,11 +169,14 @@ class OffsetProcessor:
     @serves(calls.GET_EARLIEST_MSG_STORETIME)
     def earliest(
         self, request: Request[GetEarliestMsgStoretimeRequestHeader]
-    ) -> Reply[GetEarliestMsgStoretimeResponseHeader]:
+    ) -> Reply[GetEarliestMsgStoretimeResponseHeader] | PendingReply:
         """When the oldest message of a queue was stored; -1 without one."""
         header = request.header
-        return Reply(
-            GetEarliestMsgStoretimeResponseHeader(
-                timestamp=self._store.earliest_store_time(header.topic, header.queue_id)
+
+        def found(*, only_in_memory: bool) -> Reply[GetEarliestMsgStoretimeResponseHeader]:
+            stored_ms = self._store.earliest_store_time(
+                header.topic, header.queue_id, only_in_memory=only_in_memory
             )
-        )
+            return Reply(GetEarliestMsgStoretimeResponseHeader(timestamp=stored_ms))
+
+        return self._cold_reads.answer(request.peer, found)

@@ -218,7 +218,9 @@ class PullMessageProcessor:
     ) -> GetResult:
         reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is None and member is not None:
-            reset = self._broadcast_offsets.first_offset(header, member)
+            reset = self._broadcast_offsets.first_offset(
+                header, member, only_in_memory=only_in_memory
+            )
         if reset is not None:
             return GetResult(
                 GetMessageStatus.OFFSET_RESET,

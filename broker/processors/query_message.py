@@ -10,8 +10,12 @@ QueryMessageProcessor, AdminBrokerProcessor.
 
 from __future__ import annotations
 
+from functools import partial
+
 from txrocketmq.broker.clients import Consumers
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.steps import when_in_memory
 from txrocketmq.broker.walks import BodyPieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
@@ -37,10 +41,13 @@ MAX_UNITS = 10_000
 class QueryMessageProcessor:
     """Finds messages."""
 
-    def __init__(self, store: MessageStore, consumers: Consumers, walks: Walks) -> None:
+    def __init__(
+        self, store: MessageStore, consumers: Consumers, walks: Walks, cold_reads: ColdReads
+    ) -> None:
         self._store = store
         self._consumers = consumers
         self._walks = walks
+        self._cold_reads = cold_reads
 
     @serves(query.QUERY_MESSAGE)
     def by_key(
@@ -74,10 +81,12 @@ class QueryMessageProcessor:
         return Reply(answer, found.buffers)
 
     @serves(query.VIEW_MESSAGE_BY_ID)
-    def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader]:
+    def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader] | PendingReply:
         """The message at an offset of the log, which its offset id holds."""
-        offset = request.header.offset
-        record = self._store.message_at(offset)
+        return self._cold_reads.answer(request.peer, partial(self._by_id, request.header.offset))
+
+    def _by_id(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
+        record = self._store.message_at(offset, only_in_memory=only_in_memory)
         if record is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
@@ -119,7 +128,10 @@ class QueryMessageProcessor:
             min_queue_index=low,
         ).to_json()
         body = BodyPieces({**content, "queueData": HOLE}, "[]")
-        for at, size, code in self._store.queue_units(topic, header.queue_id, header.index, count):
+        units = yield from when_in_memory(
+            partial(self._store.queue_units, topic, header.queue_id, header.index, count)
+        )
+        for at, size, code in units:
             unit = ConsumeQueueData(physic_offset=at, physic_size=size, tags_code=code)
             body.add(unit.encode())
             yield

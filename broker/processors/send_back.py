@@ -10,7 +10,10 @@ is not found or cannot be put; 16, 26. Java: AbstractSendMessageProcessor.consum
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 
+from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
@@ -18,7 +21,7 @@ from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.message_store import PutStatus
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
-from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.call import PendingReply, Reply, Request
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
@@ -47,6 +50,8 @@ class SendBackProcessor:
         intake: Intake,
         stats: BrokerStats,
         store_host: bytes,
+        clock: Callable[[], int],
+        cold_reads: ColdReads,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -54,10 +59,19 @@ class SendBackProcessor:
         self._intake = intake
         self._stats = stats
         self._store_host = store_host
+        self._now_ms = clock
+        self._cold_reads = cold_reads
 
     @serves(send.CONSUMER_SEND_MSG_BACK)
-    def send_back(self, request: Request[ConsumerSendMsgBackRequestHeader]) -> Reply[NoHeader]:
+    def send_back(
+        self, request: Request[ConsumerSendMsgBackRequestHeader]
+    ) -> Reply[NoHeader] | PendingReply:
         """Puts a copy of a message where its group gets it again, or where it ends."""
+        return self._cold_reads.answer(request.peer, partial(self._send_back, request))
+
+    def _send_back(
+        self, request: Request[ConsumerSendMsgBackRequestHeader], *, only_in_memory: bool
+    ) -> Reply[NoHeader]:
         header = request.header
         group = self._group(header.group)
         if group.retry_queue_nums <= 0:
@@ -68,7 +82,7 @@ class SendBackProcessor:
             group.retry_queue_nums,
             sys_flag=TopicSysFlag.UNIT_SUB if header.unit_mode else 0,
         )
-        stored = self._stored(header.offset)
+        stored = self._stored(header.offset, only_in_memory=only_in_memory)
         origin = stored.properties.get(names.RETRY_TOPIC, stored.topic)
         message = self._copy(stored, origin)
         is_dead = header.delay_level < 0 or stored.reconsume_times >= self._limit(request, group)
@@ -81,7 +95,7 @@ class SendBackProcessor:
             message.queue_id = random.randrange(group.retry_queue_nums)
             level = header.delay_level or _FIRST_LEVEL + stored.reconsume_times
             message.properties[names.DELAY] = str(level)
-        (status,) = self._intake.take([message], request.now_ms)
+        (status,) = self._intake.take([message], self._now_ms())
         if status is not PutStatus.PUT_OK:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, status.name)
         self._stats.sent_back(header.group, origin)
@@ -110,8 +124,8 @@ class SendBackProcessor:
                 ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden"
             )
 
-    def _stored(self, offset: int) -> MessageExt:
-        record = self._intake.store.message_at(offset)
+    def _stored(self, offset: int, *, only_in_memory: bool) -> MessageExt:
+        record = self._intake.store.message_at(offset, only_in_memory=only_in_memory)
         try:
             if record is not None:
                 return decode_message(record, decompress_body=False)[0]

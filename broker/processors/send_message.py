@@ -35,6 +35,7 @@ from txrocketmq.broker.processors.send_batch import entries_of
 from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.processors.send_places import NO_SHAPE, Place, Shape, Shapes
 from txrocketmq.broker.store.commit_point import Ticket
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import Batch, PutMessage, PutStatus
 from txrocketmq.remoting.call import Buffer, Peer, Reply
 from txrocketmq.remoting.codes import MQVersion, SerializeType
@@ -260,6 +261,8 @@ class SendMessageProcessor:
             else:
                 made = [self._single(message, run.now_ms)]
                 transaction_id = message.properties[names.UNIQ_KEY]
+        except NotInMemory:
+            self._wait(run, command, sent)
         except NotTaken as reason:
             sent.append(Sent(command, 0, 0, instead=self._checks.refusal_of(reason.status)))
         except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
@@ -270,6 +273,29 @@ class SendMessageProcessor:
             first, number, waits = len(messages), len(made), message.waits
             sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, handle))
             messages += made
+
+    def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
+        """Ends a transaction when its half message, which is an old one, has been read."""
+
+        def go_on(now_ms: int, outcome: Reply[Any] | Exception) -> None:
+            messages: list[PutMessage] = []
+            its: list[Sent] = []
+            ended: list[End] = []
+            alone = run.alone(command, now_ms)
+            if isinstance(outcome, Exception):
+                its.append(Sent(command, 0, 0, instead=outcome))
+            else:
+                self._general(alone, command, messages, its)
+            batch = self._intake.put(messages, now_ms) if messages else None
+            out = self._answered(alone, batch, its, ended)
+            if ended:
+                self._ends.close(ended, now_ms)
+            alone.write_later(out)
+
+        try:
+            self._ends.when_in_memory(command, go_on)
+        except ResponseError as error:
+            sent.append(Sent(command, 0, 0, instead=error))
 
     def _recall_handle(self, message: InnerMessage) -> str | None:
         """How the message can be taken back, if it is a timer message (attachRecallHandle)."""

@@ -21,13 +21,14 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
 from operator import add
 from typing import Final, NamedTuple
 
+from txrocketmq.broker.store.cold_parts import ColdParts
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import (
@@ -40,7 +41,7 @@ from txrocketmq.broker.store.consume_queue import (
 from txrocketmq.broker.store.consume_queue_ext import ExtUnit, is_ext_address
 from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.in_memory import Chunk, ColdRead, InMemory, NotInMemory
+from txrocketmq.broker.store.in_memory import Chunk
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.slices import Slices, one_slice, slices_of
 
@@ -53,8 +54,6 @@ units for one that does, unless the settings of pulls say so."""
 _FIELDS: Final = 3
 _INT: Final = 1 << 31
 _UINT: Final = (1 << 32) - 1
-_WRITTEN_LATELY_BYTES: Final = 32 * 1024 * 1024
-"""The end of the log that is taken to be in memory, as far as this process has written it."""
 _WIDE_BYTES: Final = 1024 * 1024
 """Where the messages of a get lie farther apart, each is looked for in memory by itself."""
 _MOST_CHUNKS: Final = 64
@@ -133,18 +132,14 @@ class Request(NamedTuple):
     filter_ext: ExtFilter | None = None
 
 
-class MessageReader:
+class MessageReader(ColdParts):
     """Serves the gets of one store."""
 
     def __init__(
         self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
     ) -> None:
-        self._files = files
-        self.log = log
+        super().__init__(files, log)
         self._damaged = damaged
-        self.memory = InMemory(files)
-        self.written_from = 0
-        """Where the part of the log starts that this process has written."""
         self.config = config
         self.physical_bytes = _MEMORY_BYTES
         """Of the machine's memory."""
@@ -173,29 +168,6 @@ class MessageReader:
                 return found
         return _Search(self, queue, request).run()
 
-    def cold(self, chunks: Sequence[Chunk]) -> NotInMemory:
-        """What is raised when these chunks would have to be waited for."""
-        return NotInMemory(ColdRead(self._files, self.memory, chunks))
-
-    def cold_records(self, places: Iterable[tuple[int, int]]) -> ColdRead | None:
-        """What is to be read from the disk for the records at these offsets, of these sizes.
-
-        None when all of them are in memory, or are not there.
-        """
-        chunks: list[Chunk] = []
-        asked_before = self.asked_before
-        for physical_offset, size in places:
-            file = self.log.files.find(physical_offset) if physical_offset < asked_before else None
-            if file is not None and 0 < size <= file.end_offset - physical_offset:
-                start = physical_offset - file.from_offset
-                chunks += self.memory.missing(file, start, start + size)
-        return ColdRead(self._files, self.memory, chunks) if chunks else None
-
-    def cold_part(self, file: MappedFile, start: int, size_bytes: int) -> ColdRead | None:
-        """What is to be read from the disk of any file of the store; None for nothing."""
-        chunks = self.memory.missing(file, start, start + size_bytes)
-        return ColdRead(self._files, self.memory, chunks) if chunks else None
-
     def units(
         self, queue: ConsumeQueue, offset: int, count: int, *, only_in_memory: bool
     ) -> memoryview | None:
@@ -213,17 +185,6 @@ class MessageReader:
                 raise self.cold(cold)
             return file.view[start:end]
         return queue.read(offset, count)
-
-    def check_record(self, physical_offset: int, size_bytes: int) -> None:
-        """NotInMemory when the disk would have to be waited for to read this record."""
-        if physical_offset >= self.asked_before:
-            return
-        file = self.log.files.find(physical_offset)
-        if file is not None and size_bytes > 0:
-            start = physical_offset - file.from_offset
-            cold = self.memory.missing(file, start, min(start + size_bytes, file.wrote_bytes))
-            if cold:
-                raise self.cold(cold)
 
     def stored_ms(self, queue: ConsumeQueue, offset: int, *, only_in_memory: bool = False) -> int:
         """When a message of a queue was stored; -1 when there is none; NotInMemory as `units`."""
@@ -251,11 +212,6 @@ class MessageReader:
         self._damaged.found(
             Damage(physical_offset, size_bytes, path, position, queue, queue_offset)
         )
-
-    @property
-    def asked_before(self) -> int:
-        """Of the log before this offset it must be asked whether it is in memory."""
-        return max(self.written_from, self.log.max_offset - _WRITTEN_LATELY_BYTES)
 
     def elsewhere(
         self,

@@ -15,7 +15,7 @@ Java: MappedFile.isLoaded, ColdDataCheckService, which only slow consumers down.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -102,6 +102,14 @@ class ColdRead:
         """Tells the store, in its own thread, that they are read."""
         if self.error is None:
             self._memory.note(self.chunks)
+
+
+ColdPart = Callable[[MappedFile, int, int], ColdRead | None]
+"""What is to be read before this part of a file can be: from a position on, so many bytes."""
+
+
+def nothing_cold(file: MappedFile, start: int, size_bytes: int) -> None:
+    """A ColdPart for who may wait for the disk."""
 
 
 class NotInMemory(Exception):

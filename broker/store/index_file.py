@@ -22,13 +22,8 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.index_rows import (
-    TAG_INDEX,
-    IndexEntry,
-    Rows,
-    positive,
-    rows_of,
-)
+from txrocketmq.broker.store.in_memory import ColdPart, ColdRead, nothing_cold
+from txrocketmq.broker.store.index_rows import TAG_INDEX, IndexEntry, Rows, positive, rows_of
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.message.tags import java_string_hash
@@ -95,7 +90,8 @@ class IndexFile:
         self._used_slots: int = used_slots
         self._next_item: int = count or 1
         filled = self._items_at + max(self._next_item, 1) * _ITEM.size
-        file.fill(min(filled, file.size_bytes))
+        file.wrote_bytes = min(filled, file.size_bytes)
+        file.fill(file.wrote_bytes)
         self._reserved = False
         self._ints = memoryview(file.map()).cast("i")
         """The file as integers, for its slots: of native byte order, see _swapped."""
@@ -222,18 +218,25 @@ class IndexFile:
             or first <= end_ms <= last
         )
 
-    def chain(self, key_hash: int) -> Iterator[tuple[int, int, int]]:
+    def chain(
+        self, key_hash: int, cold_part: ColdPart = nothing_cold
+    ) -> Iterator[tuple[int, int, int] | ColdRead]:
         """Items in the slot of a hash, newest first: hash, physical offset, store time in ms.
 
-        BrokenChain where an item is of another slot: that part of the file is damaged.
+        Between them comes what is to be read before the next, if that is not in memory. BrokenChain
+        where an item is of another slot: that part of the file is damaged.
         """
         mapped = self.file.map()
         slot = key_hash % self._slots
+        at = (_FIRST_SLOT + slot) * _SLOT.size
+        if (read := cold_part(self.file, at, _SLOT.size)) is not None:
+            yield read
         (number,) = _swapped([self._ints[_FIRST_SLOT + slot]])
         while 0 < number < self._next_item:
-            item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(
-                mapped, self._items_at + number * _ITEM.size
-            )
+            at = self._items_at + number * _ITEM.size
+            if (read := cold_part(self.file, at, _ITEM.size)) is not None:
+                yield read
+            item_hash, physical_offset, seconds, previous = _ITEM.unpack_from(mapped, at)
             is_elsewhere = item_hash < 0 or item_hash % self._slots != slot
             if is_elsewhere or physical_offset < self.begin_physical_offset:
                 raise BrokenChain(self.path, self._items_at + number * _ITEM.size)
@@ -431,6 +434,7 @@ class Index:
         begin_ms: int,
         end_ms: int,
         index_type: str | None,
+        cold_part: ColdPart = nothing_cold,
     ) -> Steps[Found]:
         """Where messages with this key may be, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
@@ -438,9 +442,13 @@ class Index:
         offsets: list[int] = []
         broken: list[BrokenChain] = []
         for file in self._files[::-1]:
-            chain = file.chain(key_hash) if file.covers(begin_ms, end_ms) else ()
+            chain = file.chain(key_hash, cold_part) if file.covers(begin_ms, end_ms) else ()
             try:
-                for count, (item_hash, physical_offset, stored_ms) in enumerate(chain):
+                for count, item in enumerate(chain):
+                    if isinstance(item, ColdRead):
+                        yield item
+                        continue
+                    item_hash, physical_offset, stored_ms = item
                     if stored_ms < begin_ms or len(offsets) >= max_count:
                         break
                     if item_hash == key_hash and stored_ms <= end_ms:

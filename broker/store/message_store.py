@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store: messages in, messages out. A facade over log, queues and index; nothing else is here.
 
+What comes out of it is in stored_messages.py.
+
 It belongs to one thread. It reads no clock but to measure itself, starts no thread and keeps no
 timer: whoever runs it calls `tick` every second and takes the jobs of `flush` (see flush.py). Until
 `load` has returned, and after `stop`, it takes and gives nothing.
@@ -11,43 +13,32 @@ Java: DefaultMessageStore.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import partial
 from time import perf_counter_ns
 from typing import Final
 
 from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
-from txrocketmq.broker.store.commit_log import Batch, CommitLog
+from txrocketmq.broker.store.commit_log import Batch
 from txrocketmq.broker.store.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.confirmed import Confirmed
-from txrocketmq.broker.store.consume_queue import Unit
-from txrocketmq.broker.store.consume_queues import ConsumeQueues
-from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files, OsFiles
 from txrocketmq.broker.store.flush import Flush
 from txrocketmq.broker.store.get_message import (
-    ExtFilter,
     GetMessageStatus,
     GetResult,
-    MessageFilter,
-    MessageReader,
     QueryResult,
-    Request,
 )
-from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.inventory import InventoryFile
-from txrocketmq.broker.store.log_walk import LogWalk
 from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
 from txrocketmq.broker.store.recover import Recovery
 from txrocketmq.broker.store.recovered import Recovered
 from txrocketmq.broker.store.reput import Reput
 from txrocketmq.broker.store.retention import Retention
-from txrocketmq.broker.store.scan import store_timestamp_ms
-from txrocketmq.broker.store.stats import StoreStats
 from txrocketmq.broker.store.steps import Steps
+from txrocketmq.broker.store.stored_messages import StoredMessages
 
 __all__ = [
     "Appended",
@@ -68,29 +59,19 @@ _MAX_PENDING: Final = 65_536
 _NS_PER_MS: Final = 1_000_000
 
 
-class MessageStore:
+class MessageStore(StoredMessages):
     """See the module. Each of `on_arrival` is called for new messages."""
 
     def __init__(
         self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None
     ) -> None:
-        self._files = files or OsFiles()
-        self._is_open = False
+        disk = files or OsFiles()
+        super().__init__(config, disk)
         self._put_error: OSError | None = None
-        self.stats = StoreStats()
-        self.config = config
         root = config.store_path_root_dir
-        disk = self._files
         self._marks = Marks(disk, root)
         self._inventory = InventoryFile(disk, root)
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
-        self._log = CommitLog(disk, config)
-        self._queues = ConsumeQueues(disk, config)
-        self.damaged = DamagedRecords()
-        self._reader = MessageReader(disk, self._log, config, self.damaged)
-        self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
-        slots, items = config.max_hash_slot_num, config.max_index_num
-        self._index = Index(disk, os.path.join(root, "index"), slots, items)
         self._reput = Reput(config, self._log, self._queues, self._index)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
         self._retention = Retention(disk, config, self._log, self._queues, self._index)
@@ -273,108 +254,6 @@ class MessageStore:
             # Without room now: the entries wait, and if they become too many, so do messages.
             return
 
-    # --- getting ---
-
-    def get(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        tag_codes: frozenset[int] | None = None,
-        filter_message: MessageFilter | None = None,
-        filter_ext: ExtFilter | None = None,
-        *,
-        only_in_memory: bool = False,
-    ) -> GetResult:
-        """Messages of a queue from an offset on; see get_message.py for what comes when."""
-        started_ns = perf_counter_ns()
-        queue = self._queues.find(topic, queue_id) if self._is_open else None
-        request = Request(
-            offset, max_count, max_bytes, tag_codes, filter_message, only_in_memory, filter_ext
-        )
-        result = self._reader.get(queue, request)
-        stats = self.stats
-        if result.count:
-            stats.got_found += 1
-            stats.got_messages += result.count
-        else:
-            stats.got_missed += 1
-        stats.get_max_ms = max(stats.get_max_ms, (perf_counter_ns() - started_ns) // _NS_PER_MS)
-        return result
-
-    def max_offset(self, topic: str, queue_id: int) -> int:
-        """The offset after the queue's last message; 0 when there is no such queue."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else queue.max_offset
-
-    def min_offset(self, topic: str, queue_id: int) -> int:
-        """The offset of the queue's first message; 0 when there is no such queue."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else queue.min_offset
-
-    def offset_by_time(
-        self,
-        topic: str,
-        queue_id: int,
-        timestamp_ms: int,
-        *,
-        upper: bool = False,
-        only_in_memory: bool = False,
-    ) -> int:
-        """The first message stored at this time or later; with `upper` the last at it or earlier.
-
-        0 when there is no such queue; else within min_offset and max_offset. NotInMemory only if
-        the disk is not to be waited for.
-        """
-        queue = self._queues.find(topic, queue_id)
-        if queue is None:
-            return 0
-        stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
-        return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
-
-    def earliest_store_time(self, topic: str, queue_id: int) -> int:
-        """When the queue's first message was stored, in ms; -1 when there is none."""
-        return self.store_time_at(topic, queue_id, self.min_offset(topic, queue_id))
-
-    def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """When the message at this offset was stored, in ms; -1 when there is none."""
-        queue = self._queues.find(topic, queue_id)
-        return -1 if queue is None else self._reader.stored_ms(queue, queue_offset)
-
-    def is_recent(self, topic: str, queue_id: int, queue_offset: int) -> bool:
-        """Whether a message is there and likely in memory (checkInMemByConsumeOffset)."""
-        queue = self._queues.find(topic, queue_id)
-        unit = queue.unit(queue_offset) if queue is not None else None
-        if unit is None or self._log.select(unit.physical_offset, unit.size_bytes) is None:
-            return False
-        return self._log.max_offset - unit.physical_offset <= self._reader.recent_bytes
-
-    def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> Iterator[Unit]:
-        """Units of a queue from an offset on: where messages are, their sizes, their tags codes."""
-        queue = self._queues.find(topic, queue_id)
-        return iter(()) if queue is None else queue.units(offset, count)
-
-    def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
-        """Has ext files hold a bitmap of each message, made of its topic and its record."""
-        self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
-            topic, self._log.record_at(physical_offset, size)
-        )
-
-    def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
-        """The record at this offset of the log, of the size that a unit tells; None: none is."""
-        record = self._log.record_at(physical_offset, size)
-        if record is None and size is not None and physical_offset >= self.min_physical_offset:
-            self._reader.note_damage(physical_offset, size)
-        return record
-
-    def records(self, physical_offset: int) -> Iterator[memoryview]:
-        """The records of the log from this place on, whether or not a queue has them."""
-        walk = LogWalk(self._log.files, self._queues, check_crc=False)
-        for record in walk.records(physical_offset, self._log.max_offset):
-            yield record.view[record.end - record.size_bytes : record.end]
-
     def query(
         self,
         topic: str,
@@ -384,23 +263,9 @@ class MessageStore:
         end_ms: int,
         index_type: str | None = None,
     ) -> Steps[QueryResult]:
-        """Messages by key, stored in a span of time (to the second): their unique key or one of
-        their keys, or with index type "T" their tag. As queryMessage does, at most maxMsgsNumBatch.
-        """
+        """As StoredMessages.query, of what is not in the index yet, too."""
         self._write_index(self.flush.log_timestamp_ms)
-        max_count = min(max_count, self.config.max_msgs_num_batch)
-        found = yield from self._index.find(topic, key, max_count, begin_ms, end_ms, index_type)
-        for chain in found.broken:
-            self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
-        records = []
-        for offset in sorted(found.physical_offsets):
-            record = self._log.record_at(offset)
-            if record is not None:
-                records.append(record)
-            elif self._log.min_offset <= offset < self._log.max_offset:
-                self._reader.note_damage(offset, -1)
-            yield
-        return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
+        return super().query(topic, key, max_count, begin_ms, end_ms, index_type)
 
     # --- topics, cleaning, state ---
 
@@ -443,22 +308,6 @@ class MessageStore:
         self.flush.tick(steady_ms)
         self.commit.expire(steady_ms)
         self._retention.tick(now_ms, steady_ms)  # last: it may fail, when files may not be removed
-
-    @property
-    def min_physical_offset(self) -> int:
-        """Where the log starts."""
-        return max(self._log.min_offset, 0)
-
-    @property
-    def max_physical_offset(self) -> int:
-        """Where the log ends."""
-        return self._log.max_offset
-
-    @property
-    def earliest_message_ms(self) -> int:
-        """When the oldest message of the log was stored; -1 when there is none."""
-        record = self._log.record_at(self.min_physical_offset)
-        return -1 if record is None else store_timestamp_ms(record)
 
     @property
     def dispatch_behind_bytes(self) -> int:

@@ -1,25 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: what may take long, cut into pieces between which others come first."""
+"""Steps: what may take long, cut into pieces between which others come first.
+
+    stored_ms = yield from when_in_memory(partial(store.store_time_at, topic, queue_id, offset))
+
+A step that comes upon what is not in memory yields the ColdRead that brings it: whoever takes the
+steps has that done in a thread before it takes the next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+from txrocketmq.broker.store.in_memory import ColdRead, NotInMemory
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
-Steps = Generator[None, None, T]
+Step = Any
+"""None, or a ColdRead that is to be done before the next. (Type checkers want a value in every
+`yield` that may have one.)"""
+Steps = Generator[Step, None, T]
 """A generator that pauses after each small step and returns a T.
 
 What it looks at may change while it pauses.
 """
+
+MOST_READS: Final = 64
+"""So often one question waits for the disk: a search in a queue asks for each step of it."""
+
+
+class Ask(Protocol[T_co]):
+    """Looks for something; raises NotInMemory, if it may, when that would wait for the disk."""
+
+    def __call__(self, *, only_in_memory: bool) -> T_co: ...
+
+
+def when_in_memory(ask: Ask[T]) -> Steps[T]:
+    """What `ask` gives, as soon as all that it looks at is in memory.
+
+    In the end it is asked without that condition: on a machine that lacks memory so much, what was
+    read may be gone again.
+    """
+    for _ in range(MOST_READS):
+        try:
+            return ask(only_in_memory=True)
+        except NotInMemory as cold:
+            read = cold.read
+        yield read
+    return ask(only_in_memory=False)
 
 
 def finished(steps: Steps[T]) -> T:
     """Takes all steps at once: for tests and for tools that nobody waits for."""
     try:
         while True:
-            next(steps)
+            read: ColdRead | None = next(steps)
+            if read is not None:
+                read.run()
+                read.finish()
     except StopIteration as end:
         result: T = end.value
         return result

@@ -17,6 +17,7 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
+from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerUnit
 from txrocketmq.broker.timer.delivery import (
@@ -27,7 +28,6 @@ from txrocketmq.broker.timer.delivery import (
     stamps,
 )
 from txrocketmq.broker.timer.metrics import TimerMetrics
-from txrocketmq.broker.timer.reading import Reading
 from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.timer.waiting import waiting_of
 

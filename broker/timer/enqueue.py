@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
 from txrocketmq.broker.timer.metrics import TimerMetrics
-from txrocketmq.broker.timer.reading import Reading
 from txrocketmq.broker.timer.timer_store import QUEUE_ID, TimerStore
 from txrocketmq.broker.timer.waiting import Waiting, born_ms, waiting_of
 from txrocketmq.remoting.message.tags import java_string_hash
@@ -75,7 +76,13 @@ class Enqueue:
             return False
         least = messages.min_offset(TIMER_TOPIC, QUEUE_ID)
         offset = max(timers.queue_offset, least)
-        units = list(messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH))
+        try:
+            units = list(
+                messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
+            )
+        except NotInMemory as not_there:
+            self._reading.begin(not_there.read)
+            return False
         if not units:
             return False
         cold = messages.cold_records([(at, size) for at, size, _ in units])

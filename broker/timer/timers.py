@@ -20,6 +20,7 @@ from typing import Final
 
 from txrocketmq.broker.cold_reads import InThread
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.reading import RETRY_MS, Reading
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.timer_check import TimerProgress
 from txrocketmq.broker.timer.delivery import Delivery
@@ -27,7 +28,6 @@ from txrocketmq.broker.timer.dequeue import BrokenChain, Dequeue
 from txrocketmq.broker.timer.enqueue import Enqueue
 from txrocketmq.broker.timer.metrics import TimerMetrics
 from txrocketmq.broker.timer.progress import ProgressKeeper
-from txrocketmq.broker.timer.reading import RETRY_MS, Reading
 from txrocketmq.broker.timer.timer_store import TimerStore
 
 _EXPIRE_MS: Final = 30_000

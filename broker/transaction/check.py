@@ -21,9 +21,12 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
+from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import ConsumerOffsets
+from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.put_message import PutMessage, PutStatus
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.transaction import half_message
@@ -65,6 +68,7 @@ class TransactionCheck:
         offsets: ConsumerOffsets,
         questions: Questions,
         metrics: TransactionMetrics,
+        in_thread: InThread = at_once,
     ) -> None:
         self._config = config
         self._intake = intake
@@ -73,6 +77,9 @@ class TransactionCheck:
         self._offsets = offsets
         self._questions = questions
         self._metrics = metrics
+        self.reading = Reading(in_thread)
+        self.is_behind = False
+        """Whether the round that was begun can go on at once."""
         self._queues: dict[int, HalfQueue] = {}
         self._round: deque[HalfQueue] = deque()
         """Queues that this round has not done with."""
@@ -81,11 +88,6 @@ class TransactionCheck:
         """Called with how many, and topic and unique key of the first."""
         self.on_unreadable: list[Callable[[int, int], None]] = []
         """Called with queue and offset of a half message that cannot be read."""
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the round that was begun is not over."""
-        return bool(self._round)
 
     def ended(self, queue_id: int, offset: int) -> list[int]:
         """The offsets under which op messages end the half message that a producer knows so."""
@@ -102,13 +104,19 @@ class TransactionCheck:
     ) -> None:
         """Begins a round when it is time for one, or goes on with it until the time is up."""
         self.settle()
-        if not self._round and not self._begin(steady_ms):
+        self.is_behind = False
+        if self.reading.is_busy(steady_ms) or not (self._round or self._begin(steady_ms)):
             return
-        while self._round:
-            if self._step(self._round[0], now_ms):
-                self._round.popleft()
-            if is_time_up():
-                break
+        try:
+            while self._round:
+                if self._step(self._round[0], now_ms):
+                    self._round.popleft()
+                if is_time_up():
+                    break
+        except NotInMemory as cold:
+            self.reading.begin(cold.read)
+            return
+        self.is_behind = bool(self._round)
 
     def _begin(self, steady_ms: int) -> bool:
         """Begins a round, unless it is too early, or this is a slave."""
@@ -152,7 +160,12 @@ class TransactionCheck:
         for _ in range(MAX_BATCH):
             if offset >= queue.top:
                 return found, offset, True
-            half = queue.message(offset)
+            try:
+                half = queue.message(offset)
+            except NotInMemory:
+                if not found:
+                    raise
+                break
             if half is None:
                 for heard in self.on_unreadable:
                     heard(queue.queue_id, offset)

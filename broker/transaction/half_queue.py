@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
+from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.transaction.ended import Ended
 from txrocketmq.broker.transaction.moves import Moves
@@ -62,7 +63,7 @@ class HalfQueue:
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
 
     def read_ops(self) -> bool:
-        """Reads some op messages; whether all were read that can be."""
+        """Reads some op messages; whether all were read that can be. NotInMemory: none was."""
         ended, half_top = self.ended, self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
         least = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id)
         while ended.read_offset < least and not ended.is_full:
@@ -71,7 +72,12 @@ class HalfQueue:
         count = min(_MAX_OPS, self._store.max_offset(TRANS_OP_TOPIC, self.queue_id) - at)
         if count <= 0 or ended.is_full:
             return True
-        units = self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count)
+        units = list(
+            self._store.queue_units(TRANS_OP_TOPIC, self.queue_id, at, count, only_in_memory=True)
+        )
+        cold = self._store.cold_records([(at, size) for at, size, _ in units])
+        if cold is not None:
+            raise NotInMemory(cold)
         for physical_offset, size, code in units:
             record = self._store.message_at(physical_offset, size)
             named = [] if record is None else half_offsets(record, code)
@@ -85,9 +91,13 @@ class HalfQueue:
         return min(self.ended.next_open(max(offset, least, self.ended.half_offset)), self.top)
 
     def message(self, offset: int) -> MessageExt | None:
-        """The half message at an offset; None when it cannot be read."""
-        for at, size, _ in self._store.queue_units(TRANS_HALF_TOPIC, self.queue_id, offset, 1):
-            record = self._store.message_at(at, size)
+        """The half message at an offset; None when it cannot be read, NotInMemory when it would
+        have to be waited for.
+        """
+        for at, size, _ in self._store.queue_units(
+            TRANS_HALF_TOPIC, self.queue_id, offset, 1, only_in_memory=True
+        ):
+            record = self._store.message_at(at, size, only_in_memory=True)
             try:
                 if record is not None:
                     return decode_message(record, decompress_body=False)[0]

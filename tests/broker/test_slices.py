@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from txrocketmq.broker.cold_reads import at_once
+from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.slices import Slices
 
 
@@ -10,6 +12,7 @@ class Work:
     """Ten pieces, of 10 ms each."""
 
     def __init__(self) -> None:
+        self.reading = Reading(at_once)
         self.left = 10
         self.steady_ms = 0
 

@@ -133,7 +133,14 @@ def put(scene: Scene, topic: str, **properties: str) -> int:
 def test_what_is_sent_back(scene: Scene) -> None:
     parts = scene.parts
     processor = SendBackProcessor(
-        parts.config, parts.topics, parts.groups, parts.intake, parts.stats, STORE_HOST
+        parts.config,
+        parts.topics,
+        parts.groups,
+        parts.intake,
+        parts.stats,
+        STORE_HOST,
+        parts.clock,
+        parts.cold_reads,
     )
     header = ConsumerSendMsgBackRequestHeader(offset=put(scene, "T"), group="g", delay_level=1)
     processor.send_back(request(header, now_ms=parts.now_ms))

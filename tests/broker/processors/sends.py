@@ -33,6 +33,8 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
         parts.transaction_check,
         parts.transaction_metrics,
         STORE_HOST,
+        parts.clock,
+        parts.cold_reads,
     )
 
 

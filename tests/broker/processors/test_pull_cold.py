@@ -15,10 +15,11 @@ from tests.broker.processors.test_pull_message import (
     facts,
 )
 from tests.fakes import outcome_of, refused, request
-from txrocketmq.broker.cold_reads import BUSY, MAX_WAITING, MOST_READS
+from txrocketmq.broker.cold_reads import BUSY, MAX_WAITING
 from txrocketmq.broker.processors.offset import OffsetProcessor
 from txrocketmq.broker.store.files import OsFiles
 from txrocketmq.broker.store.in_memory import Chunk
+from txrocketmq.broker.store.steps import MOST_READS
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError

@@ -26,6 +26,8 @@ def processor(parts: Parts) -> SendBackProcessor:
         parts.intake,
         parts.stats,
         STORE_HOST,
+        parts.clock,
+        parts.cold_reads,
     )
 
 

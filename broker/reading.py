@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What timers wait for: a read of what is not in memory, or an end of what went wrong.
+"""What the broker's own work waits for: a read of what is not in memory, or an end of a failure.
+
+Timers, delay levels, the check of transactions and the revival of popped messages have one each.
 
 Java: has no counterpart; its threads wait.
 """
@@ -13,7 +15,7 @@ from txrocketmq.broker.cold_reads import InThread
 from txrocketmq.broker.store.in_memory import ColdRead
 
 RETRY_MS: Final = 10_000
-"""How long timers stand still when something has failed."""
+"""How long such work stands still when something has failed."""
 
 
 class Reading:

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.disk import MemoryFiles
+from txrocketmq.broker.reading import RETRY_MS, Reading
 from txrocketmq.broker.store.in_memory import Chunk, ColdRead, InMemory
-from txrocketmq.broker.timer.reading import RETRY_MS, Reading
 
 
 def test_nothing_is_done_while_something_is_read() -> None:

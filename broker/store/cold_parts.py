@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records and units of a store would have to be waited for, and the reads that bring them.
+
+What this process has written lately, the end of the log, is taken to be in memory; of everything
+else it is asked, see in_memory.py.
+
+Java: has no counterpart; its threads wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.in_memory import Chunk, ColdRead, InMemory, NotInMemory
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.record_head import HEAD
+
+_WRITTEN_LATELY_BYTES: Final = 32 * 1024 * 1024
+"""The end of the log that is taken to be in memory, as far as this process has written it."""
+
+
+class ColdParts:
+    """See the module."""
+
+    def __init__(self, files: Files, log: CommitLog) -> None:
+        self._files = files
+        self.log = log
+        self.memory = InMemory(files)
+        self.written_from = 0
+        """Where the part of the log starts that this process has written."""
+
+    @property
+    def asked_before(self) -> int:
+        """Of the log before this offset it must be asked whether it is in memory."""
+        return max(self.written_from, self.log.max_offset - _WRITTEN_LATELY_BYTES)
+
+    def cold(self, chunks: Sequence[Chunk]) -> NotInMemory:
+        """What is raised when these chunks would have to be waited for."""
+        return NotInMemory(ColdRead(self._files, self.memory, chunks))
+
+    def cold_records(self, places: Iterable[tuple[int, int]]) -> ColdRead | None:
+        """What is to be read from the disk for the records at these offsets, of these sizes.
+
+        None when all of them are in memory, or are not there.
+        """
+        chunks: list[Chunk] = []
+        asked_before = self.asked_before
+        for physical_offset, size in places:
+            file = self.log.files.find(physical_offset) if physical_offset < asked_before else None
+            if file is not None and 0 < size <= file.end_offset - physical_offset:
+                start = physical_offset - file.from_offset
+                chunks += self.memory.missing(file, start, start + size)
+        return ColdRead(self._files, self.memory, chunks) if chunks else None
+
+    def cold_part(self, file: MappedFile, start: int, size_bytes: int) -> ColdRead | None:
+        """What is to be read from the disk of any file of the store; None for nothing."""
+        chunks = self.memory.missing(file, start, start + size_bytes)
+        return ColdRead(self._files, self.memory, chunks) if chunks else None
+
+    def check_units(self, queue: ConsumeQueue, offset: int, count: int) -> None:
+        """NotInMemory when the disk would have to be waited for to read these units."""
+        end = min(offset + count, queue.max_offset)
+        offset = max(offset, queue.min_offset)
+        cold: list[Chunk] = []
+        while offset < end:
+            file = queue.files.find(offset * UNIT_BYTES)
+            if file is None:
+                break
+            start = offset * UNIT_BYTES - file.from_offset
+            stop = min(end * UNIT_BYTES - file.from_offset, file.wrote_bytes)
+            if start >= stop:
+                break
+            cold += self.memory.missing(file, start, stop)
+            offset += (stop - start) // UNIT_BYTES
+        if cold:
+            raise self.cold(cold)
+
+    def check_record(self, physical_offset: int, size_bytes: int | None) -> None:
+        """NotInMemory when the disk would have to be waited for to read this record.
+
+        Where nobody tells its size, the record itself does, once its beginning is in memory.
+        """
+        file = self.log.files.find(physical_offset) if physical_offset < self.asked_before else None
+        if file is None:
+            return
+        start = physical_offset - file.from_offset
+        if size_bytes is None:
+            if start + HEAD.size > file.wrote_bytes:
+                return
+            self._check(file, start, start + HEAD.size)
+            size_bytes = HEAD.unpack_from(file.view, start)[0]
+        if size_bytes > 0:
+            self._check(file, start, min(start + size_bytes, file.wrote_bytes))
+
+    def _check(self, file: MappedFile, start: int, end: int) -> None:
+        cold = self.memory.missing(file, start, end)
+        if cold:
+            raise self.cold(cold)

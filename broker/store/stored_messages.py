@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a store has: its messages, where they are and when they came, for all who read.
+
+Who must not wait for the disk asks for what is `only_in_memory`: what would be waited for is raised
+as NotInMemory instead, with the read that brings it (see in_memory.py, and when_in_memory in
+steps.py). What this process has written lately is taken to be in memory.
+
+Java: the reading half of DefaultMessageStore.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter_ns
+from typing import Final
+
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queue import Unit
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.get_message import (
+    ExtFilter,
+    GetResult,
+    MessageFilter,
+    MessageReader,
+    QueryResult,
+    Request,
+)
+from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.log_walk import LogWalk
+from txrocketmq.broker.store.scan import store_timestamp_ms
+from txrocketmq.broker.store.stats import StoreStats
+from txrocketmq.broker.store.steps import Steps, when_in_memory
+
+_NS_PER_MS: Final = 1_000_000
+
+
+class StoredMessages:
+    """See the module; it is empty until a store is opened."""
+
+    def __init__(self, config: StoreConfig, files: Files) -> None:
+        self._files = files
+        self._is_open = False
+        self.config = config
+        self.stats = StoreStats()
+        self._log = CommitLog(files, config)
+        self._queues = ConsumeQueues(files, config)
+        self.damaged = DamagedRecords()
+        self._reader = MessageReader(files, self._log, config, self.damaged)
+        self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
+        root = config.store_path_root_dir
+        slots, items = config.max_hash_slot_num, config.max_index_num
+        self._index = Index(files, os.path.join(root, "index"), slots, items)
+        self._earliest: tuple[int, int] | None = None
+        """Where the log started when it was asked when its first message was stored, and that."""
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tag_codes: frozenset[int] | None = None,
+        filter_message: MessageFilter | None = None,
+        filter_ext: ExtFilter | None = None,
+        *,
+        only_in_memory: bool = False,
+    ) -> GetResult:
+        """Messages of a queue from an offset on; see get_message.py for what comes when."""
+        started_ns = perf_counter_ns()
+        queue = self._queues.find(topic, queue_id) if self._is_open else None
+        request = Request(
+            offset, max_count, max_bytes, tag_codes, filter_message, only_in_memory, filter_ext
+        )
+        result = self._reader.get(queue, request)
+        stats = self.stats
+        if result.count:
+            stats.got_found += 1
+            stats.got_messages += result.count
+        else:
+            stats.got_missed += 1
+        stats.get_max_ms = max(stats.get_max_ms, (perf_counter_ns() - started_ns) // _NS_PER_MS)
+        return result
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The offset after the queue's last message; 0 when there is no such queue."""
+        queue = self._queues.find(topic, queue_id)
+        return 0 if queue is None else queue.max_offset
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The offset of the queue's first message; 0 when there is no such queue."""
+        queue = self._queues.find(topic, queue_id)
+        return 0 if queue is None else queue.min_offset
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        timestamp_ms: int,
+        *,
+        upper: bool = False,
+        only_in_memory: bool = False,
+    ) -> int:
+        """The first message stored at this time or later; with `upper` the last at it or earlier.
+
+        0 when there is no such queue; else within min_offset and max_offset. NotInMemory only if
+        the disk is not to be waited for.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return 0
+        stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
+        return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
+
+    def earliest_store_time(
+        self, topic: str, queue_id: int, *, only_in_memory: bool = False
+    ) -> int:
+        """When the queue's first message was stored, in ms; -1 when there is none."""
+        first = self.min_offset(topic, queue_id)
+        return self.store_time_at(topic, queue_id, first, only_in_memory=only_in_memory)
+
+    def store_time_at(
+        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
+    ) -> int:
+        """When the message at this offset was stored, in ms; -1 when there is none."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return -1
+        return self._reader.stored_ms(queue, queue_offset, only_in_memory=only_in_memory)
+
+    def is_recent(
+        self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
+    ) -> bool:
+        """Whether a message is there and likely in memory (checkInMemByConsumeOffset)."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None and only_in_memory:
+            self._reader.check_units(queue, queue_offset, 1)
+        unit = queue.unit(queue_offset) if queue is not None else None
+        if unit is None or self._log.select(unit.physical_offset, unit.size_bytes) is None:
+            return False
+        return self._log.max_offset - unit.physical_offset <= self._reader.recent_bytes
+
+    def queue_units(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        count: int,
+        *,
+        only_in_memory: bool = False,
+    ) -> Iterator[Unit]:
+        """Units of a queue from an offset on: where messages are, their sizes, their tags codes.
+
+        NotInMemory comes at once, if any of them is not.
+        """
+        queue = self._queues.find(topic, queue_id)
+        if queue is not None and only_in_memory:
+            self._reader.check_units(queue, offset, count)
+        return iter(()) if queue is None else queue.units(offset, count)
+
+    def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
+        """Has ext files hold a bitmap of each message, made of its topic and its record."""
+        self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
+            topic, self._log.record_at(physical_offset, size)
+        )
+
+    def message_at(
+        self, physical_offset: int, size: int | None = None, *, only_in_memory: bool = False
+    ) -> memoryview | None:
+        """The record at this offset of the log, of the size that a unit tells; None: none is."""
+        if only_in_memory:
+            self._reader.check_record(physical_offset, size)
+        record = self._log.record_at(physical_offset, size)
+        if record is None and size is not None and physical_offset >= self.min_physical_offset:
+            self._reader.note_damage(physical_offset, size)
+        return record
+
+    def records(self, physical_offset: int) -> Iterator[memoryview]:
+        """The records of the log from this place on, whether or not a queue has them."""
+        walk = LogWalk(self._log.files, self._queues, check_crc=False)
+        for record in walk.records(physical_offset, self._log.max_offset):
+            yield record.view[record.end - record.size_bytes : record.end]
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        begin_ms: int,
+        end_ms: int,
+        index_type: str | None = None,
+    ) -> Steps[QueryResult]:
+        """Messages by key, stored in a span of time (to the second): their unique key or one of
+        their keys, or with index type "T" their tag. As queryMessage does, at most maxMsgsNumBatch.
+        """
+        max_count = min(max_count, self.config.max_msgs_num_batch)
+        found = yield from self._index.find(
+            topic, key, max_count, begin_ms, end_ms, index_type, self._reader.cold_part
+        )
+        for chain in found.broken:
+            self.damaged.found(Damage(-1, -1, chain.path, chain.position, "", -1))
+        records = []
+        for offset in sorted(found.physical_offsets):
+            record = yield from when_in_memory(partial(self.message_at, offset))
+            if record is not None:
+                records.append(record)
+            elif self._log.min_offset <= offset < self._log.max_offset:
+                self._reader.note_damage(offset, -1)
+            yield
+        return QueryResult(records, found.last_update_timestamp_ms, found.last_update_offset)
+
+    @property
+    def min_physical_offset(self) -> int:
+        """Where the log starts."""
+        return max(self._log.min_offset, 0)
+
+    @property
+    def max_physical_offset(self) -> int:
+        """Where the log ends."""
+        return self._log.max_offset
+
+    def earliest_message_ms(self, *, only_in_memory: bool = False) -> int:
+        """When the oldest message of the log was stored; -1 when there is none."""
+        start = self.min_physical_offset
+        if self._earliest is None or self._earliest[0] != start:
+            record = self.message_at(start, only_in_memory=only_in_memory)
+            if record is None:
+                return -1
+            self._earliest = start, store_timestamp_ms(record)
+        return self._earliest[1]

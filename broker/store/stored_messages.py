@@ -141,7 +141,8 @@ class StoredMessages:
         if queue is not None and only_in_memory:
             self._reader.check_units(queue, queue_offset, 1)
         unit = queue.unit(queue_offset) if queue is not None else None
-        if unit is None or self._log.select(unit.physical_offset, unit.size_bytes) is None:
+        file = None if unit is None else self._log.files.find(unit.physical_offset)
+        if unit is None or file is None or unit.physical_offset + unit.size_bytes > file.end_offset:
             return False
         return self._log.max_offset - unit.physical_offset <= self._reader.recent_bytes
 

@@ -166,7 +166,7 @@ def test_what_cannot_be_sent_back(
         send_back(parts, processor, put.physical_offset, group="a b")
     record = bytes(parts.store.message_at(put.physical_offset) or b"")
     parts.store.stop(parts.now_ms)
-    monkeypatch.setattr(parts.store, "message_at", lambda offset: record)
+    monkeypatch.setattr(parts.store, "message_at", lambda offset, **_: record)
     with refused(ResponseCode.SYSTEM_ERROR, "SERVICE_NOT_AVAILABLE"):
         send_back(parts, processor, put.physical_offset)
 

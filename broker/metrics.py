@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from prometheus_client import Metric
@@ -26,6 +27,8 @@ from prometheus_client.core import (
 
 from txrocketmq.broker.clients import CONSUME_ACTIVELY, Client
 from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.store.in_memory import ColdRead
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import is_system_group
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, version_name
 from txrocketmq.remoting.histogram import Histogram
@@ -57,7 +60,7 @@ _A_PIECE: Final = 32
 
 Family = GaugeMetricFamily | CounterMetricFamily
 
-Collecting = Iterator[Metric]
+Collecting = Iterator[Metric | ColdRead]
 Sample = tuple[tuple[str, ...], float]
 """The values of the labels, and the value."""
 
@@ -179,7 +182,7 @@ class BrokerMetrics:
     def _whole(self) -> Collecting:
         """What there is one of: the broker, its store."""
         parts, store = self._parts, self._parts.store
-        oldest_ms = store.earliest_message_ms()
+        oldest_ms = yield from when_in_memory(store.earliest_message_ms)
         age_ms = self._now_ms() - oldest_ms if oldest_ms >= 0 else 0
         behind = store.max_physical_offset - store.flush.flushed_offset
         size = store.max_physical_offset - store.min_physical_offset
@@ -275,7 +278,7 @@ class BrokerMetrics:
             for topic in list(group.subscriptions):
                 if topic.startswith(RETRY_PREFIX):
                     continue
-                behind = self._behind(group.name, topic)
+                behind = yield from self._behind(group.name, topic)
                 is_system = parts.topics.is_system(topic) or is_system_group(group.name)
                 values = (group.name, topic, "false", _true(is_system))
                 yield self._piece(
@@ -298,7 +301,7 @@ class BrokerMetrics:
         for name, samples in found.items():
             yield from self._pieces(GaugeMetricFamily, f"rocketmq_consumer_{name}", labels, samples)
 
-    def _behind(self, group: str, topic: str) -> Behind:
+    def _behind(self, group: str, topic: str) -> Steps[Behind]:
         """How far a group is behind in a topic, in all of its queues."""
         parts, store = self._parts, self._parts.store
         offsets, pulled = parts.offsets.of(group, topic), parts.offsets.pulled_of(group, topic)
@@ -312,12 +315,14 @@ class BrokerMetrics:
             if 0 <= committed < end:
                 offset = max(committed, start)
                 not_consumed += end - offset
-                oldest.append(store.store_time_at(topic, queue_id, offset))
+                look = partial(store.store_time_at, topic, queue_id, offset)
+                oldest.append((yield from when_in_memory(look)))
                 in_flight += max(given - offset, 0)
             if 0 <= given < end:
                 offset = max(given, start)
                 ready += end - offset
-                oldest_ready.append(store.store_time_at(topic, queue_id, offset))
+                look = partial(store.store_time_at, topic, queue_id, offset)
+                oldest_ready.append((yield from when_in_memory(look)))
         return Behind(not_consumed, _least(oldest), in_flight, ready, _least(oldest_ready))
 
     def _dead_letters(self) -> Collecting:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -39,9 +39,21 @@ _CHUNK_BYTES: Final = 64 * 1024
 """About how much is written at once."""
 _TEXT: Final = b"text/plain; charset=utf-8"
 
-Collecting = Iterator[Metric]
+
+class Awaited(Protocol):
+    """Something that collecting comes upon and that may block."""
+
+    def run(self) -> None:
+        """Does it, in a thread."""
+
+    def finish(self) -> None:
+        """Takes note that it is done, in the reactor's."""
+
+
+Collecting = Iterator[Metric | Awaited]
 Collect = Callable[[], Collecting]
-"""Gives pieces of metrics, each with few samples; those of one name come one after the other."""
+"""Gives pieces of metrics, each with few samples; those of one name come one after the other.
+Between them comes what is to be done first."""
 
 log = Logger()
 
@@ -90,7 +102,10 @@ class Exporter:
             return
         end_ms = self._clock.steady_ms() + SLICE_MS
         try:
-            while text.add():
+            while more := text.add():
+                if more is not True:
+                    self._clock.in_thread(more.run).addBoth(self._awaited, more, text)
+                    return
                 if self._clock.steady_ms() >= end_ms:
                     self._clock.later(0, self._slice, text)
                     return
@@ -101,6 +116,13 @@ class Exporter:
         for request in waiting:
             if not request._disconnected:
                 _Chunks(self._clock, request, text.chunks())
+
+    def _awaited(self, why: Any, awaited: Awaited, text: _Text) -> None:
+        if isinstance(why, Failure):
+            self._failed(why)
+        else:
+            awaited.finish()
+            self._slice(text)
 
     def _failed(self, why: Failure) -> None:
         log.failure("metrics could not be collected", failure=why)
@@ -146,11 +168,13 @@ class _Text:
         self._size_bytes = 0
         self._chunks: list[bytes] = []
 
-    def add(self) -> bool:
-        """Adds a piece; False when there is none any more."""
+    def add(self) -> bool | Awaited:
+        """Adds a piece; False when there is none any more. What is to be done first, if any."""
         piece = next(self._collecting, None)
         if piece is None:
             return False
+        if not isinstance(piece, Metric):
+            return piece
         one: Any = _One(piece)
         text = bytes(generate_latest(one))
         if piece.name == self._name:
@@ -190,8 +214,10 @@ def _of_process() -> Collecting:
 def exposition(collecting: Collecting) -> bytes:
     """The text of metrics, and of those of the process, in one go."""
     text = _Text(chain(collecting, _of_process()))
-    while text.add():
-        pass
+    while more := text.add():
+        if more is not True:
+            more.run()
+            more.finish()
     return b"".join(text.chunks())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing waits for the disk where everybody waits: no request, and nothing a broker does by itself.
+"""Nobody waits for the disk where everybody waits: no request, no work that a broker does by itself.
 
 A broker is started anew over a store, and nothing of its files is in memory. Whatever touches a
 mapped file that was not asked for first, and read in a thread, is found: files are small here, so
@@ -36,6 +36,7 @@ from txrocketmq.remoting.message.topics import (
     TRANS_HALF_TOPIC,
 )
 from txrocketmq.remoting.rpc_times import RpcTimes
+from txrocketmq.remoting.transport.exporter import exposition
 
 LATER_MS = NOW_MS + 3_600_000
 AT_TIME = str(NOW_MS - 1)
@@ -233,7 +234,9 @@ def test_every_request_is_asked(scene: Scene) -> None:
     assert set(scene.registry.bindings) == set(CODES) | NO_MESSAGES
 
 
-@pytest.mark.parametrize("code", sorted(set(CODES) - WAITING), ids=lambda code: RequestCode(code).name)
+@pytest.mark.parametrize(
+    "code", sorted(set(CODES) - WAITING), ids=lambda code: RequestCode(code).name
+)
 def test_no_request_waits_for_the_disk(scene: Scene, code: int) -> None:
     def ask() -> None:
         try:
@@ -301,6 +304,7 @@ def test_timer_messages_are_read_in_a_thread(scene: Scene) -> None:
 
 def test_what_is_done_every_second_reads_nothing(scene: Scene) -> None:
     parts = scene.parts
+    parts.store.tick(LATER_MS)  # looks once where queues begin, which recovery has just read
 
     def pass_a_second() -> None:
         parts.store.tick(LATER_MS)
@@ -320,4 +324,6 @@ def test_a_key_is_looked_for_in_a_thread(scene: Scene) -> None:
 
 def test_metrics_are_collected_without_the_disk(scene: Scene) -> None:
     metrics = BrokerMetrics(scene.parts, {}, lambda: LATER_MS, RpcTimes())
-    scene.disk.watch(lambda: list(metrics.collect()))
+    text = scene.disk.watch(lambda: exposition(metrics.collect()))
+    assert b"rocketmq_consumer_lag_latency" in text
+    assert any("/commitlog/" in path for path in scene.disk.read)

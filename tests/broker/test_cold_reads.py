@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker import cold_reads as module
-from txrocketmq.broker.cold_reads import AT_ONCE, AT_ONCE_OF_PEER, ColdReads, at_once
+from txrocketmq.broker.cold_reads import AT_ONCE, AT_ONCE_OF_PEER, ColdReads, OneByOne, at_once
 
 
 class Read:
@@ -152,3 +152,17 @@ def test_without_threads_all_is_done_at_once() -> None:
     scene.reads = ColdReads(at_once)
     assert scene.add("p", "a")
     assert scene.went_on == ["a"]
+
+
+def test_the_brokers_own_reads_are_done_one_by_one() -> None:
+    begun: list[tuple[Callable[[], None], Callable[[], None]]] = []
+    done: list[str] = []
+    reads = OneByOne(lambda work, then: begun.append((work, then)))
+    for name in "abc":
+        reads(lambda: None, lambda name=name: done.append(name))  # type: ignore[misc]
+    for name in "abc":
+        ((_, then),) = begun
+        begun.clear()
+        then()
+        assert done[-1] == name
+    assert (begun, done) == ([], ["a", "b", "c"])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fakes import outcome_of, refused
+from txrocketmq.broker.store.in_memory import ColdRead
 from txrocketmq.broker.walks import MAX_WALKS, PIECE_BYTES, SLICE_S, Pieces, Walk, Walks
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -140,3 +141,58 @@ def test_bits_are_joined_as_they_come() -> None:
     assert b"".join(joined) == b"x" * 5 * (PIECE_BYTES - 1) + b"end"
     assert list(map(len, joined)) == [2 * (PIECE_BYTES - 1)] * 2 + [PIECE_BYTES + 2]
     assert Pieces().end() == []
+
+
+class Read(ColdRead):
+    def __init__(self, error: OSError | None = None) -> None:
+        self.error = error
+        self.is_finished = False
+
+    def run(self) -> None:
+        """Reads nothing."""
+
+    def finish(self) -> None:
+        self.is_finished = True
+
+
+def test_a_walk_goes_on_when_what_it_waits_for_is_read(scene: Scene) -> None:
+    threads: list[Callable[[], None]] = []
+    scene.walks.in_thread = lambda _, done: threads.append(done)
+    read = Read()
+
+    def walk() -> Walk:
+        yield read
+        assert read.is_finished
+        return Reply(remark="found")
+
+    pending = scene.walks.answer(walk())
+    assert scene.later == [], "nobody waits with it"
+    other = scene.walks.answer(scene.walk("other", 1))
+    assert isinstance(other, Reply)
+    threads.pop()()
+    assert isinstance(pending, PendingReply)
+    assert not pending.done, "in its turn"
+    scene.turn()
+    assert outcome_of(pending).remark == "found"
+
+
+def test_a_walk_ends_where_the_disk_fails(scene: Scene) -> None:
+    def walk() -> Walk:
+        yield Read(OSError(5, "broken"))
+        raise AssertionError
+
+    with refused(ResponseCode.SYSTEM_ERROR, "messages could not be read from the disk: "):
+        raise outcome_of(scene.walks.answer(walk()))
+
+
+def test_walks_that_wait_for_the_disk_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txrocketmq.broker.walks.MAX_WALKS", 1)
+    scene.walks.in_thread = lambda _, done: None
+
+    def walk() -> Walk:
+        yield Read()
+        return Reply()
+
+    scene.walks.answer(walk())
+    with refused(ResponseCode.SYSTEM_BUSY, ""):
+        scene.walks.answer(walk())

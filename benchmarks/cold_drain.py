@@ -190,7 +190,7 @@ def drain(port: int, each: int, until_s: float) -> int:
             )  # fmt: skip
             went = int(header["extFields"]["nextBeginOffset"]) - offset
             offset, pulled = offset + went, pulled + went
-            if offset % 512 < 32:  # noqa: PLR2004 - now and then
+            if offset % 512 < 32:
                 key = {"topic": "old", "key": f"k{offset}", "maxNum": "8", "beginTimestamp": "0",
                        "endTimestamp": str(1 << 60)}  # fmt: skip
                 spot = {"topic": "old", "queueId": str(queue)}

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel
 
 from txrocketmq.broker import notices
 from txrocketmq.broker.clients import ConsumerGroup
 from txrocketmq.broker.parts import Parts
 from txrocketmq.remoting.codes import code_name
 from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.transport.console_log import is_shown
 
 _BY_ITSELF: Final = "the broker itself"
 
@@ -52,8 +53,9 @@ class Journal:
         self._min_offset = parts.store.min_physical_offset
         parts.topics.on_change.append(self._topic_changed)
         parts.groups.on_change.append(self._group_changed)
-        parts.consumers.on_change.append(self._consumers_changed)
-        parts.producers.on_change.append(self._producers_changed)
+        if is_shown(LogLevel.debug):
+            parts.consumers.on_change.append(self._consumers_changed)
+            parts.producers.on_change.append(self._producers_changed)
         parts.configuration.on_change.append(self._reconfigured)
         parts.store.damaged.listeners.append(notices.no_record)
         parts.schedule.on_refused.append(notices.level_stands_still)

@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 import sys
+from contextlib import suppress
 from typing import Final
 
 PAGE_BYTES: Final = mmap.PAGESIZE
@@ -94,6 +95,20 @@ def make_hole(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
     if advice is None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
     mapped.madvise(advice, offset_bytes, length_bytes)
+
+
+def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
+    """Has the first write to a page of this range bring that page alone, where that can be said.
+
+    Else the system reads the file ahead around it, as far as read_ahead_kb of the disk says, though
+    nothing was ever there: 10 ms for 8 MiB, and whoever writes waits for it.
+    """
+    advice = getattr(mmap, "MADV_RANDOM", None)
+    if advice is None or length_bytes <= 0:
+        return
+    start = offset_bytes // PAGE_BYTES * PAGE_BYTES
+    with suppress(OSError):
+        mapped.madvise(advice, start, offset_bytes + length_bytes - start)
 
 
 def read_cached(descriptor: int, view: memoryview, offset_bytes: int) -> int:

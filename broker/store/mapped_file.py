@@ -26,7 +26,7 @@ from contextlib import suppress
 
 from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import Entry, Files
-from txrocketmq.remoting.operating_system import make_hole
+from txrocketmq.remoting.operating_system import fault_page_by_page, make_hole
 
 _NAME_DIGITS = 20
 _PAGE_BYTES = 4096
@@ -132,6 +132,8 @@ class MappedFile:
         end = -(-(end_bytes + step) // _PAGE_BYTES) * _PAGE_BYTES
         end = min(end, self.size_bytes)
         self._files.allocate(self.path, start, end - start)
+        if self._held and self._map is not None:
+            fault_page_by_page(self._map, start, end - start)
         self.reserved_bytes = end
         if end > self._filled_bytes:
             self._filled_bytes = end

@@ -132,6 +132,20 @@ class LogFileStream:
         """Each line is written through already."""
 
 
+class _Shown:
+    """The least level that the process's log shows; None: whoever else logs sees to that."""
+
+    level: LogLevel | None = None
+
+
+_shown = _Shown()
+
+
+def is_shown(level: LogLevel) -> bool:
+    """Whether events of this level are shown: to those who would have many that nobody sees."""
+    return _shown.level is None or level >= _shown.level
+
+
 def start_logging(
     stream: TextIO | LogFileStream | None = None,
     level: LogLevel = LogLevel.info,
@@ -150,5 +164,6 @@ def start_logging(
         except (OSError, ValueError):  # nobody reads any more
             globalLogPublisher.removeObserver(filtered)
 
+    _shown.level = level
     filtered = FilteringLogObserver(observe, [LogLevelFilterPredicate(level)])
     globalLogBeginner.beginLoggingTo([filtered], redirectStandardIO=False, discardBuffer=True)

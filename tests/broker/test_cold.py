@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody waits for the disk where everybody waits: no request, no work that a broker does by itself.
+"""Nobody waits for the disk where everybody waits: no request, and no work of the broker itself.
 
 A broker is started anew over a store, and nothing of its files is in memory. Whatever touches a
 mapped file that was not asked for first, and read in a thread, is found: files are small here, so

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from twisted.logger import formatEvent, globalLogPublisher
+from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
 from tests.broker.conftest import Parts
 from tests.fakes import FakePeer
@@ -18,6 +18,7 @@ from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
+from txrocketmq.remoting.transport import console_log
 
 Said = Callable[[], list[str]]
 
@@ -104,6 +105,15 @@ def test_clients_come_and_go_at_the_level_of_debugging(scene: Scene, said: Said)
         "debug consumer group g has 0 members after the end of its connection",
         "debug producer group p has 0 members after the end of its connection",
     ]
+
+
+def test_what_would_not_be_shown_costs_nothing(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listeners = len(parts.consumers.on_change), len(parts.producers.on_change)
+    monkeypatch.setattr(console_log._shown, "level", LogLevel.info)
+    Scene(parts)
+    assert (len(parts.consumers.on_change), len(parts.producers.on_change)) == listeners
 
 
 def test_settings_are_changed_by_somebody(scene: Scene, said: Said) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -207,3 +207,22 @@ def test_a_process_is_running_until_it_has_ended() -> None:
     ended.wait()
     assert not is_running(ended.pid)
     assert not is_running(1 << 70)
+
+
+def test_pages_are_brought_one_by_one_where_that_can_be_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[int, int, int]] = []
+
+    class Mapped:
+        def madvise(self, *advice: int) -> None:
+            told.append(advice)  # type: ignore[arg-type]
+            raise OSError(22, "Invalid argument")
+
+    mapped: Any = Mapped()
+    monkeypatch.setattr(mmap, "MADV_RANDOM", 1, raising=False)
+    operating_system.fault_page_by_page(mapped, 0, 0)
+    operating_system.fault_page_by_page(mapped, 3 * operating_system.PAGE_BYTES + 7, 100)
+    monkeypatch.delattr(mmap, "MADV_RANDOM")
+    operating_system.fault_page_by_page(mapped, 0, 100)
+    assert told == [(1, 3 * operating_system.PAGE_BYTES, 107)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from txrocketmq.broker.store import mapped_file
 from txrocketmq.broker.store.errors import FileSizeError
 from txrocketmq.broker.store.files import OsFiles
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue, file_name
@@ -290,3 +291,16 @@ def test_unflushed_are_the_files_after_the_flushed_offset(row: MappedFileQueue) 
     assert row.unflushed() == []
     row.roll().append(b"x")
     assert row.unflushed() == row.mapped_files[3:]
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_is_reserved_of_the_log_is_brought_page_by_page(
+    files: Any, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        mapped_file, "fault_page_by_page", lambda _, start, length: told.append((start, length))
+    )
+    file = MappedFile(files, "/store/log/" + "0" * 20, 65_536, held=held)
+    file.append(b"x" * 5_000)
+    assert told == ([(0, file.reserved_bytes)] if held else [])

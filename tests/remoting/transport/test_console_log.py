@@ -15,6 +15,7 @@ import pytest
 from twisted.logger import LogLevel
 from twisted.python.failure import Failure
 
+from txrocketmq.remoting.transport import console_log
 from txrocketmq.remoting.transport.console_log import LogFileStream, format_json, format_line
 
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} "
@@ -184,3 +185,11 @@ def test_a_full_disk_loses_lines_and_not_the_log(tmp_path: Path) -> None:
     stream._file.write = real  # type: ignore[method-assign]
     stream.write("written\n")
     assert (tmp_path / "log").read_text() == "written\n"
+
+
+def test_it_is_known_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_log._shown, "level", None)
+    assert console_log.is_shown(LogLevel.debug), "nobody has said otherwise"
+    monkeypatch.setattr(console_log._shown, "level", LogLevel.info)
+    assert not console_log.is_shown(LogLevel.debug)
+    assert console_log.is_shown(LogLevel.info)

@@ -95,14 +95,14 @@ class Disk:
         self.read: set[str] = set()
         self.touched: list[str] = []
         self.is_watched = False
-        viewed, run = MappedFile.view.fget, ColdRead.run
-        assert viewed is not None
+        viewed: Any = vars(MappedFile)["view"]
+        run = ColdRead.run
 
         def view(file: MappedFile) -> memoryview:
             if self.is_watched and file.path not in self.read:
                 assert file.size_bytes <= CHUNK_BYTES
                 self.touched.append(file.path + "\n" + "".join(traceback.format_stack(limit=9)))
-            found: memoryview = viewed(file)
+            found: memoryview = viewed.fget(file)
             return found
 
         def read_ahead(_: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> None:
@@ -158,7 +158,7 @@ class Scene:
     def _fill(self, parts: Parts) -> None:
         for number in range(4):
             parts.put("T", 0, KEYS="hot", UNIQ_KEY=f"{number:032X}")
-        real = {names.REAL_TOPIC: "T", names.REAL_QID: "0", names.PGROUP: "P"}
+        real: dict[str, Any] = {names.REAL_TOPIC: "T", names.REAL_QID: "0", names.PGROUP: "P"}
         self.places["half"] = parts.put(TRANS_HALF_TOPIC, 0, **real).physical_offset
         given_up = parts.put(TRANS_CHECK_MAX_TIME_TOPIC, 0, **real)
         self.places["given up"] = given_up.physical_offset

@@ -223,7 +223,7 @@ def test_no_piece_grows_with_what_there_is(parts: Parts) -> None:
         parts.consumers.register(
             client, f"g{number}", "CONSUME_PASSIVELY", "CLUSTERING", "x", subscribed
         )
-    pieces = list(BrokerMetrics(parts, {}, lambda: NOW_MS).collect())
+    pieces: list[Any] = list(BrokerMetrics(parts, {}, lambda: NOW_MS).collect())
     assert max(len(piece.samples) for piece in pieces) == 32
     found = families(parts)
     names = [family.name for family in found]

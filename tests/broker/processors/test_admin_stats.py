@@ -8,6 +8,7 @@ from tests.fakes import FakePeer, refused, reply_of, request
 from txrocketmq.broker.clients import Client
 from txrocketmq.broker.processors.admin_stats import AdminStatsProcessor, readable_bytes
 from txrocketmq.broker.store.steps import finished
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -74,7 +75,9 @@ def admin(parts: Parts) -> AdminStatsProcessor:
 
 
 def runtime_info(admin: AdminStatsProcessor) -> dict[str, str]:
-    return dict(KVTable.decode(admin.runtime_info(request(NoHeader())).body_bytes).table)
+    reply = admin.runtime_info(request(NoHeader()))
+    assert isinstance(reply, Reply)
+    return dict(KVTable.decode(reply.body_bytes).table)
 
 
 def test_all_figures_are_there(parts: Parts, admin: AdminStatsProcessor) -> None:

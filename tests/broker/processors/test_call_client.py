@@ -8,7 +8,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import outcome_of, refused, request
 from txrocketmq.broker.processors.call_client import CallClientProcessor
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.errors import RequestTimeout, ResponseError, SendError
 from txrocketmq.remoting.message.ids import Host, encode_message_id
@@ -95,6 +95,7 @@ def test_a_consumer_consumes_one_message_now(parts: Parts, processor: CallClient
     peer = parts.consumer("g", "c1")
     msg_id = encode_message_id(Host("127.0.0.1", 10911), put.physical_offset)
     pending = processor.consume_directly(request(directly(msg_id, topic="T")))
+    assert isinstance(pending, PendingReply)
     assert not pending.done
     ((_, header, body, _),) = peer.asked
     assert header == directly(

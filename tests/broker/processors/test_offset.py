@@ -6,6 +6,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.offset import OffsetProcessor
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -40,6 +41,7 @@ def query(processor: OffsetProcessor, *, zero: bool | None = None) -> int:
         consumer_group="g", topic="T", queue_id=0, set_zero_if_not_found=zero
     )
     reply = processor.query(request(header))
+    assert isinstance(reply, Reply)
     assert reply.header is not None
     return reply.header.offset
 
@@ -167,6 +169,7 @@ def test_when_the_oldest_message_was_stored(parts: Parts, processor: OffsetProce
     def earliest(queue_id: int) -> int:
         header = GetEarliestMsgStoretimeRequestHeader(topic="T", queue_id=queue_id)
         reply = processor.earliest(request(header))
+        assert isinstance(reply, Reply)
         assert reply.header is not None
         return reply.header.timestamp
 

@@ -89,6 +89,7 @@ def test_a_message_by_its_offset(parts: Parts, query: QueryMessageProcessor) -> 
     parts.put(body=b"one")
     second = parts.put(body=b"two")
     reply = query.by_id(request(ViewMessageRequestHeader(offset=second.physical_offset)))
+    assert isinstance(reply, Reply)
     assert decode_message(reply.body_bytes)[0].body == b"two"
 
 

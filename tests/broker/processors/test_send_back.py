@@ -8,6 +8,7 @@ import pytest
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import refused, request
 from txrocketmq.broker.processors.send_back import SendBackProcessor
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import MQVersion, ResponseCode
 from txrocketmq.remoting.message.message import MessageExt, decode_message
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
@@ -43,6 +44,7 @@ def send_back(
         offset=offset, **{"group": "g", "delay_level": 0, **fields}
     )
     reply = processor.send_back(request(header, version=version, now_ms=parts.now_ms))
+    assert isinstance(reply, Reply)
     assert reply.code == ResponseCode.SUCCESS
 
 

@@ -356,7 +356,7 @@ class BrokerMetrics:
         pop, counts = self._parts.pop, self._parts.pop.metrics
         yield self._one("rocketmq_pop_checkpoint_buffer_size", len(pop.check_points))
         yield self._one("rocketmq_pop_offset_buffer_size", pop.check_points.uncommitted)
-        behind = pop.revive.behind(self._now_ms())
+        behind = yield from pop.revive.behind(self._now_ms())
         for name, at in (("lag", 1), ("latency", 2)):
             values = (((str(each[0]),), each[at]) for each in behind)
             metric = f"rocketmq_pop_revive_{name}_milliseconds"  # the original's unit of both
@@ -374,12 +374,12 @@ class BrokerMetrics:
     def _timers(self) -> Collecting:
         timers, now_ms = self._parts.timers, self._now_ms()
         is_open, wheelwork = timers.is_open, timers.wheelwork
+        behind_since_ms = -1
+        if is_open:
+            behind_since_ms = yield from when_in_memory(timers.enqueue.behind_since_ms)
         for name, value in (
             ("enqueue_lag", timers.enqueue.behind if is_open else 0),
-            (
-                "enqueue_latency_milliseconds",
-                _age(now_ms, timers.enqueue.behind_since_ms if is_open else -1),
-            ),
+            ("enqueue_latency_milliseconds", _age(now_ms, behind_since_ms)),
             ("dequeue_lag", wheelwork.waiting),
             ("dequeue_latency_milliseconds", now_ms - wheelwork.read_ms if is_open else 0),
         ):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -42,6 +43,7 @@ from txrocketmq.broker.pop.records import (
 from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.message import properties as names
@@ -217,7 +219,7 @@ class Revive:
                 self._offsets.commit(REVIVE_GROUP, self._topic.name, queue_id, offset)
                 queue.kept = offset
 
-    def behind(self, now_ms: int) -> list[tuple[int, int, int]]:
+    def behind(self, now_ms: int) -> Steps[list[tuple[int, int, int]]]:
         """Of each queue: its id, how many records are not read, and since when, as an age in ms.
 
         The age is at least that by which the first check point of all is late.
@@ -226,7 +228,8 @@ class Revive:
         first = self._by_time.first(now_ms)
         for queue_id, queue in sorted(self._queues.items()):
             unread = max(store.max_offset(name, queue_id) - queue.next_offset, 0)
-            stored_ms = store.store_time_at(name, queue_id, queue.next_offset) if unread else -1
+            look = partial(store.store_time_at, name, queue_id, queue.next_offset)
+            stored_ms = (yield from when_in_memory(look)) if unread else -1
             late_ms = now_ms - stored_ms if stored_ms >= 0 else 0
             if first is not None and first.queue_id == queue_id:
                 late_ms = max(late_ms, now_ms - first.due_ms)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from txrocketmq.broker.reading import Reading
+from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.timer.delivery import MAX_BATCH_BYTES, NEVER_ENQUEUED, Delivery, stamps
@@ -61,33 +62,26 @@ class Enqueue:
         """How many messages of the queue are not looked at yet."""
         return max(self.queue_end - self._timers.queue_offset, 0)
 
-    @property
-    def behind_since_ms(self) -> int:
+    def behind_since_ms(self, *, only_in_memory: bool = False) -> int:
         """When the first message was stored that is not looked at yet; -1 without one."""
         if not self.behind:
             return -1
-        offset = self._timers.queue_offset
-        return self._messages.store_time_at(TIMER_TOPIC, QUEUE_ID, offset)
+        return self._messages.store_time_at(
+            TIMER_TOPIC, QUEUE_ID, self._timers.queue_offset, only_in_memory=only_in_memory
+        )
 
     def step(self, now_ms: int, steady_ms: int) -> bool:
         """Takes some messages of the queue; whether there may be more to do."""
         timers, messages = self._timers, self._messages
         if timers.config.timer_stop_enqueue:
             return False
-        least = messages.min_offset(TIMER_TOPIC, QUEUE_ID)
-        offset = max(timers.queue_offset, least)
+        offset = max(timers.queue_offset, messages.min_offset(TIMER_TOPIC, QUEUE_ID))
         try:
-            units = list(
-                messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
-            )
-        except NotInMemory as not_there:
-            self._reading.begin(not_there.read)
+            units = self._units(offset)
+        except NotInMemory as cold:
+            self._reading.begin(cold.read)
             return False
         if not units:
-            return False
-        cold = messages.cold_records([(at, size) for at, size, _ in units])
-        if cold is not None:
-            self._reading.begin(cold)
             return False
         due, left_bytes, end = self._delivery.batch(), MAX_BATCH_BYTES, offset
         filed: list[tuple[int, int]] = []
@@ -119,6 +113,17 @@ class Enqueue:
         timers.queue_offset = end
         timers.changes += 1
         return refused is None
+
+    def _units(self, offset: int) -> list[Unit]:
+        """The units of the next messages of the queue; NotInMemory when these are not."""
+        messages = self._messages
+        units = list(
+            messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
+        )
+        cold = messages.cold_records([(at, size) for at, size, _ in units])
+        if cold is not None:
+            raise NotInMemory(cold)
+        return units
 
     def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
         """Has a message wait; False when the disk has no room for it."""

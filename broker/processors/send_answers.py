@@ -80,10 +80,11 @@ class JsonAnswers:
                 header = self._of_batch(
                     (physical_offset, *more), queue_id, queue_offset, key, opaque
                 )
-            elif key.isalnum() and key.isascii():
-                header = single % (physical_offset, queue_id, queue_offset, key.encode(), opaque)
             else:
-                header = single % (physical_offset, queue_id, queue_offset, _quoted(key), opaque)
+                text = key.encode("utf-8", "replace")
+                if not text.isalnum():  # of bytes it asks for ASCII, and does so quickly
+                    text = _quoted(key)
+                header = single % (physical_offset, queue_id, queue_offset, text, opaque)
             size = len(header)
             out += (pack(size + 4, size), header)
         return b"".join(out)
@@ -100,7 +101,8 @@ class JsonAnswers:
 
 def message_ids(host: bytes, offsets: Sequence[int]) -> bytes:
     """Offset message ids, with commas: the host's text, and the offset in upper hexadecimal."""
-    return b",".join([b"%b%016X" % (host, offset) for offset in offsets])
+    form = host + b"%016X"
+    return b",".join([form] * len(offsets)) % tuple(offsets)
 
 
 def _quoted(text: str) -> bytes:

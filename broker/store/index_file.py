@@ -155,7 +155,8 @@ class IndexFile:
         hashes = rows.hashes[start : start + count]
         offsets = rows.offsets[start : start + count]
         times_ms = rows.times_ms[start : start + count]
-        slots = [_FIRST_SLOT + key_hash % self._slots for key_hash in hashes]
+        all_slots = self._slots
+        slots = [_FIRST_SLOT + key_hash % all_slots for key_hash in hashes]
         previous = self._previous(slots)
         fields = [0] * (_ITEM_FIELDS * count)
         fields[0::_ITEM_FIELDS] = hashes

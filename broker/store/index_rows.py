@@ -4,13 +4,14 @@
 Hashing is the cost of it, so entries are collected and hashed many at once. The producer's unique
 keys, which nearly every message has, differ from one to the next in their last four characters
 only; the hash of what is before them is kept, since Java's hash of a text goes on from that of
-its start.
+its start. What these characters add is worked out for all of them together, in big integers.
 
 Java: index.IndexService.buildIndex, buildKey, IndexFile.indexKeyHashMethod.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
@@ -23,6 +24,15 @@ _NO_TAIL: Final = "\0" * _TAIL
 """Adds nothing to a hash."""
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
+_LANES: Final = 1024
+"""So many hashes are worked out together."""
+_LANE_BYTES: Final = 4
+_EVERY_OTHER_BYTE: Final = int.from_bytes(b"\0\xff\0\xff" * _LANES, "big")
+_EVERY_OTHER_PAIR: Final = int.from_bytes(b"\0\0\xff\xff" * _LANES, "big")
+_LOW_BITS: Final = int.from_bytes(b"\x7f\xff\xff\xff" * _LANES, "big")
+_HIGH_BITS: Final = int.from_bytes(b"\x80\0\0\0" * _LANES, "big")
+_NO_COUNTERPART: Final = b"\x80\0\0\0"
+"""The integer whose absolute value is none."""
 
 TAG_INDEX: Final = "T"
 """The index type of tags: the key is looked up as T#key."""
@@ -46,7 +56,7 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
 
     Each row has the hash of a text without its tail, and the tail; most rows have none.
     """
-    hashes: list[int] = []
+    heads: list[int] = []
     tails: list[str] = []
     offsets: list[int] = []
     times_ms: list[int] = []
@@ -60,11 +70,11 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
             if head and uniq_key.isascii():
                 if head != last_head or topic != last_topic:
                     last_topic, last_head = topic, head
-                    head_hash = java_string_hash(f"{topic}#{head}") * 31**_TAIL
-                hashes.append(head_hash)
+                    head_hash = java_string_hash(f"{topic}#{head}") * 31**_TAIL & _MASK
+                heads.append(head_hash)
                 tails.append(uniq_key[-_TAIL:])
             else:
-                hashes.append(_text_hash(f"{topic}#{uniq_key}"))
+                heads.append(_text_hash(f"{topic}#{uniq_key}") & _MASK)
                 tails.append(_NO_TAIL)
             offsets.append(physical_offset)
             times_ms.append(stored_ms)
@@ -72,30 +82,48 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
             for word in keys.split(" "):
                 if word:
                     words.append(f"{topic}#{word}")
-                    word_rows.append(len(hashes))
-                    hashes.append(0)
+                    word_rows.append(len(heads))
+                    heads.append(0)
                     tails.append(_NO_TAIL)
                     offsets.append(physical_offset)
                     times_ms.append(stored_ms)
         if tags:
-            hashes.append(_text_hash(f"{topic}#{TAG_INDEX}#{tags}"))
+            heads.append(_text_hash(f"{topic}#{TAG_INDEX}#{tags}") & _MASK)
             tails.append(_NO_TAIL)
             offsets.append(physical_offset)
             times_ms.append(stored_ms)
     for row, word_hash in zip(word_rows, java_string_hashes(words), strict=True):
-        hashes[row] = word_hash
-    return Rows(_whole(hashes, "".join(tails).encode()), offsets, times_ms)
+        heads[row] = word_hash & _MASK
+    return Rows(_whole(heads, "".join(tails).encode()), offsets, times_ms)
 
 
-def _whole(hashes: list[int], tails: bytes) -> list[int]:
-    """positive() of hashes of texts without tails, with their tails; all in one go."""
-    columns = [tails[at::_TAIL] for at in range(_TAIL)]
-    return [
-        low
-        if (low := (head + 29791 * a + 961 * b + 31 * c + d) & _MASK) < _SIGN
-        else -low & ~_SIGN & _MASK
-        for head, a, b, c, d in zip(hashes, *columns, strict=True)
-    ]
+def _whole(heads: list[int], tails: bytes) -> list[int]:
+    """positive() of hashes of texts without tails, with their tails; many in one go.
+
+    A tail is a lane of four bytes, of which neighbours are added up in two steps; its sum has 22
+    bits, so that what is added to the low bits of the other hash stays in its lane.
+    """
+    hashes: list[int] = []
+    for start in range(0, len(heads), _LANES):
+        some = heads[start : start + _LANES]
+        unsigned, signed = _lanes(len(some))
+        lanes = int.from_bytes(tails[_TAIL * start : _TAIL * (start + len(some))], "big")
+        lanes = (lanes >> 8 & _EVERY_OTHER_BYTE) * 31 + (lanes & _EVERY_OTHER_BYTE)
+        lanes = (lanes >> 16 & _EVERY_OTHER_PAIR) * 961 + (lanes & _EVERY_OTHER_PAIR)
+        before = int.from_bytes(unsigned.pack(*some), "big")
+        lanes = (before & _LOW_BITS) + lanes ^ before & _HIGH_BITS
+        packed = lanes.to_bytes(_LANE_BYTES * len(some), "big")
+        if _NO_COUNTERPART in packed:
+            hashes += map(positive, signed.unpack(packed))
+        else:
+            hashes += map(abs, signed.unpack(packed))
+    return hashes
+
+
+@lru_cache(maxsize=_LANES)
+def _lanes(count: int) -> tuple[struct.Struct, struct.Struct]:
+    """So many hashes in a row, without a sign and with it."""
+    return struct.Struct(f">{count}I"), struct.Struct(f">{count}i")
 
 
 def positive(java_hash: int) -> int:

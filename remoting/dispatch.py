@@ -249,6 +249,9 @@ class Dispatcher:
         run_handler: RunHandler | None = None
         for command in commands:
             handler = runs.get(command.code)
+            if handler is run_handler and run and not guards:
+                run.append(command)
+                continue
             refusal = self._refusal(peer, command) if guards else None
             if run and (handler is not run_handler or refusal is not None):
                 out += self._serve_run(run_handler, peer, run, now_ms)

@@ -9,7 +9,8 @@ as the buffers it was given as, so that slices of a mapped file reach the socket
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
@@ -27,8 +28,10 @@ _MAX_CHUNKS = 1024
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
 _HEADER_MASK = 0xFFFFFF
 _unpack = _PREFIX.unpack_from
-_JSON = int(SerializeType.JSON)
-_ROCKETMQ = int(SerializeType.ROCKETMQ)
+_DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
+    int(SerializeType.JSON): json.decode_header,
+    int(SerializeType.ROCKETMQ): rocketmq.decode_header,
+}
 
 
 class FrameDecoder:
@@ -61,19 +64,20 @@ class FrameDecoder:
             data = b"".join(self._chunks)
             self._chunks, self._held_bytes = [], 0
         commands: list[RemotingCommand] = []
-        at, size = 0, len(data)
+        at, size, most_bytes = 0, len(data), self._max_frame_bytes - 4
         while at + 8 <= size:
             length, mark = _unpack(data, at)
             header_at, end = at + 8, at + 4 + length
             header_end = header_at + (mark & _HEADER_MASK)
-            if header_end > end or length + 4 > self._max_frame_bytes:
+            if header_end > end or length > most_bytes:
                 self.error = FrameError(_what_is_wrong(length, mark, self._max_frame_bytes))
                 return commands
             if end > size:
                 self._hold(data, at, 4 + length)
                 return commands
             try:
-                command = decode_header(mark >> 24, data[header_at:header_end])
+                decode = _DECODERS.get(mark >> 24) or _decoder(mark >> 24)
+                command = decode(data[header_at:header_end])
             except FrameError as error:
                 self.error = error
                 return commands
@@ -101,11 +105,13 @@ def _what_is_wrong(length: int, mark: int, max_frame_bytes: int) -> str:
 
 def decode_header(serialize_type: int, header: bytes) -> RemotingCommand:
     """A command without its body; raises FrameError for bytes that are no header."""
-    if serialize_type == _JSON:
-        return json.decode_header(header)
-    if serialize_type == _ROCKETMQ:
-        return rocketmq.decode_header(header)
-    raise FrameError(f"serialize type {serialize_type} is unknown")
+    return _decoder(serialize_type)(header)
+
+
+def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:
+    if serialize_type not in _DECODERS:
+        raise FrameError(f"serialize type {serialize_type} is unknown")
+    return _DECODERS[serialize_type]
 
 
 def encode_frame(

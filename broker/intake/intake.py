@@ -40,11 +40,19 @@ class Intake:
         """Puts messages that were admitted, or are plain; counts what was stored."""
         batch = self.store.append(messages, now_ms)
         stats = self._stats
+        topic, count, size_bytes = "", 0, 0
         for queue, _, fields in batch.units:
-            sizes = fields[1::UNIT_FIELDS]
-            stats.put(queue.topic, len(sizes), sum(sizes))
-            if stats.sizes is not None:
-                stats.sized(queue.topic, sizes)
+            if queue.topic != topic:
+                if count:
+                    stats.put(topic, count, size_bytes)
+                topic, count, size_bytes = queue.topic, 0, 0
+            count += len(fields) // UNIT_FIELDS
+            size_bytes += sum(fields[1::UNIT_FIELDS])
+        if count:
+            stats.put(topic, count, size_bytes)
+        if stats.sizes is not None:
+            for queue, _, fields in batch.units:
+                stats.sized(queue.topic, fields[1::UNIT_FIELDS])
         for topic, size in batch.hidden:
             stats.put(topic, 1, size)
             stats.sized(topic, (size,))

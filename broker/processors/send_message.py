@@ -20,7 +20,7 @@ Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -156,8 +156,10 @@ class SendMessageProcessor:
     # The path of every message: no call in it that could be left out.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
         """What the commands bring, or why not, in their order."""
-        shape, touched, own = self._shape, self._touched, self._own_text
-        values_of, places, size = shape.values, shape.places, shape.size
+        shape, touched = self._shape, self._touched
+        own, own_behind = self._own_text, b"\x02" + self._own_text
+        born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
+        places, size = shape.places, shape.size
         born_host, store_host = run.peer.remote_host, self._store_host
         for command in run.commands:
             ext: Any = command.ext_fields
@@ -165,22 +167,21 @@ class SendMessageProcessor:
             try:
                 if len(ext) != size:
                     raise KeyError  # noqa: TRY301 - as if a name were missing
-                values = values_of(ext)
+                rest = rest_of(ext)
             except (KeyError, TypeError):
                 shape = self._shape = self._shapes.of(ext) or NO_SHAPE
-                values_of, places, size = shape.values, shape.places, shape.size
-                values = values_of(ext)
+                born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
+                places, size = shape.places, shape.size
+                rest = rest_of(ext)
             try:
-                place = places.get(values[2:], _MISSING)
+                place = places.get(rest, _MISSING)
                 if place is _MISSING:
-                    place = self._learn(run.peer, command, shape, values[2:])
-                born, text = values[0], values[1]
-                encoded = text.encode()
-                pairs = text.split("\x02")
-                if pairs[-1]:
-                    encoded += b"\x02"
-                else:
+                    place = self._learn(run.peer, command, shape, rest)
+                born, text = ext[born_name], ext[text_name]
+                pairs, behind = text.split("\x02"), own_behind
+                if not pairs[-1]:
                     pairs.pop()
+                    behind = own
                 properties = dict([pair.split("\x01") for pair in pairs])
                 get, uniq_key = properties.get, properties["UNIQ_KEY"]
                 topic, queue_id, queue_text, flag, sys_flag, reconsume_times = place
@@ -188,13 +189,13 @@ class SendMessageProcessor:
                     len(properties) != len(pairs)
                     or not touched.isdisjoint(properties)
                     or "" in properties
-                    or "" in properties.values()
+                    or not all(properties.values())
                     or not (body and born.isdigit() and len(born) <= _MAX_DIGITS)
                 ):
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                 tags, wait = get("TAGS"), get("WAIT")
                 put: Any = (
-                    topic, queue_id, body, encoded + own, tags_code(tags) if tags else 0,
+                    topic, queue_id, body, text.encode() + behind, tags_code(tags) if tags else 0,
                     int(born), born_host, store_host, uniq_key, get("KEYS"), tags, flag, sys_flag,
                     reconsume_times, 0,
                 )  # fmt: skip
@@ -207,7 +208,7 @@ class SendMessageProcessor:
             messages.append(put)
 
     def _learn(
-        self, peer: Peer, command: RemotingCommand, shape: Shape, key: tuple[str, ...]
+        self, peer: Peer, command: RemotingCommand, shape: Shape, key: Hashable
     ) -> Place | None:
         """The place of messages with such a header, which may never have been seen before."""
         place = None

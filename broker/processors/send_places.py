@@ -10,7 +10,7 @@ declaration of the header, once for each set of names that clients write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -40,29 +40,31 @@ class Place(NamedTuple):
 class Shape:
     """A set of names that headers have.
 
-    `values` gives the values of such a header, in an order of its own: when the message was born,
-    its properties, and then all others, by which `places` has what is known. A place of None is
-    known not to be plain. `size` is the number of names.
+    `born` and `properties` are the names of what differs from message to message; `rest` gives the
+    values of all others, by which `places` has what is known. A place of None is known not to be
+    plain. `size` is the number of names.
     """
 
-    __slots__ = ("places", "size", "values")
+    __slots__ = ("born", "places", "properties", "rest", "size")
 
-    def __init__(self, names: tuple[str, ...], varying: tuple[str, ...]) -> None:
-        others = [name for name in names if name not in varying]
-        self.values: Callable[[Mapping[str, str]], tuple[str, ...]] = (
-            itemgetter(*varying, *others) if len(names) > 1 else lambda _: ("", "")
+    def __init__(self, names: tuple[str, ...], born: str, properties: str) -> None:
+        others = [name for name in names if name not in {born, properties}]
+        self.born = born
+        self.properties = properties
+        self.rest: Callable[[Mapping[str, str]], Hashable] = (
+            itemgetter(*others) if others else lambda _: ()
         )
-        self.places: dict[tuple[str, ...], Place | None] = {}
+        self.places: dict[Hashable, Place | None] = {}
         self.size = len(names)
 
-    def keep(self, key: tuple[str, ...], place: Place | None) -> None:
+    def keep(self, key: Hashable, place: Place | None) -> None:
         """Keeps what is known of a place."""
         if len(self.places) >= MAX_PLACES:
             self.places.clear()
         self.places[key] = place
 
 
-NO_SHAPE: Final = Shape((), ())
+NO_SHAPE: Final = Shape((), "", "")
 """Of headers that cannot be looked up: all of them are of the one place that is not plain."""
 NO_SHAPE.places[()] = None
 NO_SHAPE.size = -1  # looked up each time
@@ -101,4 +103,4 @@ def _shape(names: tuple[str, ...]) -> Shape | None:
             varying.append(found[0])
     if len(names) <= len(varying):
         return None
-    return Shape(names, tuple(varying))
+    return Shape(names, *varying)

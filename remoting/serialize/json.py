@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -36,6 +37,7 @@ _MAX_DIGITS: Final = 40
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
+_members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -79,8 +81,7 @@ def decode_header(header: bytes) -> RemotingCommand:
     if type(fields) is not dict:
         raise FrameError(f"the JSON header is no object: {_excerpt(header)}")
     try:
-        code, flag, opaque = fields["code"], fields["flag"], fields["opaque"]
-        version, language, ext_fields = fields["version"], fields["language"], fields["extFields"]
+        code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
             type(code) is type(flag) is type(opaque) is type(version) is int
             and 0 <= code | flag | opaque | version <= _INT_MAX  # so all of them are

@@ -12,21 +12,22 @@ PLACE = Place("T", 1, b"1", 0, 0, 0)
 
 
 @pytest.mark.parametrize(("ext", "rest"), [(LETTERS, "p T 1 unknown"), (NAMES, "T 1")])
-def test_a_shape_gives_what_varies_first_and_then_all_the_rest(
+def test_a_shape_knows_what_varies_and_gives_all_the_rest(
     ext: dict[str, str], rest: str
 ) -> None:
     shape = Shapes().of(ext)
     assert shape is not None
     assert shape.size == len(ext)
-    assert shape.values(ext) == ("17", "K\x01v", *rest.split())
+    assert (ext[shape.born], ext[shape.properties]) == ("17", "K\x01v")
+    assert shape.rest(ext) == tuple(rest.split())
 
 
 def test_a_letter_counts_more_than_the_long_name() -> None:
-    shape = Shapes().of({"g": "1", "bornTimestamp": "2", "properties": "long", "i": "short"})
+    ext = {"g": "1", "bornTimestamp": "2", "properties": "long", "i": "short"}
+    shape = Shapes().of(ext)
     assert shape is not None
-    assert shape.values({"g": "1", "bornTimestamp": "2", "properties": "long", "i": "short"}) == (
-        "1", "short", "2", "long",
-    )  # fmt: skip
+    assert (ext[shape.born], ext[shape.properties]) == ("1", "short")
+    assert shape.rest(ext) == ("2", "long")
 
 
 @pytest.mark.parametrize(

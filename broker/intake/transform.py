@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
+from txrocketmq.broker.intake.plain_properties import PlainProperties
 from txrocketmq.broker.store.put_message import PutStatus
 
 
@@ -87,6 +88,12 @@ class Transforms:
             way: frozenset().union(*(each.acts_on.properties for each in its))
             for way, its in self._by_way.items()
         }
+
+        self._plain = {way: PlainProperties(names) for way, names in self._properties.items()}
+
+    def plain(self, way: Way) -> PlainProperties:
+        """Reads the properties of messages that come this way and are touched by none of theirs."""
+        return self._plain[way]
 
     def properties(self, way: Way) -> frozenset[str]:
         """A message that comes this way and has one of these properties is touched."""

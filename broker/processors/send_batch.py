@@ -20,6 +20,7 @@ from txrocketmq.broker.intake.transform import NotTaken, Transforms
 from txrocketmq.broker.store.message_store import PutMessage, PutStatus
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.record import BATCH_ENTRY_HEAD, PROPERTIES_LENGTH
 from txrocketmq.remoting.message.tags import tags_code
@@ -40,7 +41,7 @@ def entries_of(
     ResponseError for a body that is none, or with too many of them; and what `admit` raises.
     """
     made: list[PutMessage] = []
-    touched = transforms.properties(Way.ENTRY)
+    plain, touched = transforms.plain(Way.ENTRY).of, transforms.properties(Way.ENTRY)
     touches_all = transforms.touches_topic(Way.ENTRY, batch.topic, batch.sys_flag)
     head, length, head_bytes = _HEAD.unpack_from, _LENGTH.unpack_from, _HEAD.size
     topic, queue_id, sys_flag = batch.topic, batch.queue_id, batch.sys_flag
@@ -62,23 +63,20 @@ def entries_of(
         if properties_bytes < 0 or at > end:
             raise _broken(body_end, f"{properties_bytes} bytes of properties do not fit")
         encoded = body[text_at:at]
-        try:
-            pairs = encoded.decode().split("\x02")
-            if not pairs[-1]:
-                pairs.pop()
-            properties = dict([pair.split("\x01") for pair in pairs])
-            if "" in properties or "" in properties.values():
-                raise ValueError  # noqa: TRY301 - as for what is wrong with the text
-        except ValueError:
-            properties = decode_properties(encoded.decode("utf-8", "replace"))
-        get = properties.get
-        if touches_all or not touched.isdisjoint(properties):
-            made.append(_admitted(batch, body[body_at:body_end], flag, properties, encoded, admit))
-            continue
-        tags = get("TAGS")
+        text = encoded.decode("utf-8", "replace")
+        found = plain(text)
+        if found is None or touches_all:
+            properties = decode_properties(text)
+            if touches_all or not touched.isdisjoint(properties):
+                entry = body[body_at:body_end]
+                made.append(_admitted(batch, entry, flag, properties, encoded, admit))
+                continue
+            get = properties.get
+            found = get(names.UNIQ_KEY), get(names.KEYS), get(names.TAGS), None
+        uniq_key, keys, tags, _ = found
         put: Any = (
             topic, queue_id, body[body_at:body_end], encoded, tags_code(tags) if tags else 0,
-            born_ms, born_host, store_host, get("UNIQ_KEY"), get("KEYS"), tags, flag, sys_flag,
+            born_ms, born_host, store_host, uniq_key, keys, tags, flag, sys_flag,
             reconsume_times, 0,
         )  # fmt: skip
         made.append(put)

@@ -105,7 +105,7 @@ class SendMessageProcessor:
         self._serialize_type = serialize_type
         self._prepare()
         configuration.on_change.append(self._reconfigured)
-        self._touched = intake.transforms.properties(Way.SEND)
+        self._plain = intake.transforms.plain(Way.SEND)
         self._shapes = Shapes()
         self._shape = NO_SHAPE
         self._known_of: DataVersion | None = None
@@ -156,7 +156,7 @@ class SendMessageProcessor:
     # The path of every message: no call in it that could be left out.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
         """What the commands bring, or why not, in their order."""
-        shape, touched = self._shape, self._touched
+        shape, plain = self._shape, self._plain.of
         own, own_behind = self._own_text, b"\x02" + self._own_text
         born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
         places, size = shape.places, shape.size
@@ -178,26 +178,18 @@ class SendMessageProcessor:
                 if place is _MISSING:
                     place = self._learn(run.peer, command, shape, rest)
                 born, text = ext[born_name], ext[text_name]
-                pairs, behind = text.split("\x02"), own_behind
-                if not pairs[-1]:
-                    pairs.pop()
-                    behind = own
-                properties = dict([pair.split("\x01") for pair in pairs])
-                get, uniq_key = properties.get, properties["UNIQ_KEY"]
+                found: Any = plain(text)
+                uniq_key, keys, tags, wait = found
                 topic, queue_id, queue_text, flag, sys_flag, reconsume_times = place
-                if (
-                    len(properties) != len(pairs)
-                    or not touched.isdisjoint(properties)
-                    or "" in properties
-                    or not all(properties.values())
-                    or not (body and born.isdigit() and len(born) <= _MAX_DIGITS)
+                if not (
+                    uniq_key is not None and body and born.isdigit() and len(born) <= _MAX_DIGITS
                 ):
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
-                tags, wait = get("TAGS"), get("WAIT")
+                encoded = text.encode() + (own if text[-1] == "\x02" else own_behind)
                 put: Any = (
-                    topic, queue_id, body, text.encode() + behind, tags_code(tags) if tags else 0,
-                    int(born), born_host, store_host, uniq_key, get("KEYS"), tags, flag, sys_flag,
-                    reconsume_times, 0,
+                    topic, queue_id, body, encoded,
+                    tags_code(tags) if tags else 0, int(born), born_host, store_host, uniq_key,
+                    keys, tags, flag, sys_flag, reconsume_times, 0,
                 )  # fmt: skip
             except (ValueError, KeyError, TypeError):
                 self._general(run, command, messages, sent)

@@ -12,9 +12,7 @@ PLACE = Place("T", 1, b"1", 0, 0, 0)
 
 
 @pytest.mark.parametrize(("ext", "rest"), [(LETTERS, "p T 1 unknown"), (NAMES, "T 1")])
-def test_a_shape_knows_what_varies_and_gives_all_the_rest(
-    ext: dict[str, str], rest: str
-) -> None:
+def test_a_shape_knows_what_varies_and_gives_all_the_rest(ext: dict[str, str], rest: str) -> None:
     shape = Shapes().of(ext)
     assert shape is not None
     assert shape.size == len(ext)

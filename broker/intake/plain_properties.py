@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Properties that no transform acts on: what the broker itself has to know of them.
+
+Of such a message four properties are looked at: the unique key, the keys, the tag, and whether its
+sender waits. All others only pass through. A producer sends the same names in the same order again
+and again, so the names are learned; a text is then held against them, and none of its other values
+is cut out. A text that fits no names known is read as any other. A learned reading is used only
+for a text in which each pair begins with its name and has one separator and a value, which is what
+reading it pair by pair finds out, too.
+
+Java: MessageDecoder.string2messageProperties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from txrocketmq.remoting.message.properties import KEYS, TAGS, UNIQ_KEY, WAIT
+
+MAX_PAIRS: Final = 64
+"""Texts with more pairs are not learned, so no more than that many are known."""
+MISSES_TO_LEARN: Final = 16
+"""Learning costs more than reading, so only each sixteenth text that fits nothing is learned."""
+_UNIQ_KEY_AT: Final = len(UNIQ_KEY) + 1
+_KEYS_AT: Final = len(KEYS) + 1
+_TAGS_AT: Final = len(TAGS) + 1
+_WAIT_AT: Final = len(WAIT) + 1
+_starts_with: Final = str.startswith
+
+Found = tuple[str | None, str | None, str | None, str | None]
+"""Unique key, keys, tag, and what WAIT says; None where there is none."""
+
+
+class Names(NamedTuple):
+    """The beginnings of pairs, each a name with its separator; and which pair has what, or -1."""
+
+    beginnings: tuple[str, ...]
+    uniq_key: int
+    keys: int
+    tags: int
+    wait: int
+
+
+class PlainProperties:
+    """See the module; a text with one of the names `touched` is not plain."""
+
+    def __init__(self, touched: Iterable[str]) -> None:
+        self._touched = frozenset(touched)
+        self._known: dict[int, Names] = {}
+        """By the number of pairs, what was learned last."""
+        self._misses = 0
+
+    # The path of every message: no call in it that could be left out.
+    def of(self, text: str) -> Found | None:
+        """What is to be known of such properties; None when they have to be read with care.
+
+        That is when a transform acts on them, when a name comes twice, and when a name or a value
+        is missing.
+        """
+        pairs = text.split("\x02")
+        if not pairs[-1]:
+            pairs.pop()
+        names = self._known.get(len(pairs))
+        if (
+            names is None
+            or not all(map(_starts_with, pairs, names[0]))
+            or text.count("\x01") != len(pairs)
+            or "\x01\x02" in text
+            or text[-1] == "\x01"
+        ):
+            return self._read(pairs)
+        _, uniq_key, keys, tags, wait = names
+        return (
+            pairs[uniq_key][_UNIQ_KEY_AT:] if uniq_key >= 0 else None,
+            pairs[keys][_KEYS_AT:] if keys >= 0 else None,
+            pairs[tags][_TAGS_AT:] if tags >= 0 else None,
+            pairs[wait][_WAIT_AT:] if wait >= 0 else None,
+        )
+
+    def _read(self, pairs: list[str]) -> Found | None:
+        """As `of`, pair by pair."""
+        try:
+            properties = dict([pair.split("\x01") for pair in pairs])
+        except ValueError:
+            return None
+        if (
+            len(properties) != len(pairs)
+            or not self._touched.isdisjoint(properties)
+            or "" in properties
+            or not all(properties.values())
+        ):
+            return None
+        count = len(pairs)
+        if 0 < count <= MAX_PAIRS:
+            self._misses += 1
+            if count not in self._known or self._misses >= MISSES_TO_LEARN:
+                self._misses = 0
+                self._known[count] = _names(list(properties))
+        get = properties.get
+        return get(UNIQ_KEY), get(KEYS), get(TAGS), get(WAIT)
+
+
+def _names(names: list[str]) -> Names:
+    beginnings = tuple([f"{name}\x01" for name in names])
+    places = [names.index(name) if name in names else -1 for name in (UNIQ_KEY, KEYS, TAGS, WAIT)]
+    return Names(beginnings, *places)

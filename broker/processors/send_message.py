@@ -20,7 +20,7 @@ Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -161,34 +161,37 @@ class SendMessageProcessor:
         born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
         places, size = shape.places, shape.size
         born_host, store_host = run.peer.remote_host, self._store_host
+        last_born, born_ms = None, 0  # of most messages in a run it is the same
         for command in run.commands:
             ext: Any = command.ext_fields
             body = command.body
             try:
                 if len(ext) != size:
                     raise KeyError  # noqa: TRY301 - as if a name were missing
-                rest = rest_of(ext)
+                key = "\0".join(rest_of(ext))
             except (KeyError, TypeError):
                 shape = self._shape = self._shapes.of(ext) or NO_SHAPE
                 born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
                 places, size = shape.places, shape.size
-                rest = rest_of(ext)
+                key = "\0".join(rest_of(ext))
             try:
-                place = places.get(rest, _MISSING)
+                place = places.get(key, _MISSING)
                 if place is _MISSING:
-                    place = self._learn(run.peer, command, shape, rest)
+                    place = self._learn(run.peer, command, shape, key)
                 born, text = ext[born_name], ext[text_name]
                 found: Any = plain(text)
                 uniq_key, keys, tags, wait = found
                 topic, queue_id, queue_text, flag, sys_flag, reconsume_times = place
-                if not (
-                    uniq_key is not None and body and born.isdigit() and len(born) <= _MAX_DIGITS
-                ):
+                if uniq_key is None or not body:
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
+                if born != last_born:
+                    if not born.isdigit() or len(born) > _MAX_DIGITS:
+                        raise ValueError  # noqa: TRY301
+                    last_born, born_ms = born, int(born)
                 encoded = text.encode() + (own if text[-1] == "\x02" else own_behind)
                 put: Any = (
                     topic, queue_id, body, encoded,
-                    tags_code(tags) if tags else 0, int(born), born_host, store_host, uniq_key,
+                    tags_code(tags) if tags else 0, born_ms, born_host, store_host, uniq_key,
                     keys, tags, flag, sys_flag, reconsume_times, 0,
                 )  # fmt: skip
             except (ValueError, KeyError, TypeError):
@@ -199,9 +202,7 @@ class SendMessageProcessor:
             sent.append(one)
             messages.append(put)
 
-    def _learn(
-        self, peer: Peer, command: RemotingCommand, shape: Shape, key: Hashable
-    ) -> Place | None:
+    def _learn(self, peer: Peer, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
         """The place of messages with such a header, which may never have been seen before."""
         place = None
         try:

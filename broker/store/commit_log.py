@@ -80,7 +80,7 @@ class Batch(Following):
     in its queue; of one that is refused -1, 0 and -1, and `refused` says why, by its index.
     """
 
-    __slots__ = ("hidden", "new_files", "pieces", "places", "queues", "refused")
+    __slots__ = ("ends", "hidden", "new_files", "pieces", "places", "queues", "refused")
 
     def __init__(self, now_ms: int) -> None:
         self.places: list[tuple[int, int, int]] = []
@@ -91,6 +91,8 @@ class Batch(Following):
         self.entries = []
         self.queues: list[ConsumeQueue] = []
         """Those that get units, which are in their `pending` until the batch is written."""
+        self.ends: list[int] = []
+        """The offsets after these units, in their queues."""
         self.hidden: tuple[tuple[str, int], ...] = ()
         """Topic and size of the records that enter no queue, as half messages."""
         self.new_files = 0
@@ -180,9 +182,9 @@ class CommitLog:
             for file, _, end_offset in batch.pieces:
                 if end_offset - file.from_offset > file.reserved_bytes:
                     file.reserve(end_offset - file.from_offset)
-            units = batch.units
+            units, ends = batch.units, batch.ends
             for queue in batch.queues:
-                queue.reserve_pending()
+                ends.append(queue.reserve_pending())
                 units.append((queue, queue.next_offset, queue.pending))
         except BaseException:
             for queue in batch.queues:
@@ -209,8 +211,8 @@ class CommitLog:
             self._unwrite(files, wrote_bytes)
             raise
         # From here on nothing is called that could fail.
-        for queue, first_offset, fields in batch.units:
-            queue.next_offset = first_offset + len(fields) // UNIT_FIELDS
+        for queue, end_queue_offset in zip(batch.queues, batch.ends):  # noqa: B905 - as many
+            queue.next_offset = end_queue_offset
             queue.pending = []
         batch.pieces = []
 

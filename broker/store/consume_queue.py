@@ -111,12 +111,16 @@ class ConsumeQueue:
 
     # --- writing ---
 
-    def reserve_pending(self) -> None:
-        """Makes sure that what is pending can be written; OSError when the disk has no room."""
+    def reserve_pending(self) -> int:
+        """Makes sure that what is pending can be written; the offset after it.
+
+        OSError when the disk has no room.
+        """
         end = self.next_offset + len(self.pending) // UNIT_FIELDS
         row = self._files.mapped_files
         if not row or end * UNIT_BYTES - row[-1].from_offset > row[-1].reserved_bytes:
             self._reserve(end)
+        return end
 
     def drop_pending(self) -> None:
         """Forgets the pending units, as if they had never been."""

@@ -141,6 +141,24 @@ def test_topics_of_many_tags_mark_their_messages(sending: Sending) -> None:
     assert sent(sending, header("M", 0)).sys_flag == MessageSysFlag.MULTI_TAGS
 
 
+def test_each_message_of_a_run_has_its_own_time(sending: Sending) -> None:
+    times = [5, 5, 6, 5]
+    headers = [header(born_timestamp=each) for each in times]
+    sending.serve([RemotingCommand(310, each.encode_letters(), b"body") for each in headers])
+    assert [each.born_timestamp for each in sending.stored()] == times
+
+
+@pytest.mark.parametrize("born", ["", "x", "-1x"])
+def test_a_time_that_is_none_is_refused(sending: Sending, born: str) -> None:
+    good = header().encode_letters()
+    bad = {**good, "g": born}
+    for fields in (good, bad, good, bad):
+        sending.serve([RemotingCommand(310, fields, b"body")])
+    assert len(sending.stored()) == 2
+    sending.serve([RemotingCommand(310, each, b"body") for each in (bad, good, bad, good)])
+    assert len(sending.stored()) == 4
+
+
 def test_sends_are_counted(sending: Sending) -> None:
     send(sending, header())
     item = sending.parts.stats.item("TOPIC_PUT_NUMS", "T")

@@ -48,8 +48,18 @@ def test_places_are_forgotten_when_they_may_be_wrong() -> None:
     shape = shapes.of(LETTERS)
     shapes.of({})
     assert shape is not None
-    shape.keep(("T",), PLACE)
+    shape.keep("p\0T\x001\0unknown", PLACE)
+    assert shape.places
     shapes.forget_places()
+    assert shape.places == {}
+
+
+def test_values_that_others_could_join_to_are_not_kept() -> None:
+    shape = Shapes().of(LETTERS)
+    assert shape is not None
+    odd = {**LETTERS, "a": "p\0T", "b": "1"}
+    for ext in (odd, {**odd, "a": "p", "b": "T\x001"}):
+        shape.keep("\0".join(shape.rest(ext)), PLACE)
     assert shape.places == {}
 
 
@@ -60,8 +70,8 @@ def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = shapes.of(LETTERS)
     assert shape is not None
     for each in "abc":
-        shape.keep((each,), PLACE)
-    assert list(shape.places) == [("c",)]
+        shape.keep(f"{each}\0\0\0", PLACE)
+    assert list(shape.places) == ["c\0\0\0"]
     for each in "xyz":
         shapes.of({**LETTERS, each: ""})
     assert len(shapes._shapes) <= 2

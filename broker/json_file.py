@@ -25,6 +25,7 @@ _WITHOUT = {
     "topics.json": "the topics that have queues are made anew, with default permissions",
     "subscriptionGroup.json": "groups are made anew as their consumers come, with default settings",
     "consumerOffset.json": "all groups begin as new ones do: what they have consumed is not known",
+    "lmqConsumerOffset.json": "groups go on where consumerOffset.json says, or begin as new ones",
     "delayOffset.json": "all delayed messages that the store still has are delivered once more",
     "consumerFilter.json": "bitmaps of messages that are there are not used",
     "transactionMetrics": "the numbers of open half messages begin anew",

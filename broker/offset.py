@@ -3,14 +3,19 @@
 
 Counterpart of ConsumerOffsetManager. A commit is taken as it comes, forwards or backwards, except
 while a reset waits to be told to the group's next pull.
+
+With light queues the file is lmqConsumerOffset.json, in which groups that are called like a light
+queue have a table of their own, without queue ids (LmqConsumerOffsetManager). Where it is missing,
+consumerOffset.json is read: the original forgets all offsets when light queues are switched on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.broker.store.light_queues import QUEUE_ID, is_light
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body, encode_pretty
 
@@ -19,6 +24,8 @@ BROADCAST = "@broadcast"
 """Behind the name of a group: where the slowest of its members is, if it broadcasts."""
 _MOST_PULLED = 100_000
 _SEPARATOR = "@"
+_LIGHT_HOLE = "@light"
+"""Where the offsets of light groups belong in the text of the file."""
 _NO_OFFSETS = "\n\t\t\t"
 
 
@@ -29,8 +36,12 @@ class ConsumerOffsets:
     those that were committed since the last time are encoded, in the thread that writes.
     """
 
-    def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, file: JsonFile, now_ms: Callable[[], int], *, before: JsonFile | None = None
+    ) -> None:
         self._file = file
+        self._before = before
+        """With light queues: the file that was written before there were any."""
         self._now_ms = now_ms
         self._offsets: dict[str, dict[int, int]] = {}
         self._topics: dict[str, set[str]] = {}
@@ -50,7 +61,14 @@ class ConsumerOffsets:
 
     def load(self) -> None:
         """Takes what consumerOffset.json holds, of either version; raises JsonFileError."""
-        with self._file.content() as content:
+        self._load(self._file)
+        if self._before is not None and self._file.is_missing:
+            self._load(self._before)
+
+    def _load(self, file: JsonFile) -> None:
+        with file.content() as content:
+            for key, offset in (content.get("lmqOffsetTable") or {}).items():
+                self._queues_of(key)[QUEUE_ID] = int(offset)
             for key, queues in (content.get("offsetTable") or {}).items():
                 offsets = {int(queue): int(offset) for queue, offset in queues.items()}
                 self._queues_of(key).update(offsets)
@@ -70,6 +88,8 @@ class ConsumerOffsets:
         """
         self.data_version = self.data_version.next(self._now_ms())
         content = {"dataVersion": self.data_version.to_json(), "offsetTable": HOLE}
+        if self._before is not None:
+            content["lmqOffsetTable"] = _LIGHT_HOLE
         changed, self._changed = self._changed, set()
 
         def encode() -> bytes:
@@ -79,8 +99,12 @@ class ConsumerOffsets:
             )
             before, after = encode_around(content, encode_pretty)
             self._texts = texts
-            table = ",".join(texts.values()).encode()
-            return before + b"{" + (table + b"\n\t}" if table else b"\n\t\t\n\t}") + after
+            if self._before is None:
+                return before + _table(texts.values()) + after
+            light = {key: text for key, text in texts.items() if text[-1] != "}"}
+            rest = (text for key, text in texts.items() if key not in light)
+            hole, table = f'"{_LIGHT_HOLE}"'.encode(), _table(light.values())
+            return before.replace(hole, table) + _table(rest) + after.replace(hole, table)
 
         return encode
 
@@ -93,8 +117,14 @@ class ConsumerOffsets:
                 texts.pop(key, None)
             else:
                 is_sorted = is_sorted and key in texts
-                texts[key] = _encode_queues(key, dict(queues))
+                texts[key] = self._encode(key, dict(queues))
         return texts if is_sorted else dict(sorted(texts.items()))
+
+    def _encode(self, key: str, queues: dict[int, int]) -> str:
+        is_single = self._before is not None and queues.keys() == {QUEUE_ID}
+        if is_single and is_light(key.partition(_SEPARATOR)[2]):
+            return f"\n\t\t{encode_body(key).decode()}:{queues[QUEUE_ID]}"
+        return _encode_queues(key, queues)
 
     def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
         """Keys "topic@group", and the offsets of their queues. The table may change meanwhile."""
@@ -218,6 +248,11 @@ class ConsumerOffsets:
                 del table[name]
         self._changed.add(key)
         self._file.is_stale = True
+
+
+def _table(members: Iterable[str]) -> bytes:
+    text = ",".join(members).encode()
+    return b"{" + (text + b"\n\t}" if text else b"\n\t\t\n\t}")
 
 
 def _encode_queues(key: str, queues: Mapping[int, int]) -> str:

@@ -35,6 +35,7 @@ from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.broker.store.files import OsFiles
+from txrocketmq.broker.store.light_queues import is_served
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.recovered import messages
 from txrocketmq.broker.subscription import SubscriptionGroups, is_system_group
@@ -137,9 +138,17 @@ class Parts:
 
         self._own_reads = self.walks.in_thread = OneByOne(self.in_thread)
         self.store = MessageStore(store_config, files=(files := OsFiles()))
-        self.topics = Topics(config, file("topics.json"), clock)
-        self.groups = SubscriptionGroups(config, file("subscriptionGroup.json"), clock)
-        self.offsets = ConsumerOffsets(file("consumerOffset.json"), clock)
+        light = is_served(store_config)
+        self.topics = Topics(config, file("topics.json"), clock, has_light_queues=light)
+        self.groups = SubscriptionGroups(
+            config, file("subscriptionGroup.json"), clock, has_light_queues=light
+        )
+        offsets_file = file("consumerOffset.json")
+        self.offsets = (
+            ConsumerOffsets(file("lmqConsumerOffset.json"), clock, before=offsets_file)
+            if light
+            else ConsumerOffsets(offsets_file, clock)
+        )
         self.delay_levels = DelayLevels(store_config.message_delay_level)
         self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
         self.producers = Producers(config.channel_expired_timeout)

@@ -15,6 +15,7 @@ from typing import Final
 
 from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.histogram import Histogram
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"
@@ -30,6 +31,11 @@ _MINUTE_SAMPLE_MS = 10_000
 _HOUR_SAMPLE_MS = 600_000
 _DAY_SAMPLE_MS = 3_600_000
 _ITEMS_A_STEP = 16
+
+
+def _counted(name: str) -> str:
+    """The name that a topic or a group is counted under: there may be any number of light ones."""
+    return LMQ_PREFIX if name.startswith(LMQ_PREFIX) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,11 @@ class BrokerStats:
             self._user_put += count
 
     def got(self, group: str, topic: str, count: int, size_bytes: int) -> None:
-        """A pull found messages."""
+        """A pull found messages. All light queues are counted as one (LmqBrokerStatsManager)."""
         entry = self._groups.get((topic, group))
+        if entry is None:
+            topic, group = _counted(topic), _counted(group)
+            entry = self._groups.get((topic, group))
         if entry is None:
             key = f"{topic}@{group}"
             entry = self._groups[topic, group] = (
@@ -157,7 +166,8 @@ class BrokerStats:
 
     def sent_back(self, group: str, topic: str) -> None:
         """A consumer sent a message back."""
-        self._item(SNDBCK_PUT_NUMS, f"{topic}@{group}", self._steady_ms).add(1)
+        key = f"{_counted(topic)}@{_counted(group)}"
+        self._item(SNDBCK_PUT_NUMS, key, self._steady_ms).add(1)
 
     def sized(self, topic: str, sizes: Sequence[int]) -> None:
         """Messages of these sizes were stored; to be called while `sizes` is there."""

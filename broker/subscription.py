@@ -14,6 +14,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.broker.topic import validate_group
 from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
@@ -57,10 +58,13 @@ class SubscriptionGroups:
         config: BrokerConfig,
         file: JsonFile,
         now_ms: Callable[[], int],
+        *,
+        has_light_queues: bool = False,
     ) -> None:
         self._config = config
         self._file = file
         self._now_ms = now_ms
+        self._has_light_queues = has_light_queues
         self.on_change: list[Callable[[str], None]] = []
         self.saving = Saving(file, self._snapshot)
         self._encoded = EncodedTable(_encode_group)
@@ -118,12 +122,15 @@ class SubscriptionGroups:
         return {group: dict(topics) for group, topics in self._forbidden.items()}
 
     def get(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group that exists; none is made."""
-        return self._groups.get(name)
+        """A group that exists; none is made. With light queues each name of one is a group, too."""
+        group = self._groups.get(name)
+        if group is None and self._has_light_queues and is_light(name):
+            return SubscriptionGroupConfig(group_name=name)
+        return group
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
         """A group, made when the configuration allows that and its name is good."""
-        group = self._groups.get(name)
+        group = self.get(name)
         if group is not None:
             return group
         config = self._config

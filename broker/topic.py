@@ -15,6 +15,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.remoting.message.flags import PermName, is_inherited
 from txrocketmq.remoting.message.topics import (
     BENCHMARK_TOPIC,
@@ -97,6 +98,8 @@ class Topics:
         config: BrokerConfig,
         file: JsonFile,
         now_ms: Callable[[], int],
+        *,
+        has_light_queues: bool = False,
     ) -> None:
         self._config = config
         self._file = file
@@ -111,7 +114,12 @@ class Topics:
         for topic in _system_topics(config):
             self._topics[topic.topic_name or ""] = topic
         self._system.update(self._topics)
-        self.get = self._topics.get  # asked for each message
+        self.get = self._get if has_light_queues else self._topics.get  # asked for each message
+
+    def _get(self, name: str) -> TopicConfig | None:
+        """With light queues each name of one is a topic, which is in no table."""
+        found = self._topics.get(name)
+        return _topic(name, 1) if found is None and is_light(name) else found
 
     def load(self) -> None:
         """Takes what topics.json holds; raises JsonFileError."""
@@ -133,7 +141,7 @@ class Topics:
         """
         if not self._is_lost and not after_crash:
             return 0
-        lost = sorted(name for name in queue_nums if name not in self._topics)
+        lost = sorted(each for each in queue_nums if not (each in self._topics or is_light(each)))
         for name in lost:
             self._put(name, _topic(name, queue_nums[name]))
         return len(lost)

@@ -12,16 +12,18 @@ from typing import NamedTuple
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.delay import Delay
 from txrocketmq.broker.intake.inner_batch import InnerBatch
+from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
 from txrocketmq.broker.intake.own_properties import OwnProperties
 from txrocketmq.broker.intake.pop_check_point import PopCheckPoint
 from txrocketmq.broker.intake.priority import Priority
 from txrocketmq.broker.intake.retry import Retry
 from txrocketmq.broker.intake.timer import Timer
 from txrocketmq.broker.intake.transaction import Transaction, TransactionBatch
-from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.intake.transform import Transform, Transforms
 from txrocketmq.broker.queue_locks import QueueLocks
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.delay_levels import DelayLevels
+from txrocketmq.broker.store.light_queues import is_served
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 
@@ -53,7 +55,7 @@ def all_transforms(
         topic = topics.get(name)
         return None if topic is None else topic.attributes
 
-    transforms = (
+    transforms: tuple[Transform, ...] = (
         OwnProperties(),
         PopCheckPoint(),
         Retry(topics, groups, locks, steady_clock, others.died),
@@ -64,4 +66,6 @@ def all_transforms(
         Timer(store_config, others.timers_rejected),
         Delay(delay_levels),
     )
+    if is_served(store_config):
+        transforms += (MultiDispatch(),)
     return Transforms(transforms, attributes_of)

@@ -47,6 +47,13 @@ _REFUSED: Final = {
         ResponseCode.SYSTEM_ERROR,
         "create mapped file failed, server is busy or broken.",
     ),
+    PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED: (
+        ResponseCode.SYSTEM_ERROR,
+        (
+            "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq"
+            " consumeQueue num exceed maxLmqConsumeQueueNum config num, default limit 2w."
+        ),
+    ),
     PutStatus.WHEEL_TIMER_NOT_ENABLE: (
         ResponseCode.SYSTEM_ERROR,
         "accurate timer message is not enabled, timerWheelEnable is false",

@@ -29,6 +29,7 @@ from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.errors import StoreError, StoreLocked, StoreLoss
 from txrocketmq.broker.store.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.indexed import has_keys_between
+from txrocketmq.broker.store.light_queues import QUEUE_ID, places_of
 from txrocketmq.broker.store.log_walk import LogWalk, record_at
 from txrocketmq.broker.store.record_head import HEAD, MAGICS
 from txrocketmq.broker.store.recover import Recovery
@@ -200,8 +201,9 @@ class StoreCheck:
         end = min(file.from_offset + file.size_bytes, self.end)
         walk = LogWalk(self._log.files, self._queues, check_crc=True)
         records = walk.records(file.from_offset, end)
+        has_light = self._queues.light_count > 0
         while True:
-            count, seen = _by_queue(islice(records, _RECORDS_AT_ONCE))
+            count, seen = _by_queue(islice(records, _RECORDS_AT_ONCE), has_light=has_light)
             looked.messages += count
             for key, rows in seen.items():
                 self._compare(looked, key, rows[0::3], rows[1::3], rows[2::3])
@@ -338,14 +340,17 @@ class StoreCheck:
         return f"{text}; {sum(1 for _ in self._queues):,} queues; {items:,} items of the index."
 
 
-def _by_queue(records: Iterable[Record]) -> tuple[int, dict[QueueKey, list[int]]]:
+def _by_queue(
+    records: Iterable[Record], *, has_light: bool
+) -> tuple[int, dict[QueueKey, list[int]]]:
     """How many records; and of each queue its offset, the log's and the size, one after the other.
 
     It is made for speed, as the walk is: a log has millions of them.
     """
     seen: dict[QueueKey, list[int]] = {}
     count = 0
-    for offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ in records:
+    for found in records:
+        offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ = found
         count += 1
         if sys_flag and not enters_queue(sys_flag):
             continue
@@ -354,6 +359,9 @@ def _by_queue(records: Iterable[Record]) -> tuple[int, dict[QueueKey, list[int]]
         if rows is None:
             rows = seen[key] = []
         rows += (queue_offset, offset, size)
+        for topic, light_offset in places_of(found) if has_light else ():
+            light = topic.encode("utf-8", "replace"), QUEUE_ID
+            seen.setdefault(light, []).extend((light_offset, offset, size))
     return count, seen
 
 

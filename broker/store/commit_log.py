@@ -25,10 +25,13 @@ from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.dispatch import (
     DECIDING,
     Following,
+    enters_queue,
     visibility,
 )
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
+from txrocketmq.broker.store.multi_dispatch import Copied, enter, fill
 from txrocketmq.broker.store.put_message import Appended, PutMessage, PutStatus
 from txrocketmq.broker.store.record_head import is_record, record_size
 from txrocketmq.broker.store.scan import store_timestamp_ms
@@ -48,6 +51,7 @@ _MOST_BESIDES_BYTES: Final = 400
 """More than a record has besides body and properties, and a blank after it."""
 _STEP_BYTES: Final = 256 * 1024
 _IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
+_NOT_PLAIN: Final = _IPV6_FLAGS | MULTI_DISPATCH
 
 
 def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
@@ -80,7 +84,9 @@ class Batch(Following):
     in its queue; of one that is refused -1, 0 and -1, and `refused` says why, by its index.
     """
 
-    __slots__ = ("ends", "hidden", "new_files", "pieces", "places", "queues", "refused")
+    __slots__ = (
+        "copied", "ends", "hidden", "new_files", "pieces", "places", "queues", "refused",
+    )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
         self.places: list[tuple[int, int, int]] = []
@@ -88,6 +94,8 @@ class Batch(Following):
         self.start_offset = self.end_offset = 0
         self.stored_ms = now_ms
         self.units = []
+        self.copies = []
+        self.copied: Copied = []
         self.entries = []
         self.queues: list[ConsumeQueue] = []
         """Those that get units, which are in their `pending` until the batch is written."""
@@ -182,10 +190,13 @@ class CommitLog:
             for file, _, end_offset in batch.pieces:
                 if end_offset - file.from_offset > file.reserved_bytes:
                     file.reserve(end_offset - file.from_offset)
+            if batch.copied:
+                fill(batch.copied, batch.places)
             units, ends = batch.units, batch.ends
             for queue in batch.queues:
                 ends.append(queue.reserve_pending())
-                units.append((queue, queue.next_offset, queue.pending))
+                row = batch.copies if queue.is_light else units
+                row.append((queue, queue.next_offset, queue.pending))
         except BaseException:
             for queue in batch.queues:
                 queue.drop_pending()
@@ -249,13 +260,14 @@ class CommitLog:
                 or body_bytes + properties_bytes > most_bytes
                 or properties_bytes > MAX_PROPERTIES_BYTES
                 or len(born_host) + len(store_host) != _BOTH_IPV4_BYTES
-                or sys_flag & _IPV6_FLAGS
+                or sys_flag & _NOT_PLAIN
             ):
-                checked = self._check(PutMessage(*message), queues)
+                checked = self._check(batch, PutMessage(*message), queues)
                 if isinstance(checked, PutStatus):
                     batch.refuse(checked)
                     continue
-                queue, layout, sys_flag = checked
+                queue, layout, sys_flag, properties = checked
+                properties_bytes = len(properties)
             topic_bytes = queue.record_topic
             size = layout.size + body_bytes + len(topic_bytes) + _LENGTH_BYTES + properties_bytes
             if offset + size > last_end:
@@ -306,9 +318,11 @@ class CommitLog:
         return self.files.prepare(batch.new_files - 1, 1)
 
     def _check(
-        self, message: PutMessage, queues: ConsumeQueues
-    ) -> tuple[ConsumeQueue, struct.Struct, int] | PutStatus:
-        """Of a message that is not plain: queue, layout and sys flag, or what is wrong with it."""
+        self, batch: Batch, message: PutMessage, queues: ConsumeQueues
+    ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
+        """Of a message that is not plain: queue, layout, sys flag and properties, or what is wrong
+        with it.
+        """
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
         if len(message.properties) > MAX_PROPERTIES_BYTES:
@@ -328,7 +342,19 @@ class CommitLog:
         size = layout.size + len(message.body) + len(queue.record_topic) + _LENGTH_BYTES
         if size + len(message.properties) + _BLANK.size > self.files.file_bytes:
             return PutStatus.MESSAGE_ILLEGAL
-        return queue, layout, sys_flag
+        if not sys_flag & MULTI_DISPATCH:
+            return queue, layout, sys_flag, message.properties
+        sys_flag &= ~MULTI_DISPATCH
+        if not enters_queue(sys_flag):
+            return queue, layout, sys_flag, message.properties
+        room_bytes = min(self.files.file_bytes - size - _BLANK.size, MAX_PROPERTIES_BYTES)
+        properties = enter(
+            message, len(batch.places), layout, room_bytes, queues, self.config, batch.queues,
+            batch.copied,
+        )  # fmt: skip
+        if isinstance(properties, PutStatus):
+            return properties
+        return queue, layout, sys_flag, properties
 
     def append_raw(self, offset: int, data: bytes) -> None:
         """Appends bytes of another log, which lie at this offset in it and belong into one file.

@@ -55,6 +55,12 @@ class StoreConfig:
     # Putting.
     max_message_size: int = setting(4 * 1024 * 1024, live=True, least=1)
     """The largest body."""
+    enable_lmq: bool = setting(False)
+    """With enableMultiDispatch, whether messages enter the light queues (LMQ) that they list."""
+    enable_multi_dispatch: bool = setting(False)
+    """See enableLmq; neither has an effect without the other, and so is refused alone."""
+    max_lmq_consume_queue_num: int = setting(20_000, live=True, least=0)
+    """How many light queues there may be; a message that would make one more is refused."""
     auto_message_version_on_topic_len: bool = setting(True, live=True)
     """Whether topics of more than 127 bytes are stored, in records that 4.9 cannot read."""
     message_index_enable: bool = setting(True, live=True)
@@ -166,6 +172,10 @@ class StoreConfig:
             )
         if self.broker_role not in _ROLES:
             raise ConfigError(f"brokerRole is one of {', '.join(_ROLES)}, not {self.broker_role!r}")
+        if self.enable_lmq != self.enable_multi_dispatch:
+            raise ConfigError(
+                "enableLmq and enableMultiDispatch have an effect together only; set both, or none"
+            )
         if "," in self.store_path_commit_log:
             raise ConfigError(
                 f"storePathCommitLog is one directory here, not {self.store_path_commit_log!r}"

@@ -82,6 +82,8 @@ class Confirmed:
         for heard in self.on_arrival:
             for queue, _, _ in following.units:
                 heard(queue.topic, queue.queue_id, queue.max_offset)
+            for queue, _, _ in following.copies:
+                heard(queue.topic, queue.queue_id, queue.max_offset)
         return True
 
     def _reput_until(self, end_offset: int) -> None:

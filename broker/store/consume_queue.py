@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
+from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.units import (
     PRE_BLANK,
@@ -71,6 +72,7 @@ class ConsumeQueue:
     __slots__ = (
         "_files",
         "ext",
+        "is_light",
         "magic",
         "max_offset",
         "max_physical_offset",
@@ -96,6 +98,8 @@ class ConsumeQueue:
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
+        self.is_light = is_light(topic)
+        """Whether its units name messages that are in a queue of their own as well."""
         self.magic = magic
         self.record_topic = record_topic
         self.ext = ext

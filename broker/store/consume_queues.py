@@ -17,6 +17,7 @@ from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.consume_queue_ext import BitmapOf, ConsumeQueueExt, no_bitmap
 from txrocketmq.broker.store.deleted_topics import DeletedTopics
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.removals import Removals
 from txrocketmq.remoting.message import record
@@ -53,6 +54,8 @@ class ConsumeQueues:
         self._root = os.path.join(config.store_path_root_dir, "consumequeue")
         self._ext_root = os.path.join(config.store_path_root_dir, "consumequeue_ext")
         self.table: Table = {}
+        self.light_count = 0
+        """How many light queues there are."""
         self.bitmap_of: BitmapOf = no_bitmap
         """What ext files are to hold of a message; it may be set as long as the store is open."""
         self.foreign: list[str] = []
@@ -95,6 +98,8 @@ class ConsumeQueues:
         queue = self._queue(topic, queue_id)
         for directory in self._directories(queue):
             self.removals.settle(directory)
+        if queue.is_light and queues is None:
+            self.light_count += 1
         self.table.setdefault(topic, {})[queue_id] = queue
         return queue
 
@@ -119,6 +124,7 @@ class ConsumeQueues:
                 queue.load()
                 self.foreign += queue.files.foreign
                 self.table.setdefault(topic.name, {})[queue.queue_id] = queue
+        self.light_count = sum(map(is_light, self.table))
         rows = [queue.files for queue in self]
         sizes = {entry.size_bytes for row in rows for entry in row.misfits}
         fits = any(row.fits and row.mapped_files for row in rows)
@@ -128,7 +134,7 @@ class ConsumeQueues:
 
     def forget(self) -> list[str]:
         """Forgets all queues, whose files are left alone; the paths that have them."""
-        self.table = {}
+        self.table, self.light_count = {}, 0
         return [root for root in (self._root, self._ext_root) if self._files.exists(root)]
 
     @property
@@ -138,7 +144,9 @@ class ConsumeQueues:
 
     def known_between(self, start: int, end: int) -> int:
         """How many messages the queues know of between two places of the log."""
-        return sum(queue.offset_of(end) - queue.offset_of(start) for queue in self)
+        return sum(
+            queue.offset_of(end) - queue.offset_of(start) for queue in self if not queue.is_light
+        )
 
     def delete_topic(self, topic: str) -> bool:
         """Removes the topic's queues, whose files are left to `removals`; whether there were any.
@@ -148,6 +156,7 @@ class ConsumeQueues:
         queues = self.table.pop(topic, None)
         if queues is None:
             return False
+        self.light_count -= is_light(topic)
         for queue in queues.values():
             self._give_up(queue)
         for root in (self._root, self._ext_root):
@@ -203,7 +212,7 @@ class ConsumeQueues:
             magic,
             record_topic,
             files,
-            self._ext(os.path.join(self._ext_root, place)),
+            None if is_light(topic) else self._ext(os.path.join(self._ext_root, place)),
             writes_ext=config.enable_consume_queue_ext,
         )
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parts of the log the queues do not cover: what recovery has to dispatch again.
 
-Each message of the log is named by exactly one unit of one queue. So, file by file of the log, the
+Each message of the log is named by exactly one unit of one queue, light queues aside, which are not
+looked at here. So, file by file of the log, the
 sizes in all units must add up to the bytes of the file, less the blank at its end; and so must,
 since where one message ends the next begins, the differences of the squares of ends and starts,
 which shows a wrong offset too. Where they do not, the units of that file are laid side by side, and
@@ -39,7 +40,7 @@ _CHUNK_UNITS: Final = 65_536
 
 def uncovered(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) -> list[Range]:
     """The parts of the log before `end` that no unit names, in their order."""
-    queues = list(queues)
+    queues = [queue for queue in queues if not queue.is_light]
     file_bytes = files.file_bytes
     covered = [0] * len(files.mapped_files)
     squares = [0] * len(files.mapped_files)

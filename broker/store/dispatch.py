@@ -52,17 +52,19 @@ Units: TypeAlias = tuple[ConsumeQueue, int, list[int]]
 class Following:
     """What follows from the records between two offsets of the log.
 
-    `units` has the units of the queues in the order of the log, `entries` what is to be indexed,
-    and `stored_ms` is when the last of the records was stored.
+    `units` has the units of the queues in the order of the log, `copies` those of light queues,
+    which name the same messages once more, `entries` what is to be indexed, and `stored_ms` is when
+    the last of the records was stored.
     """
 
-    __slots__ = ("end_offset", "entries", "start_offset", "stored_ms", "units")
+    __slots__ = ("copies", "end_offset", "entries", "start_offset", "stored_ms", "units")
 
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset
         self.stored_ms = 0
         self.units: list[Units] = []
+        self.copies: list[Units] = []
         self.entries: list[IndexEntry] = []
 
 
@@ -77,8 +79,16 @@ class Dispatcher(Protocol):
 
 def dispatch_units(following: Following) -> None:
     """Writes the units into their queues."""
-    stored_ms = following.stored_ms
-    for queue, first_offset, units in following.units:
+    _dispatch_all(following.units, following.stored_ms)
+
+
+def dispatch_copies(following: Following) -> None:
+    """Writes the units of light queues into those."""
+    _dispatch_all(following.copies, following.stored_ms)
+
+
+def _dispatch_all(rows: list[Units], stored_ms: int) -> None:
+    for queue, first_offset, units in rows:
         if first_offset == queue.max_offset and units[0] >= queue.max_physical_offset:
             queue.append(units, stored_ms)
             continue

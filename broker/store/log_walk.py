@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.light_queues import places_of
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.scan import Record, Walk
 
@@ -117,7 +118,7 @@ class _Units:
         self._passed = 0
         """How many were looked at since the last count."""
         for number, queue in enumerate(queues):
-            if queue.max_physical_offset > position:
+            if queue.max_physical_offset > position and not queue.is_light:
                 self._add(number, queue, queue.offset_of(position))
         heapify(self._heap)
 
@@ -174,11 +175,10 @@ def agrees(
     """Whether a queue's unit points at a record of the log that says it is this unit's message."""
     unit = queue.stored(offset)
     record = None if unit is None else record_at(files, unit[0], check_crc=check_crc)
+    if unit is None or record is None or record.size_bytes != unit[1]:
+        return False
     return (
-        unit is not None
-        and record is not None
-        and record.size_bytes == unit[1]
-        and record.queue_offset == offset
+        record.queue_offset == offset
         and record.queue_id == queue.queue_id
         and record.topic == queue.topic.encode("utf-8", "replace")
-    )
+    ) or (queue.is_light and (queue.topic, offset) in places_of(record))

@@ -30,8 +30,8 @@ STORE_KEYS: Final = original_keys(
     dispatchFromSenderThread=false dLegerGroup dLegerPeers dLegerSelfId duplicationEnable=false
     enableAcceleratedRecovery=false enableAsyncReput=true enableAutoInSyncReplicas=false
     enableBatchPush=false enableBuildConsumeQueueConcurrently=false enableCleanExpiredOffset=false
-    enableCompaction=true enabledAppendPropCRC=false enableDLegerCommitLog=false enableLmq=false
-    enableLogConsumeQueueRepeatedlyBuildWhenRecover=false enableMultiDispatch=false
+    enableCompaction=true enabledAppendPropCRC=false enableDLegerCommitLog=false
+    enableLogConsumeQueueRepeatedlyBuildWhenRecover=false
     enableRocksDBLog=false enableRunningFlagsInFlush=false enableScheduleAsyncDeliver=false
     enableScheduleMessageStats=true fastFailIfNoBufferInStorePool=false flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000 flushCommitLogTimed=true
@@ -45,7 +45,7 @@ STORE_KEYS: Final = original_keys(
     mappedFileSwapEnable=true
     mapperFileSizeBatchConsumeQueue=13800000 maxAsyncPutMessageRequests=5000
     maxBatchDeleteFilesNum=50 maxChecksumRange=1073741824 maxConsumeQueueScan=20000
-    maxHaTransferByteInSecond=104857600 maxLmqConsumeQueueNum=20000 maxOffsetMapSize=104857600
+    maxHaTransferByteInSecond=104857600 maxOffsetMapSize=104857600
     maxRecoveryCommitlogFiles=30 maxRocksDBIndexQueryDays=7 maxSlaveResendLength=268435456
     maxTopicLength=127 memTableFlushIntervalMs=3600000 messageIndexSafe=false minInSyncReplicas=1
     osPageCacheBusyTimeOutMills=1000 preferredLeaderId pullBatchMaxMessageCount=160
@@ -79,7 +79,6 @@ STORE_KEYS: Final = original_keys(
 _TRUE: Final = ("true",)
 _REPLICATION: Final = "replication"
 _ROCKSDB: Final = "RocksDB"
-_LIGHT_QUEUES: Final = "dispatch to light queues (LMQ)"
 STORE_UNSERVED: Final = (
     Unserved("brokerRole", ("SYNC_MASTER", "SLAVE"), _REPLICATION, "ASYNC_MASTER"),
     Unserved("duplicationEnable", _TRUE, _REPLICATION, "false"),
@@ -93,8 +92,6 @@ STORE_UNSERVED: Final = (
     Unserved("timerWheelSnapshotFlush", _TRUE, "snapshots of the timer wheel", "false"),
     Unserved("readOnlyCommitLogStorePaths", (), "a log in several directories"),
     Unserved("coldDataFlowControlEnable", _TRUE, "flow control of cold reads", "false"),
-    Unserved("enableLmq", _TRUE, _LIGHT_QUEUES, "false"),
-    Unserved("enableMultiDispatch", _TRUE, _LIGHT_QUEUES, "false"),
     Unserved("enabledAppendPropCRC", _TRUE, "a checksum of properties", "false"),
 )
 """See the module."""

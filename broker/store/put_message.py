@@ -16,7 +16,8 @@ class PutMessage(NamedTuple):
     `properties` is the encoded text, each pair ended by 0x02. `tags_code` is what the consume queue
     is to hold: the hash of the tag, or the time of delivery of a delayed message. Hosts are
     addresses of 4 or 16 bytes with 4 bytes of port, as records have them. `uniq_key`, `keys` (words
-    between blanks) and `tags` are indexed; they are in the properties too.
+    between blanks) and `tags` are indexed; they are in the properties too. `sys_flag` may have the
+    mark MULTI_DISPATCH (light_queues.py).
     """
 
     topic: str
@@ -62,6 +63,8 @@ class PutStatus(Enum):
     """Its time is no time, or too far ahead; or it takes back what is due already."""
     WHEEL_TIMER_FLOW_CONTROL = auto()
     """Too many messages are due at that time."""
+    LMQ_CONSUME_QUEUE_NUM_EXCEEDED = auto()
+    """There are as many light queues as there may be."""
 
 
 class Appended(NamedTuple):

@@ -31,6 +31,7 @@ from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.indexed import first_misdated, has_keys_between
 from txrocketmq.broker.store.inventory import Inventory, InventoryFile
+from txrocketmq.broker.store.light_queues import is_light, is_served, parts_with_places
 from txrocketmq.broker.store.log_walk import Damage, LogWalk, record_at
 from txrocketmq.broker.store.loss import Loss, written_length
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue, file_name
@@ -200,8 +201,7 @@ class Recovery:
             ("the checkpoint tells of messages", self._checkpoint.physic_msg_timestamp_ms),
             ("the inventory does", self._inventory.log_end if self._inventory else 0),
         ]
-        found = [what for what, is_there in traces if is_there]
-        if not found:
+        if not (found := [what for what, is_there in traces if is_there]):
             return
         self._loss.weigh(
             f"{self._log.files.directory} has no files, but {' and '.join(found)}",
@@ -362,6 +362,7 @@ class Recovery:
         row, end = self._log.files, done.max_offset
         if self._inventory is None:
             lacking = coverage.uncovered(row, self._queues, end)
+            lacking += parts_with_places(row, end) if is_served(self._config) else []
             return lacking if done.was_closed else [*lacking, (self._durable, end)]
         lacking = coverage.missing(row, self._queues, self._inventory, end)
         units = sum(queue.max_offset - queue.min_offset for queue in self._queues)
@@ -406,7 +407,7 @@ class Recovery:
         def is_known(topic: str, queue_id: int) -> bool:
             if inventory is not None and str(queue_id) not in inventory.queues.get(topic, ()):
                 return False
-            return topics is None or topic in topics or topic in table
+            return topics is None or topic in topics or topic in table or is_light(topic)
 
         return is_known
 

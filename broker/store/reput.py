@@ -21,11 +21,13 @@ from txrocketmq.broker.store.dispatch import (
     Dispatcher,
     Following,
     Units,
+    dispatch_copies,
     dispatch_units,
     enters_queue,
     is_indexed,
 )
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.light_queues import QUEUE_ID, has_places, is_served, places
 from txrocketmq.broker.store.scan import Record, Walk, dispatched
 from txrocketmq.broker.store.unit_repair import UnitRepair
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -66,11 +68,15 @@ class Reput:
         """Topics whose attributes promise queues that are not served: they get none."""
         self.unserved: Counter[str] = Counter()
         """How many records of them, or that are batches in one record, were given no queue."""
-        self.dispatchers: Sequence[Dispatcher] = (self._dispatch_entries, dispatch_units)
+        self.dispatchers: Sequence[Dispatcher] = (
+            self._dispatch_entries,
+            dispatch_units,
+            dispatch_copies,
+        )
         """What is brought up to date, in this order, by whoever dispatches."""
 
     def dispatch(self, record: Record) -> ConsumeQueue | None:
-        """Gives one message to its queue and to the index; the queue, if it got a unit.
+        """Gives one message to its queues and to the index; a queue that got a unit of it.
 
         OSError when the disk has no room.
         """
@@ -81,19 +87,22 @@ class Reput:
             and is_indexed(record.sys_flag)
         )
         has_unit = queue is not None and self._has(queue, record)
-        if not indexed and (has_unit or not enters_queue(record.sys_flag)):
+        is_copied = is_served(self._config) and has_places(record)
+        if not (indexed or is_copied) and (has_unit or not enters_queue(record.sys_flag)):
             self._count_unserved(record.sys_flag, str(bytes(record.topic), "utf-8", "replace"))
             return None
         following = self.follow((record,))
         self._dispatch_entries(following)
         self._write_index(following.stored_ms)
-        for queue, queue_offset, (offset, size, tags_code) in following.units:
+        found: ConsumeQueue | None = None
+        for queue, queue_offset, (offset, size, tags_code) in following.units + following.copies:
             if self.repair is not None:
-                return queue if self.repair.put(queue, record, tags_code) else None
-            stored_ms = following.stored_ms
-            put = queue.dispatch(queue_offset, offset, size, tags_code, stored_ms)
-            return queue if put else None
-        return None
+                is_put = self.repair.put(queue, record, tags_code, queue_offset)
+            else:
+                stored_ms = following.stored_ms
+                is_put = queue.dispatch(queue_offset, offset, size, tags_code, stored_ms)
+            found = queue if is_put and found is None else found
+        return found
 
     def _has(self, queue: ConsumeQueue, record: Record) -> bool:
         """Whether it is plain that the queue has the message, or cannot take it any more."""
@@ -153,23 +162,25 @@ class Reput:
                         record.store_timestamp_ms,
                     )
                 )  # fmt: skip
-            queue = self._queue(record, known.topic) if enters_queue(record.sys_flag) else None
+            unit = (offset, size, known.tags_code)
+            enters = enters_queue(record.sys_flag)
+            if known.multi_queue_offset and enters and is_served(self._config):
+                listing = known.multi_dispatch, known.multi_queue_offset
+                for name, queue_offset in places(known.topic, *listing):
+                    copy_in = self._queue(record, name, QUEUE_ID)
+                    if copy_in is not None:
+                        _add(following.copies, units, copy_in, queue_offset, unit)
+            queue = self._queue(record, known.topic, record.queue_id) if enters else None
             if queue is None:
                 self._count_unserved(record.sys_flag, known.topic)
                 continue
-            unit = [offset, size, known.tags_code]
-            before = units.pop((queue, record.queue_offset), None)
-            if before is None:
-                before = queue, record.queue_offset, unit
-                following.units.append(before)
-            else:
-                before[2].extend(unit)
-            units[queue, record.queue_offset + 1] = before
+            row = following.copies if queue.is_light else following.units
+            _add(row, units, queue, record.queue_offset, unit)
         return following or Following(0)
 
     def _dispatch_records(self, records: list[Record], touched: dict[ConsumeQueue, int]) -> None:
         following = self.follow(records)
-        for queue, _, _ in following.units:
+        for queue, _, _ in following.units + following.copies:
             touched.setdefault(queue, queue.max_offset)
         self._dispatch(following)
         self.offset, self.stored_ms = following.end_offset, following.stored_ms
@@ -214,31 +225,48 @@ class Reput:
             " broker that opens the store does."
         )
 
-    def _queue(self, record: Record, topic: str) -> ConsumeQueue | None:
-        """The record's queue; None when it cannot have one."""
+    def _queue(self, record: Record, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """A queue that the record is to be in; None when there cannot be one."""
         if topic in self.without_queues:
             return None
         if self.repair is not None and record.physical_offset < self._queues.deleted.end_of(topic):
             return None
-        key = (bytes(record.topic), record.queue_id)
+        key = (topic.encode("utf-8", "replace"), queue_id)
         queue = self._queue_of.get(key)
         if queue is not None:
             return queue
-        queue = self._queues.find(topic, record.queue_id)
+        queue = self._queues.find(topic, queue_id)
         if queue is None:
             if (
                 self.is_known is not None
                 and record.store_timestamp_ms < self.known_before_ms
-                and not self.is_known(topic, record.queue_id)
+                and not self.is_known(topic, queue_id)
             ):
                 self.unknown[topic] += 1
                 return None
             try:
-                queue = self._queues.open(topic, record.queue_id)
+                queue = self._queues.open(topic, queue_id)
             except ValueError:
                 return None
         self._queue_of[key] = queue
         return queue
+
+
+def _add(
+    rows: list[Units],
+    ends: dict[tuple[ConsumeQueue, int], Units],
+    queue: ConsumeQueue,
+    queue_offset: int,
+    unit: tuple[int, int, int],
+) -> None:
+    """Puts a unit behind the one it follows on, or begins a row; `ends` are where rows end."""
+    before = ends.pop((queue, queue_offset), None)
+    if before is None:
+        before = queue, queue_offset, list(unit)
+        rows.append(before)
+    else:
+        before[2].extend(unit)
+    ends[queue, queue_offset + 1] = before
 
 
 def has_keys(record: Record) -> bool:

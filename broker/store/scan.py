@@ -187,6 +187,8 @@ class Dispatched(NamedTuple):
     uniq_key: str | None
     keys: str | None
     tags: str | None
+    multi_dispatch: str | None = None
+    multi_queue_offset: str | None = None
 
 
 def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
@@ -201,7 +203,10 @@ def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
     delay = values.get(names.DELAY)
     if delay is not None and topic == SCHEDULE_TOPIC:
         code = deliver_time_ms(delay, found.store_timestamp_ms, delays_ms) or code
-    return Dispatched(topic, code, values.get(names.UNIQ_KEY), values.get(names.KEYS), tags)
+    return Dispatched(
+        topic, code, values.get(names.UNIQ_KEY), values.get(names.KEYS), tags,
+        values.get(names.INNER_MULTI_DISPATCH), values.get(names.INNER_MULTI_QUEUE_OFFSET),
+    )  # fmt: skip
 
 
 def deliver_time_ms(delay: str, stored_ms: int, delays_ms: dict[int, int]) -> int:

@@ -29,14 +29,18 @@ class UnitRepair:
         self._filled: set[str] = set()
         """The files that no unit is left in which was never written."""
 
-    def put(self, queue: ConsumeQueue, record: Record, tags_code: int) -> bool:
-        """Makes sure that the queue has the message; whether it got a unit.
+    def put(
+        self, queue: ConsumeQueue, record: Record, tags_code: int, offset: int | None = None
+    ) -> bool:
+        """Makes sure that the queue has the message at an offset, the record's own unless told;
+        whether it got a unit.
 
         OSError when the disk has no room.
         """
         if id(queue) not in self._confirmed:
             self._confirm(queue)
-        offset, start, size = record.queue_offset, record.physical_offset, record.size_bytes
+        offset = record.queue_offset if offset is None else offset
+        start, size = record.physical_offset, record.size_bytes
         if offset >= queue.max_offset:
             if start < queue.max_physical_offset:
                 return False  # of a topic that was deleted and made anew since

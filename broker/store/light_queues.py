@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Light queues (LMQ): queues of units that name messages of other topics once more.
+
+A producer lists them in INNER_MULTI_DISPATCH, "%LMQ%a,%LMQ%b". When the record is made, the offset
+that the message gets in each is written behind its properties, in INNER_MULTI_QUEUE_OFFSET and in
+the same order; so the queues can be built again from the log. A light queue is a topic of its own
+with the one queue 0, and its units are those of plain queues.
+
+The original writes offsets with enableLmq and units with enableMultiDispatch; here the two are one.
+It gives a name that is no light queue's no offset, and never serves a record after that; here such
+a list is refused before (broker/intake/multi_dispatch.py), and found in a log it leads nowhere.
+
+Java: LmqDispatch, MultiDispatchUtils, ConsumeQueue.multiDispatchLmqQueue, MultiDispatch of 4.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from txrocketmq.broker.store.mapped_file import MappedFileQueue
+from txrocketmq.broker.store.scan import Record
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.message.topics import (
+    LMQ_PREFIX,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SYSTEM_PREFIX,
+)
+
+if TYPE_CHECKING:
+    from txrocketmq.broker.store.config import StoreConfig
+
+MULTI_DISPATCH: Final = 1 << 32
+"""A mark of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
+queues that its properties list."""
+SEPARATOR: Final = ","
+QUEUE_ID: Final = 0
+_MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
+_IN_LOG: Final = re.compile(re.escape(_MARK))
+
+
+def is_light(topic: str) -> bool:
+    """Whether the topic is a light queue (MixAll.isLmq)."""
+    return topic.startswith(LMQ_PREFIX)
+
+
+def may_dispatch(topic: str) -> bool:
+    """Whether messages of this topic enter light queues (MixAll.topicAllowsLMQ)."""
+    return topic != SCHEDULE_TOPIC and not topic.startswith((RETRY_PREFIX, SYSTEM_PREFIX))
+
+
+def is_served(config: StoreConfig) -> bool:
+    """Whether the settings ask for light queues."""
+    return config.enable_lmq and config.enable_multi_dispatch
+
+
+def listed(text: str | None) -> list[str]:
+    """The names in INNER_MULTI_DISPATCH."""
+    return text.split(SEPARATOR) if text else []
+
+
+def offsets_property(offsets: Iterable[int]) -> bytes:
+    """INNER_MULTI_QUEUE_OFFSET as text of properties."""
+    return _MARK + SEPARATOR.join(map(str, offsets)).encode() + b"\x02"
+
+
+def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[str, int]]:
+    """The light queues that a record is in, and its offset in each, by its two properties."""
+    if not dispatch or not offsets or not may_dispatch(topic):
+        return []
+    queues, numbers = dispatch.split(SEPARATOR), offsets.split(SEPARATOR)
+    if len(queues) != len(numbers):
+        return []
+    return [
+        (queue, int(number))
+        for queue, number in zip(queues, numbers, strict=True)
+        if is_light(queue) and number.isascii() and number.isdecimal()
+    ]
+
+
+def has_places(record: Record) -> bool:
+    """Whether the record may be in light queues: quickly told, for the many that are not."""
+    return _MARK in record.view[record.properties_at : record.end].tobytes()
+
+
+def places_of(record: Record) -> list[tuple[str, int]]:
+    """The light queues that a record is in, and its offset in each."""
+    if not has_places(record):
+        return []
+    values = decode_properties(str(record.properties, "utf-8", "replace"))
+    topic = str(record.topic, "utf-8", "replace")
+    return places(
+        topic, values.get(names.INNER_MULTI_DISPATCH), values.get(names.INNER_MULTI_QUEUE_OFFSET)
+    )
+
+
+def parts_with_places(files: MappedFileQueue, end: int) -> list[tuple[int, int]]:
+    """The parts of the log, a file each, that have records which are in light queues.
+
+    What light queues lack shows in no sum (coverage.py), so a start that has no inventory to go by
+    dispatches all these records again.
+    """
+    found: list[tuple[int, int]] = []
+    for file in files.mapped_files:
+        after = min(file.from_offset + file.size_bytes, end)
+        if after > file.from_offset and _IN_LOG.search(file.view[: after - file.from_offset]):
+            found.append((file.from_offset, after))
+    return found

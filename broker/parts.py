@@ -35,7 +35,7 @@ from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.delay_levels import DelayLevels
 from txrocketmq.broker.store.files import OsFiles
-from txrocketmq.broker.store.light_queues import is_served
+from txrocketmq.broker.store.light_queues import is_light, is_served
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.recovered import messages
 from txrocketmq.broker.subscription import SubscriptionGroups, is_system_group
@@ -270,6 +270,12 @@ class Parts:
         if queues:
             said += self._lost_groups(queues)
             said += self._lost_progress()
+        light = sum(map(is_light, queue_nums))
+        if light and not is_served(self.configuration.get(StoreConfig)):
+            said.append(
+                f"the store has {light} light queues, but enableLmq and enableMultiDispatch are"
+                " off: nothing enters them, and nobody can read them"
+            )
         said += unserved_in("topic", TOPIC_ATTRIBUTES, self.topics.all())
         return said + unserved_in("group", GROUP_ATTRIBUTES, self.groups.all())
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from txrocketmq.broker.clients import BROADCASTING, Consumers
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.message_request_mode import MessageRequestModes
+from txrocketmq.broker.store.light_queues import QUEUE_ID, is_light
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.broker.topic_routes import Queues, TopicRoutes
@@ -26,6 +27,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
+from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol import pull
 from txrocketmq.remoting.protocol.body.pop import (
@@ -81,7 +83,12 @@ class AssignmentProcessor:
             )
             pending.resolve(Reply(body=body.encode()))
 
-        self._routes.find(wanted.topic or "", found)
+        topic = wanted.topic or ""
+        if is_light(topic) and self._topics.get(topic) is not None:
+            # No name server knows a light queue: it is where its messages are.
+            found([MessageQueue(topic, self._config.broker_name, QUEUE_ID)])
+        else:
+            self._routes.find(topic, found)
         return pending
 
     def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:

@@ -26,6 +26,7 @@ from typing import Final
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.inventory import Inventory
+from txrocketmq.broker.store.light_queues import parts_with_places
 from txrocketmq.broker.store.log_walk import agrees, record_at
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
@@ -87,6 +88,33 @@ def missing(
                 queue.cut(after)
             lacking += _broken_edges(files, queue, (first, after), (start, end))
     return lacking
+
+
+def lacking_light(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) -> list[Range]:
+    """The parts of the log that light queues may lack, where a look at all their units says so."""
+    rows = list(queues)
+    return [] if _are_sound(files, rows) else parts_with_places(files, end)
+
+
+def _are_sound(files: MappedFileQueue, rows: list[ConsumeQueue]) -> bool:
+    """Whether each unit of light queues names a message that another queue names too, or that says
+    so itself, as those of deleted topics do.
+    """
+    start = max(files.min_offset, 0)
+    named: set[tuple[int, int]] = set()
+    for queue in rows if any(each.is_light for each in rows) else ():
+        for offsets, sizes in () if queue.is_light else _written_columns(queue):
+            named.update(zip(offsets, sizes, strict=True))
+    for queue in rows:
+        for offset in range(queue.min_offset, queue.max_offset) if queue.is_light else ():
+            unit = queue.stored(offset)
+            if unit is None:
+                return False
+            if unit[1] == PRE_BLANK_SIZE or unit[:2] in named or (0 <= unit[0] < start and unit[1]):
+                continue
+            if not agrees(files, queue, offset):
+                return False
+    return True
 
 
 def _broken_edges(

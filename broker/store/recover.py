@@ -368,9 +368,9 @@ class Recovery:
         units = sum(queue.max_offset - queue.min_offset for queue in self._queues)
         if units * UNIT_BYTES <= _SMALL_BYTES:
             holes = coverage.uncovered(row, self._queues, end)
-            # Else they are messages of deleted topics.
             if sum(after - start for start, after in holes) <= _MAX_HOLES_BYTES:
-                lacking += holes
+                lacking += holes  # else they are messages of deleted topics
+            lacking += coverage.lacking_light(row, self._queues, end)
         return lacking
 
     def _dispatch(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large the files of a store are, told from the files themselves.
+"""How large the files of a store are, and what they are, told from the files themselves.
 
 A broker gets that from its configuration; whoever only has the directory asks here. What cannot be
 told has its default.
@@ -18,6 +18,7 @@ from typing import Final
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.files import Entry, Files
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.remoting.packing import fixed
 
 _HEADER: Final = fixed(formats.INDEX_HEADER)
@@ -35,12 +36,18 @@ def config_of(files: Files, root: str) -> StoreConfig:
     log = _file_bytes([files.entries(os.path.join(root, "commitlog"))])
     queues = _file_bytes(_rows(files, os.path.join(root, "consumequeue")))
     slots, items = _index(files, os.path.join(root, "index"), default)
+    has_light = any(
+        each.name.startswith(LMQ_PREFIX)
+        for each in files.entries(os.path.join(root, "consumequeue"))
+    )
     return StoreConfig(
         store_path_root_dir=root,
         mapped_file_size_commit_log=log or default.mapped_file_size_commit_log,
         mapped_file_size_consume_queue=queues or default.mapped_file_size_consume_queue,
         max_hash_slot_num=slots,
         max_index_num=items,
+        enable_lmq=has_light,
+        enable_multi_dispatch=has_light,
     )
 
 

@@ -214,3 +214,27 @@ def test_what_was_pulled_is_known_and_not_kept(
     for group in ("a", "b", "c"):
         offsets.pulled(group, "T", 0, 1)
     assert len(offsets._pulled) == 1
+
+
+def test_groups_called_like_light_queues_have_a_table_of_their_own(tmp_path: Path) -> None:
+    path, before = tmp_path / "lmqConsumerOffset.json", JsonFile(tmp_path / "consumerOffset.json")
+    before.path.write_text('{"offsetTable":{"T@g":{0:5,1:6}}}')
+    offsets = ConsumerOffsets(JsonFile(path), lambda: 1000, before=before)
+    offsets.load()
+    assert offsets.of("g", "T") == {0: 5, 1: 6}, "they were committed before there was the file"
+    offsets.commit("%LMQ%g", "%LMQ%a", 0, 7)
+    offsets.commit("%LMQ%g", "T", 0, 1)
+    offsets.commit("%LMQ%g", "T", 1, 2)
+    offsets.commit("g", "%LMQ%a", 0, 3)
+    offsets.saving.now()
+    text = path.read_text()
+    assert '"lmqOffsetTable":{\n\t\t"%LMQ%a@%LMQ%g":7\n\t}' in text
+    assert '"%LMQ%a@g":{\n\t\t\t0:3\n\t\t}' in text
+    before.path.unlink()
+    again = ConsumerOffsets(JsonFile(path), lambda: 1000, before=before)
+    again.load()
+    assert dict(again.entries()) == dict(offsets.entries())
+    assert again.query("%LMQ%g", "%LMQ%a", 0) == 7
+    again.remove("%LMQ%g", "%LMQ%a")
+    again.saving.now()
+    assert '"lmqOffsetTable":{\n\t\t\n\t}' in path.read_text()

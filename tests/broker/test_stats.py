@@ -135,3 +135,15 @@ def test_dead_letters_are_counted_by_topic_and_group(stats: BrokerStats) -> None
     assert stats.dead_letters() == [("T", "g", 2), ("U", "g", 1)]
     finished(stats.remove_topic("T"))
     assert stats.dead_letters() == [("U", "g", 1)]
+
+
+def test_light_queues_are_counted_as_one() -> None:
+    stats = BrokerStats("c", lambda _: False, 0)
+    for name in ("%LMQ%a", "%LMQ%b"):
+        stats.got(name, name, 2, 20)
+        stats.sent_back(name, name)
+    item = stats.item("GROUP_GET_NUMS", "%LMQ%@%LMQ%")
+    assert item is not None
+    assert item.value == 4
+    assert stats.item("SNDBCK_PUT_NUMS", "%LMQ%@%LMQ%") is not None
+    assert stats.item("GROUP_GET_NUMS", "%LMQ%a@%LMQ%a") is None

@@ -133,3 +133,15 @@ def test_the_original_s_file_is_read(
     groups = SubscriptionGroups(BrokerConfig(), JsonFile(path), lambda: 0)
     groups.load()
     assert groups.get("golden_retry") is not None
+
+
+def test_each_light_name_is_a_group_where_light_queues_are_served(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "groups.json")
+    config = BrokerConfig(auto_create_subscription_group=False)
+    groups = SubscriptionGroups(config, file, lambda: 0, has_light_queues=True)
+    for found in (groups.get("%LMQ%g"), groups.find("%LMQ%g")):
+        assert found is not None
+        assert found.group_name == "%LMQ%g"
+    assert "%LMQ%g" not in groups.all()
+    assert groups.find("g") is None
+    assert groups_of(tmp_path, auto_create_subscription_group=False).find("%LMQ%g") is None

@@ -304,3 +304,15 @@ def test_topics_are_known_when_there_are_others_than_the_systems(parts: Parts) -
     known = parts.topics.known()
     assert known is not None
     assert {"T", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"} <= known
+
+
+def test_light_queues_are_topics_only_where_they_are_served(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "topics.json")
+    topics = Topics(BrokerConfig(), file, lambda: 0, has_light_queues=True)
+    found = topics.get("%LMQ%a")
+    assert found is not None
+    assert (found.topic_name, found.read_queue_nums, found.write_queue_nums) == ("%LMQ%a", 1, 1)
+    assert topics.get("a") is None
+    assert "%LMQ%a" not in topics.all()
+    assert topics.restore({"%LMQ%a": 1, "T": 2}, after_crash=True) == 1, "only T is one of a table"
+    assert topics_of(tmp_path).get("%LMQ%a") is None

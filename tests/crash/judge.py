@@ -110,7 +110,36 @@ class _Look:
         known = [entry for entry in self._ledger.acknowledged.values() if entry.number in served]
         for entry in known[:: max(len(known) // _QUERIES, 1)]:
             self._query(entry)
+        for name in self._ledger.shape.light_names():
+            self._look_at_light(name)
         return self.findings
+
+    def _look_at_light(self, name: str) -> None:
+        """A light queue has what lists it, in the order of the log, each once."""
+        store, wrong = self._store, self.findings.wrong
+        found: list[int] = []
+        offset, end = store.min_offset(name, 0), store.max_offset(name, 0)
+        while offset < end:
+            result = store.get(name, 0, offset, 32, 1 << 20)
+            for message in decode_messages(b"".join(result.buffers)):
+                found.append(message.commit_log_offset)
+                if name not in message.properties.get("INNER_MULTI_DISPATCH", "").split(","):
+                    wrong.append(
+                        f"{name} has a message that does not list it: {message.body[:40]!r}"
+                    )
+            if result.next_begin_offset <= offset:
+                wrong.append(f"a pull of {name} at {offset} of {end} goes nowhere")
+                return
+            offset = result.next_begin_offset
+        if found != sorted(set(found)):
+            wrong.append(f"{name} is not in the order of the log, or has something twice")
+        listed = {
+            message.commit_log_offset
+            for message in self.findings.served.values()
+            if name in message.properties.get("INNER_MULTI_DISPATCH", "").split(",")
+        }
+        if lacking := sorted(listed.difference(found)):
+            wrong.append(f"{name} lacks {len(lacking)} of {len(listed)}, the first at {lacking[0]}")
 
     def _pull_all(self, topic: str, queue_id: int) -> None:
         store, where = self._store, f"{topic}/{queue_id}"

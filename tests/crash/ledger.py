@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.put_message import Appended, PutMessage
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.tags import tags_code
@@ -32,7 +33,10 @@ _DELAY_MS: Final = 2 * 3_600_000
 
 
 class Shape(NamedTuple):
-    """What kind of messages are put. Bodies have from `least` to `most` bytes."""
+    """What kind of messages are put. Bodies have from `least` to `most` bytes.
+
+    With `light` there are so many light queues, and half of the messages are in some of them.
+    """
 
     seed: int = 1
     topics: int = 3
@@ -40,6 +44,11 @@ class Shape(NamedTuple):
     least: int = 1
     most: int = 700
     delayed: bool = True
+    light: int = 0
+
+    def light_names(self) -> list[str]:
+        """The names of the light queues."""
+        return [f"%LMQ%{number}" for number in range(self.light)]
 
     def message(self, number: int, now_ms: int) -> PutMessage:
         """The message of this number; only the due time of a delayed one depends on the time."""
@@ -58,9 +67,14 @@ class Shape(NamedTuple):
         text = b"%d:" % number
         body = (text * (size // len(text) + 1))[: max(size, len(text))]
         encoded = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
+        mark = 0
+        if self.light and topic != SCHEDULE_TOPIC and random.random() < 0.5:
+            names = random.sample(self.light_names(), random.randint(1, self.light))
+            encoded += f"INNER_MULTI_DISPATCH\x01{','.join(names)}\x02".encode()
+            mark = MULTI_DISPATCH
         return PutMessage(
             topic, queue_id, body, encoded, code, 1, HOST, HOST, uniq_key,
-            properties["KEYS"], tag,
+            properties["KEYS"], tag, sys_flag=mark,
         )  # fmt: skip
 
 

@@ -169,3 +169,12 @@ def test_more_clients_than_queues(parts: Parts, processor: AssignmentProcessor) 
     assert [len(each or ()) for each in found] == [1] * 6
     assert {queue for each in found for queue in each or ()} == set(QUEUES)
     assert assigned(processor, mode="POP", client_id="stranger") == []
+
+
+def test_a_light_queue_is_here_alone(parts: Parts, processor: AssignmentProcessor) -> None:
+    assert assigned(processor, topic="%LMQ%a") is None, "they are not served"
+    topics = parts.topics
+    topics.get = topics._get  # type: ignore[method-assign]
+    assert assigned(processor, topic="%LMQ%a") == [
+        MessageQueue("%LMQ%a", parts.config.broker_name, 0)
+    ]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker.store.conftest import GOLDEN
+from tests.crash.ledger import Ledger, Shape
+from tests.crash.life import Life
 from tests.stored import MESSAGES, NOW_MS, SETTINGS, contents, filled_store, spoil
 from txrocketmq.broker.store.check import Finding, Looked, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
@@ -145,3 +147,23 @@ def test_what_cannot_be_opened_at_all_is_told(root: Path) -> None:
     assert check.recovered is None
     assert looked == []
     assert "mappedFileSizeCommitLog" in str(check.refusal)
+
+
+def test_light_queues_are_looked_at(tmp_path: Path) -> None:
+    light = {"enable_lmq": True, "enable_multi_dispatch": True}
+    ledger = Ledger(Shape(3, light=2))
+    settings = {**SETTINGS, **light}
+    life = Life(StoreConfig(store_path_root_dir=str(tmp_path), **settings), ledger, NOW_MS)
+    life.start()
+    for _ in range(10):
+        life.put(20)
+    life.stop()
+    check, _ = look(tmp_path, **light)
+    assert check.findings == []
+    path = min((tmp_path / "consumequeue" / "%LMQ%1" / "0").iterdir())
+    data = bytearray(path.read_bytes())
+    data[8 * 20 : 9 * 20] = data[7 * 20 : 8 * 20]  # which is a unit of some message
+    path.write_bytes(data)
+    check, _ = look(tmp_path, **light)
+    assert [each.kind for each in check.findings] == ["queue", "queue"]
+    assert "%LMQ%1/0 has" in check.findings[0].text

@@ -68,3 +68,9 @@ def test_sizes_do_not_change_while_running() -> None:
 def test_only_a_slave_is_one() -> None:
     assert StoreConfig(broker_role="SLAVE").is_slave
     assert not StoreConfig().is_slave
+
+
+@pytest.mark.parametrize("name", ["enable_lmq", "enable_multi_dispatch"])
+def test_light_queues_take_both_of_their_settings(name: str) -> None:
+    with pytest.raises(ConfigError, match="have an effect together only"):
+        StoreConfig(**{name: True})  # type: ignore[arg-type]

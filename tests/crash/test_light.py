@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Light queues (LMQ): kills, power cuts and damages; they have all that lists them, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.crash.damages import DAMAGES, FOREIGN_NAMES, folder_gone
+from tests.crash.ledger import Ledger, Shape
+from tests.crash.life import TINY, Life
+from tests.crash.rounds import Round
+from tests.crash.test_damage import SETTINGS, STATES, Case, Made, MakeStore
+from tests.crash.test_power import CLOCK_STEPS_MS, LIVES, next_disk
+from tests.disk import NOW_MS, MemoryFiles
+from txrocketmq.broker.store.config import ASYNC_FLUSH, SYNC_FLUSH, StoreConfig
+
+LIGHT: Final[dict[str, Any]] = {"enable_lmq": True, "enable_multi_dispatch": True}
+ONE: Final = "consumequeue/%LMQ%1/0"
+FILES: Final = {"first": 0, "middle": 1, "last": -1}
+FOLDERS: Final = ("consumequeue", "consumequeue/%LMQ%1", ONE)
+
+
+@pytest.mark.share(0.2)
+@pytest.mark.parametrize("flush", [SYNC_FLUSH, ASYNC_FLUSH])
+def test_light_queues_survive_kills_and_power_cuts(crash_round: Round, flush: str) -> None:
+    random = crash_round.random
+    ledger = Ledger(Shape(crash_round.seed, light=3))
+    settings = {**TINY, **LIGHT, "enable_consume_queue_ext": random.random() < 0.5}
+    config = StoreConfig(store_path_root_dir="/store", flush_disk_type=flush, **settings)
+    disk, now_ms = MemoryFiles(), NOW_MS
+    for _ in range(LIVES):
+        life = Life(config, ledger, now_ms, disk)
+        life.start()
+        crash_round.judge(life.judge, life.said)
+        ledger.durable(life.store.flush.flushed_offset)
+        for _ in range(random.randrange(80)):
+            life.step(random, deletes_topics=random.random() < 0.1)
+        life.set_clock(random.choice(CLOCK_STEPS_MS))
+        end = random.choice(("cut", "cut", "kill", "kill", "stop"))
+        disk = next_disk(disk, life, random, end)
+        now_ms = life.now_ms + 5_000
+    crash_round.acknowledged(ledger)
+
+
+class LightCase(Case):
+    """A copy of a store with light queues."""
+
+    def life(self) -> Life:
+        config = StoreConfig(store_path_root_dir=str(self.root), **SETTINGS, **LIGHT)
+        return Life(config, self.ledger, self.now_ms)
+
+
+@pytest.fixture(scope="module")
+def made_light(tmp_path_factory: pytest.TempPathFactory) -> MakeStore:
+    """By state: a store with three light queues of several files."""
+    stores: dict[str, Made] = {}
+
+    def make(state: str) -> Made:
+        if state not in stores:
+            root = tmp_path_factory.mktemp(state)
+            ledger = Ledger(Shape(7, topics=2, queues=2, least=200, most=500, light=3))
+            config = StoreConfig(store_path_root_dir=str(root), **SETTINGS, **LIGHT)
+            life = Life(config, ledger, NOW_MS)
+            life.start()
+            for _ in range(50):
+                life.put(10)
+                life.tick(5_000)
+                life.flush()
+            stores[state] = Made(root, ledger)
+            if state == "stopped":
+                life.stop()
+            else:
+                life.store._marks.unlock()  # what the end of the process does
+        return stores[state]
+
+    return make
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, made_light: MakeStore, tmp_path: Path) -> Case:
+    """A copy of it in the state asked for."""
+    return LightCase(made_light(request.param), tmp_path / "store")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("case", STATES, indirect=True)
+def test_a_damaged_file_of_a_light_queue(case: Case, kind: str, damage: str) -> None:
+    path = sorted((case.root / ONE).iterdir())[FILES[kind]]
+    DAMAGES[damage](path)
+    case.judge(path, None)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("case", STATES, indirect=True)
+def test_a_folder_of_light_queues_that_is_gone(case: Case, folder: str) -> None:
+    folder_gone(case.root / folder)
+    case.judge(case.root / folder, None)
+
+
+@pytest.mark.parametrize("name", FOREIGN_NAMES)
+@pytest.mark.parametrize("case", STATES, indirect=True)
+def test_a_foreign_file_beside_a_light_queue(case: Case, name: str) -> None:
+    path = case.root / ONE / name
+    path.write_bytes(b"not ours")
+    case.judge(path, None)

@@ -226,7 +226,7 @@ def test_groups_called_like_light_queues_have_a_table_of_their_own(tmp_path: Pat
     offsets.commit("%LMQ%g", "T", 0, 1)
     offsets.commit("%LMQ%g", "T", 1, 2)
     offsets.commit("g", "%LMQ%a", 0, 3)
-    offsets.saving.now()
+    offsets.saving.begin()
     text = path.read_text()
     assert '"lmqOffsetTable":{\n\t\t"%LMQ%a@%LMQ%g":7\n\t}' in text
     assert '"%LMQ%a@g":{\n\t\t\t0:3\n\t\t}' in text
@@ -236,5 +236,5 @@ def test_groups_called_like_light_queues_have_a_table_of_their_own(tmp_path: Pat
     assert dict(again.entries()) == dict(offsets.entries())
     assert again.query("%LMQ%g", "%LMQ%a", 0) == 7
     again.remove("%LMQ%g", "%LMQ%a")
-    again.saving.now()
+    again.saving.begin()
     assert '"lmqOffsetTable":{\n\t\t\n\t}' in path.read_text()

@@ -28,7 +28,7 @@ from txrocketmq.broker.store.dispatch import (
 )
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.light_queues import QUEUE_ID, has_places, is_served, places
-from txrocketmq.broker.store.scan import Record, Walk, dispatched
+from txrocketmq.broker.store.scan import Dispatched, Record, Walk, dispatched
 from txrocketmq.broker.store.unit_repair import UnitRepair
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
@@ -51,6 +51,7 @@ class Reput:
         self._queues = queues
         self._index = index
         self._delays_ms = config.delay_levels_ms()
+        self._has_light = is_served(config)
         self._queue_of: dict[tuple[bytes, int], ConsumeQueue] = {}
         self.offset = 0
         self.stored_ms = 0
@@ -87,7 +88,7 @@ class Reput:
             and is_indexed(record.sys_flag)
         )
         has_unit = queue is not None and self._has(queue, record)
-        is_copied = is_served(self._config) and has_places(record)
+        is_copied = self._has_light and has_places(record)
         if not (indexed or is_copied) and (has_unit or not enters_queue(record.sys_flag)):
             self._count_unserved(record.sys_flag, str(bytes(record.topic), "utf-8", "replace"))
             return None
@@ -162,21 +163,31 @@ class Reput:
                         record.store_timestamp_ms,
                     )
                 )  # fmt: skip
-            unit = (offset, size, known.tags_code)
+            unit = [offset, size, known.tags_code]
             enters = enters_queue(record.sys_flag)
-            if known.multi_queue_offset and enters and is_served(self._config):
-                listing = known.multi_dispatch, known.multi_queue_offset
-                for name, queue_offset in places(known.topic, *listing):
-                    copy_in = self._queue(record, name, QUEUE_ID)
-                    if copy_in is not None:
-                        _add(following.copies, units, copy_in, queue_offset, unit)
+            if known.multi_queue_offset and enters and self._has_light:
+                self._follow_copies(following, record, known)
             queue = self._queue(record, known.topic, record.queue_id) if enters else None
             if queue is None:
                 self._count_unserved(record.sys_flag, known.topic)
                 continue
-            row = following.copies if queue.is_light else following.units
-            _add(row, units, queue, record.queue_offset, unit)
+            before = units.pop((queue, record.queue_offset), None)
+            if before is None:
+                before = queue, record.queue_offset, unit
+                (following.copies if queue.is_light else following.units).append(before)
+            else:
+                before[2].extend(unit)
+            units[queue, record.queue_offset + 1] = before
         return following or Following(0)
+
+    def _follow_copies(self, following: Following, record: Record, known: Dispatched) -> None:
+        """Lets the units follow that a record has in light queues, one by one."""
+        listing = known.multi_dispatch, known.multi_queue_offset
+        for name, queue_offset in places(known.topic, *listing):
+            queue = self._queue(record, name, QUEUE_ID)
+            if queue is not None:
+                unit = [record.physical_offset, record.size_bytes, known.tags_code]
+                following.copies.append((queue, queue_offset, unit))
 
     def _dispatch_records(self, records: list[Record], touched: dict[ConsumeQueue, int]) -> None:
         following = self.follow(records)
@@ -250,23 +261,6 @@ class Reput:
                 return None
         self._queue_of[key] = queue
         return queue
-
-
-def _add(
-    rows: list[Units],
-    ends: dict[tuple[ConsumeQueue, int], Units],
-    queue: ConsumeQueue,
-    queue_offset: int,
-    unit: tuple[int, int, int],
-) -> None:
-    """Puts a unit behind the one it follows on, or begins a row; `ends` are where rows end."""
-    before = ends.pop((queue, queue_offset), None)
-    if before is None:
-        before = queue, queue_offset, list(unit)
-        rows.append(before)
-    else:
-        before[2].extend(unit)
-    ends[queue, queue_offset + 1] = before
 
 
 def has_keys(record: Record) -> bool:

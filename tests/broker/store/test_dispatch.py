@@ -14,6 +14,7 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.dispatch import Following, enters_queue, is_indexed, visibility
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH, may_dispatch
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.store.reput import Reput
 from txrocketmq.broker.store.scan import Walk
@@ -42,7 +43,7 @@ def test_which_messages_are_shown() -> None:
 MESSAGES = st.lists(
     st.fixed_dictionaries(
         {
-            "topic": st.sampled_from(["A", "B", "\u00e9"]),
+            "topic": st.sampled_from(["A", "B", "\u00e9", "%LMQ%a", "%RETRY%A"]),
             "queue_id": st.integers(0, 1),
             "body": st.binary(max_size=30),
             "uniq_key": st.none() | st.sampled_from(["7F0001", "7F0002", "k"]),
@@ -51,6 +52,7 @@ MESSAGES = st.lists(
             "sys_flag": st.sampled_from(
                 [0, 0, 0, HALF, COMMITTED, ROLLED_BACK, MessageSysFlag.INNER_BATCH]
             ),
+            "light": st.lists(st.sampled_from(["%LMQ%a", "%LMQ%b"]), unique=True),
         }
     ),
     min_size=1,
@@ -63,7 +65,22 @@ def facts(following: Following) -> Any:
     for queue, first, fields in following.units:
         place = units.setdefault((queue.topic, queue.queue_id), [])
         place.append((first, *fields))
-    return following.start_offset, following.end_offset, following.entries, units
+    copies: dict[str, list[Any]] = {}
+    for queue, first, fields in following.copies:
+        for at in range(0, len(fields), 3):
+            unit = first + at // 3, *fields[at : at + 3]
+            copies.setdefault(f"{queue.topic}/{queue.queue_id}", []).append(unit)
+    return following.start_offset, following.end_offset, following.entries, units, copies
+
+
+def built(message: Callable[..., PutMessage], light: list[str], **fields: Any) -> PutMessage:
+    """A message that the intake has marked, if it lists light queues and its topic takes part."""
+    made = message(**fields, tags_code=tags_code(fields["tags"]))
+    if not light or not may_dispatch(made.topic):
+        return made
+    text = b"INNER_MULTI_DISPATCH\x01%s\x02" % ",".join(light).encode()
+    flag = made.sys_flag | MULTI_DISPATCH
+    return made._replace(properties=made.properties + text, sys_flag=flag)
 
 
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
@@ -75,13 +92,14 @@ def test_the_encoder_and_reput_say_the_same(
     runs: list[list[dict[str, Any]]],
 ) -> None:
     disk = type(files)()
-    settings = config(mapped_file_size_commit_log=1 << 16)
+    light = {"enable_lmq": True, "enable_multi_dispatch": True}
+    settings = config(mapped_file_size_commit_log=1 << 16, **light)
     log, queues = CommitLog(disk, settings), ConsumeQueues(disk, settings)
     index = Index(disk, "/index", settings.max_hash_slot_num, settings.max_index_num)
     reput = Reput(settings, log, queues, index)
     for run in runs:
         batch = log.encode(
-            [message(**{**each, "tags_code": tags_code(each["tags"])}) for each in run],
+            [built(message, **each) for each in run],
             queues,
             NOW_MS,
         )

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.log_end import end_of_log
@@ -286,14 +287,21 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     names = wanted.selection.topics or (
         wanted.selection.assign and wanted.selection.assign.topics()
     )
+    if names and any(name.startswith(LMQ_PREFIX) for name in names):
+        return None  # what was sent to a light queue itself shows in the log only
     listed = [q for name in names for q in store.queues_of(name)] if names else store.queues()
     known = _Known(end, _wanted_queues(listed, asked))
     return known if _is_little(known.queues, asked) else None
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
-    """The queues that may hold what is wanted."""
-    return [each for each in queues if extent.wanted.wants_queue(each.topic, each.queue_id)]
+    """The queues that may hold what is wanted: light ones name messages of others once more."""
+    return [
+        each
+        for each in queues
+        if not each.topic.startswith(LMQ_PREFIX)
+        and extent.wanted.wants_queue(each.topic, each.queue_id)
+    ]
 
 
 def _is_little(queues: Sequence[Queue], extent: Extent) -> bool:

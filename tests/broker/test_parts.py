@@ -8,10 +8,12 @@ import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
 from tests.fakes import NOW_MS, FakePeer
+from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.json_file import JsonFileError
 from txrocketmq.broker.long_polling import HeldRequest
 from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.parts import KnownAs
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.tags import tags_code
 
@@ -70,3 +72,35 @@ def test_without_name_servers_no_route_is_known(parts: Parts) -> None:
 def test_keys_carry_the_address_that_the_broker_is_known_under() -> None:
     keys = KnownAs("127.0.0.1:10911", STORE_HOST).unique_keys()
     assert keys.create(NOW_MS).startswith("7F000001")
+
+
+def test_light_queues_from_the_intake_to_pulls_that_wait(tmp_path: Path) -> None:
+    light = {"enable_lmq": True, "enable_multi_dispatch": True}
+    parts = Parts(tmp_path, store_settings=light)
+    parts.topic("T")
+    assert parts.topics.get("%LMQ%a") is not None
+    assert parts.groups.find("%LMQ%g") is not None
+    parts.store.on_arrival.append(parts.polling.arrived)
+    resumed: list[str] = []
+    for topic in ("%LMQ%a", "%LMQ%b"):
+        resume = partial(resumed.append, topic)
+        wanted = MessageFilter(frozenset([tags_code("A")]))
+        held = HeldRequest(FakePeer(), topic, 0, 0, NOW_MS + 9_000, resume, wanted)
+        parts.polling.hold(held)
+    for tag in ("B", "A"):
+        properties = {"INNER_MULTI_DISPATCH": "%LMQ%a", "TAGS": tag}
+        host = bytes([10, 0, 0, 7]) + (40_000).to_bytes(4, "big")
+        message = InnerMessage("T", 0, b"body", NOW_MS, host, STORE_HOST, properties)
+        assert parts.intake.take([message], NOW_MS) == [PutStatus.PUT_OK]
+        parts.polling.run_woken()
+        assert resumed == (["%LMQ%a"] if tag == "A" else [])
+    assert parts.stats.item("TOPIC_PUT_NUMS", "%LMQ%a") is None, "it was put once, to T"
+    parts.offsets.commit("%LMQ%g", "%LMQ%a", 0, 2)
+    parts.offsets.saving.begin()
+    assert (parts.config_folder / "lmqConsumerOffset.json").exists()
+    parts.store.stop(NOW_MS)
+    without = Parts(tmp_path)
+    assert without.topics.get("%LMQ%a") is None
+    said = [each for each in without.restore() if "light queues" in each]
+    assert len(said) == 1
+    assert said[0].startswith("the store has 1 light queues, but enableLmq")

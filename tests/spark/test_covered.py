@@ -276,3 +276,21 @@ def test_times_choose_files_only_by_a_clock_that_is_vouched_for(tmp_path: Path) 
     trusted, _ = _planned(tmp_path / "s", [early], clockStepMs="0")
     assert len(trusted) < len(everything)
     assert all(isinstance(each, LogRange) for each in trusted)
+
+
+def test_light_queues_bring_no_message_twice(tmp_path: Path) -> None:
+    """Their units name messages of other topics once more; a message is of its own topic only."""
+    writer = StoreWriter(tmp_path / "s")
+    for number in range(400):
+        rare = number % 40 == 0
+        writer.put(Draft("Few" if rare else "Many", 0, b"x" * 200, {"TAGS": "R" if rare else "M"}))
+    writer.write_config()
+    queues = writer.root / "consumequeue"
+    shutil.copytree(queues / "Few", queues / "%LMQ%a")
+    chosen = [
+        {"subExpression": "R"}, {"topic": "Few"}, {"topicPattern": ".*"}, {"topic": "Few,%LMQ%a"},
+    ]  # fmt: skip
+    counts = [len(_rows(writer.root, (), **each)) for each in chosen]
+    assert counts == [10, 10, 400, 10]
+    assert len(_rows(writer.root, [spark_filters.EqualTo(("tags",), "R")])) == 10
+    assert _rows(writer.root, (), topic="%LMQ%a") == []

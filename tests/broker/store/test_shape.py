@@ -33,6 +33,15 @@ def test_those_of_original_brokers_do(
     assert sizes(config, expected) == expected
 
 
+def test_light_queues_show_that_they_are_served(tmp_path: Path) -> None:
+    filled_store(tmp_path)
+    assert not config_of(OsFiles(), str(tmp_path)).enable_lmq
+    (tmp_path / "consumequeue" / "%LMQ%a").mkdir()
+    config = config_of(OsFiles(), str(tmp_path))
+    assert config.enable_lmq
+    assert config.enable_multi_dispatch
+
+
 def test_a_cut_file_among_others_counts_for_nothing(tmp_path: Path) -> None:
     filled_store(tmp_path)
     last = max((tmp_path / "commitlog").iterdir())

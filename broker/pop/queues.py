@@ -23,6 +23,7 @@ from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
+from txrocketmq.broker.store.light_queues import is_light, places
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer
@@ -284,7 +285,7 @@ class PopQueues:
     ) -> bool:
         """Hands out what was found; False when it cannot be remembered, so it is not."""
         group = wanted.group
-        offsets = _offsets_of(result.buffers)
+        offsets = _offsets_of(topic, result.buffers)
         if wanted.is_order:
             popped.order_counts += self._orders.popped(
                 wanted.attempt_id, topic, group, queue_id, popped.pop_time, wanted.invisible_ms,
@@ -360,8 +361,17 @@ def _records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
     return found
 
 
-def _offsets_of(buffers: Sequence[Buffer]) -> list[int]:
-    """The queue offsets of the messages in slices of the log."""
-    return [
-        _QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in _records_of(buffers)
-    ]
+def _offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
+    """The offsets in a queue of the topic of the messages in slices of the log."""
+    found = _records_of(buffers)
+    if is_light(topic):
+        return [_light_offset(topic, record) for record in found]
+    return [_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in found]
+
+
+def _light_offset(topic: str, record: memoryview) -> int:
+    """Its offset in a light queue; that of its own queue, when it was sent to the light one."""
+    message = decode_message(record, decompress_body=False)[0]
+    dispatch = message.properties.get(names.INNER_MULTI_DISPATCH)
+    offsets = message.properties.get(names.INNER_MULTI_QUEUE_OFFSET)
+    return dict(places(message.topic, dispatch, offsets)).get(topic, message.queue_offset)

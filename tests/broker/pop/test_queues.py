@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Scene
+from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
+from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.message.message import decode_messages
 
 RETRY = f"%RETRY%{GROUP}_T"
 
@@ -195,3 +199,23 @@ def test_nothing_is_wanted(scene: Scene) -> None:
         assert reply.code == 210
         assert reply.header is not None
         assert reply.header.rest_num == 0
+
+
+def test_messages_of_a_light_queue_are_acknowledged_by_their_offsets_there(scene: Scene) -> None:
+    parts, light = scene.parts, "%LMQ%a"
+    parts.set(enable_lmq=True, enable_multi_dispatch=True)
+    parts.topics.get = parts.topics._get  # type: ignore[method-assign]
+    parts.put("T", body=b"alone")
+    for body in (b"a", b"b"):
+        host = bytes(4) + (40_000).to_bytes(4, "big")
+        properties = {"INNER_MULTI_DISPATCH": light}
+        message = InnerMessage("T", 0, body, 1, host, host, properties)
+        MultiDispatch().apply(message, 0)
+        assert parts.intake.take([message], parts.now_ms) == [PutStatus.PUT_OK]
+    reply = scene.reply(topic=light)
+    assert reply.header is not None
+    assert (reply.header.msg_offset_info or "").split(" ")[-1] == "0,1"
+    popped = decode_messages(reply.body_bytes)
+    assert [each.body for each in popped] == [b"a", b"b"]
+    assert [each.queue_offset for each in popped] == [1, 2], "of the topic"
+    assert scene.pop(topic=light) == []

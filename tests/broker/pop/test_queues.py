@@ -204,7 +204,7 @@ def test_nothing_is_wanted(scene: Scene) -> None:
 def test_messages_of_a_light_queue_are_acknowledged_by_their_offsets_there(scene: Scene) -> None:
     parts, light = scene.parts, "%LMQ%a"
     parts.set(enable_lmq=True, enable_multi_dispatch=True)
-    parts.topics.get = parts.topics._get  # type: ignore[method-assign]
+    parts.topics.get = parts.topics._get
     parts.put("T", body=b"alone")
     for body in (b"a", b"b"):
         host = bytes(4) + (40_000).to_bytes(4, "big")

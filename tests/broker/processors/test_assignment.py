@@ -174,7 +174,7 @@ def test_more_clients_than_queues(parts: Parts, processor: AssignmentProcessor) 
 def test_a_light_queue_is_here_alone(parts: Parts, processor: AssignmentProcessor) -> None:
     assert assigned(processor, topic="%LMQ%a") is None, "they are not served"
     topics = parts.topics
-    topics.get = topics._get  # type: ignore[method-assign]
+    topics.get = topics._get
     assert assigned(processor, topic="%LMQ%a") == [
         MessageQueue("%LMQ%a", parts.config.broker_name, 0)
     ]

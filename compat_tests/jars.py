@@ -2,9 +2,9 @@
 """The official jars: RocketMQ's clients and servers as Maven artifacts, resolved once into a cache.
 
 For each release there are two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and
-``server`` (rocketmq-namesrv and rocketmq-broker), each with all it depends on. A folder is
-filled beside its place and moved in whole, so that an interrupted download is never taken
-for a complete one.
+``server`` (rocketmq-namesrv and rocketmq-broker), each with all it depends on; the last one has the
+gRPC proxy too. A folder is filled beside its place and moved in whole, so that an interrupted
+download is never taken for a complete one.
 """
 
 import os
@@ -18,7 +18,11 @@ RELEASES = ("4.9.7", "5.4.0")
 ARTIFACTS = {
     "client": ("rocketmq-client", "rocketmq-tools"),
     "server": ("rocketmq-namesrv", "rocketmq-broker"),
+    "proxy": ("rocketmq-proxy",),
 }
+
+GRPC_CLIENT = "5.2.0"
+"""The gRPC client for Java, which has releases of its own."""
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -54,12 +58,18 @@ def cache_root() -> Path:
 
 
 def resolve(release: str, kind: str) -> Path:
-    """The folder of jars of one release; ``kind`` is ``client`` or ``server``.
+    """The folder of jars of one release; ``kind`` is ``client``, ``server`` or ``proxy``.
 
     Raises JarsUnavailable, with one sentence, when Maven is missing or fails.
     """
     wanted = [("org.apache.rocketmq", artifact, release) for artifact in ARTIFACTS[kind]]
     return _copy_into(f"{release}-{kind}", wanted)
+
+
+def grpc_client() -> Path:
+    """The folder of jars of the gRPC client, and what our program on it reads JSON with."""
+    client = ("org.apache.rocketmq", "rocketmq-client-java", GRPC_CLIENT)
+    return _copy_into(f"grpc-{GRPC_CLIENT}", [client, ("com.alibaba", "fastjson", "1.2.83")])
 
 
 def with_testcontainers() -> Path:

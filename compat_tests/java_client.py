@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from compat_tests.engine import Engine, JavaProcess
-from compat_tests.jars import cache_root, compiler, resolve
+from compat_tests.jars import GRPC_CLIENT, cache_root, compiler, grpc_client, resolve
 from compat_tests.logback import logging_configuration
 
 _SOURCES = Path(__file__).parent / "clients" / "java"
@@ -57,24 +57,38 @@ def compile_program(release: str, engine: Engine, folder: Path, jars: str, main:
     """The folder of the compiled program of these sources, which needs the ``client`` or the
     ``server`` jars of a release; compiled anew when its sources have changed.
     """
-    sources = sorted(folder.glob("*.java"))
+    return compile_sources(
+        release, engine, sorted(folder.glob("*.java")), resolve(release, jars), main
+    )
+
+
+def compile_grpc_clients(engine: Engine) -> Path:
+    """The folder of the compiled program of gRPC clients."""
+    sources = [*sorted((_SOURCES / "grpc").glob("*.java")), _SOURCES / "Wire.java"]
+    return compile_sources(f"grpc-{GRPC_CLIENT}", engine, sources, grpc_client(), "Grpc")
+
+
+def compile_sources(
+    name: str, engine: Engine, sources: Sequence[Path], jars: Path, main: str
+) -> Path:
+    """The folder of the compiled program of these files, which needs the jars of a folder."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    classes = cache_root() / "classes" / f"{release}-{digest}"
+    classes = cache_root() / "classes" / f"{name}-{digest}"
     if classes.is_dir():
         return classes
     fresh = classes.with_name(f"{classes.name}.partial")
     arguments = [
         *("-jar", str(compiler()), "--release", "17", "-nowarn", "-proc:none", "-d", str(fresh)),
-        *("-cp", ":".join(str(jar) for jar in sorted(resolve(release, jars).glob("*.jar")))),
+        *("-cp", ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))),
         *(str(source) for source in sources),
     ]
-    process = engine.start(f"compile-{release}", arguments, {})
+    process = engine.start(f"compile-{name}", arguments, {})
     deadline = time.monotonic() + _COMPILE_TIMEOUT_S
     while process.alive() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.kill()
     if not (fresh / f"{main}.class").exists() or "ERROR" in process.log():
-        raise ClientGone(f"the Java clients do not compile on {release}:\n{process.log()}")
+        raise ClientGone(f"the Java clients do not compile on {name}:\n{process.log()}")
     fresh.rename(classes)
     return classes
 
@@ -102,13 +116,43 @@ class ClientJvm:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(0.2)
             address = f"127.0.0.1:{server.getsockname()[1]}"
-            self.process = _start(release, engine, folder, address, options, is_silent=is_silent)
+            self.process = self._start(engine, folder, address, options, is_silent=is_silent)
             self._connection = _accept(server, self.process)
         self._lines = self._connection.makefile("r", encoding="utf-8")
         hello = json.loads(self._lines.readline())
         self.version: str = hello["version"]
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _start(
+        self,
+        engine: Engine,
+        folder: Path,
+        control: str,
+        options: Sequence[str],
+        *,
+        is_silent: bool,
+    ) -> JavaProcess:
+        class_path, main = self._program(engine)
+        conf = logging_configuration(folder, is_silent=is_silent)
+        arguments = [
+            *options,
+            *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            f"-Duser.home={folder}",
+            f"-Drocketmq.home.dir={folder}",
+            "-Djava.security.manager=allow",  # Commands.java keeps mqadmin from ending the JVM
+            "-Duser.timezone=UTC",
+            f"-Drocketmq.client.localOffsetStoreDir={folder}/offsets",
+            "-Drocketmq.client.logUseSlf4j=true",
+            "-Drocketmq.client.rebalance.minInterval=100",  # 5.x: else a start waits a second
+            *("-cp", f"{conf}:{class_path}", main, control),
+        ]
+        return engine.start(f"client-{self.release}", arguments, {})
+
+    def _program(self, engine: Engine) -> tuple[str, str]:
+        """Its class path and its main class."""
+        classes = compile_clients(self.release, engine)
+        return f"{classes}:{resolve(self.release, 'client')}/*", "Driver"
 
     def submit(self, op: str, **arguments: Any) -> "Future[Any]":
         """Send a command; the future holds its result, or a JavaError."""
@@ -189,35 +233,14 @@ class ClientJvm:
             self._changed.notify_all()
 
 
-def _start(
-    release: str,
-    engine: Engine,
-    folder: Path,
-    control: str,
-    options: Sequence[str],
-    *,
-    is_silent: bool,
-) -> JavaProcess:
-    classes = compile_clients(release, engine)
-    conf = logging_configuration(folder, is_silent=is_silent)
-    arguments = [
-        *options,
-        *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        f"-Duser.home={folder}",
-        f"-Drocketmq.home.dir={folder}",
-        "-Djava.security.manager=allow",  # Commands.java keeps mqadmin from ending the JVM
-        "-Duser.timezone=UTC",
-        f"-Drocketmq.client.localOffsetStoreDir={folder}/offsets",
-        "-Drocketmq.client.logUseSlf4j=true",
-        "-Drocketmq.client.rebalance.minInterval=100",  # 5.x: else each start waits for a second
-        *(
-            "-cp",
-            f"{conf}:{classes}:{resolve(release, 'client')}/*",
-            "Driver",
-            control,
-        ),
-    ]
-    return engine.start(f"client-{release}", arguments, {})
+class GrpcJvm(ClientJvm):
+    """A JVM with the official gRPC clients, which talk to a proxy."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        super().__init__(f"grpc-{GRPC_CLIENT}", engine, folder)
+
+    def _program(self, engine: Engine) -> tuple[str, str]:
+        return f"{compile_grpc_clients(engine)}:{grpc_client()}/*", "Grpc"
 
 
 def _accept(server: socket.socket, process: JavaProcess) -> socket.socket:
@@ -398,6 +421,45 @@ class LitePullConsumer(Client):
 
     def offset_for_timestamp(self, queue: Json, timestamp_ms: int) -> int:
         return int(self._call("offset_for_timestamp", queue=queue, timestamp_ms=timestamp_ms))
+
+
+class GrpcClient(Client):
+    """A producer, push consumer or simple consumer of the gRPC client, at a proxy."""
+
+    def send(self, *messages: Json) -> list[Json]:
+        """The receipts in order; raises JavaError."""
+        return list(self._call("send", messages=list(messages)))
+
+    def send_in_transaction(self, message: Json, end: str) -> str:
+        """Its id; it is ended by `commit` or `rollback`, and stays open with another word."""
+        return str(self._call("send_in_transaction", message=message, end=end))
+
+    def recall(self, topic: str, handle: str) -> str:
+        """Takes a delayed message back; its id."""
+        return str(self._call("recall", topic=topic, handle=handle))
+
+    def receive(self, most: int = 32, invisible_ms: int = 30_000) -> list[Json]:
+        """What a simple consumer gets within two seconds; each has a handle for the rest."""
+        return list(self._call("receive", max=most, invisible_ms=invisible_ms))
+
+    def ack(self, received: Json) -> None:
+        self._call("ack", handle=received["handle"])
+
+    def change_invisible_duration(self, received: Json, invisible_ms: int) -> None:
+        """When the message is there again, from now on."""
+        self._call(
+            "change_invisible_duration", handle=received["handle"], invisible_ms=invisible_ms
+        )
+
+    def told(self) -> list[Json]:
+        """What a listener or a checker was called with, each with at_ms and the message."""
+        return self.jvm.messages(self.name)
+
+    def wait_for(self, count: int, timeout_s: float = _EVENT_TIMEOUT_S) -> list[Json]:
+        """The messages a listener or a checker was called with, once there are that many."""
+        what = f"{count} messages at {self.name}"
+        self.jvm.wait_for(lambda: len(self.jvm._events[self.name]) >= count, what, timeout_s)
+        return [event["message"] for event in self.told()]
 
 
 class Admin(Client):

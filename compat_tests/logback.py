@@ -16,6 +16,7 @@ _NAMES = (
     "rmq.broker.logback.xml",
     "rmq.client.logback.xml",
     "rmq.tools.logback.xml",
+    "rmq.proxy.logback.xml",
 )
 
 _SILENCE = '<configuration><root level="OFF"/></configuration>'
@@ -30,6 +31,7 @@ _CONFIGURATION = """<configuration>
   <logger name="RocketmqTraffic" level="WARN"/>
   <logger name="RocketmqWaterMark" level="WARN"/>
   <logger name="RocketmqNamesrvWaterMark" level="WARN"/>
+  <logger name="RocketmqProxyWatermark" level="WARN"/>
   <logger name="io.netty" level="WARN"/>
   <logger name="org.apache.rocketmq" level="WARN"/>
   <root level="INFO"><appender-ref ref="console"/></root>

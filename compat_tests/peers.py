@@ -3,9 +3,11 @@
 
 ``Ours`` and ``Original`` know how to run the programs; ``NameServer`` and ``Broker`` are one server
 each, with its configuration file, its port and its store, that may be stopped, killed and
-started again. All of them listen on the loopback, on free ports, with files in a folder given.
+started again. ``Proxy`` is the original's gRPC proxy in front of either. All of them listen on the
+loopback, on free ports, with files in a folder given.
 """
 
+import json
 import shutil
 import sys
 import time
@@ -16,10 +18,12 @@ from typing import Protocol
 
 from compat_tests import probe
 from compat_tests.engine import Engine, JavaProcess, LocalProcess
-from compat_tests.jars import resolve
+from compat_tests.jars import RELEASES, resolve
 from compat_tests.logback import logging_configuration
 
 READY_TIMEOUT_S = 60.0
+PROXY_READY_TIMEOUT_S = 180.0
+"""It makes itself a certificate, and starts some hundred threads."""
 STOP_TIMEOUT_S = 30.0
 
 BROKER_SETTINGS = {
@@ -160,9 +164,14 @@ class Server:
         file.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         return file
 
-    def wait_until(self, ready: Callable[[], bool], process: JavaProcess) -> None:
+    def wait_until(
+        self,
+        ready: Callable[[], bool],
+        process: JavaProcess,
+        timeout_s: float = READY_TIMEOUT_S,
+    ) -> None:
         """Poll until ready; raises PeerFailed when the process ends or time is up."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         last: Exception | None = None
         while time.monotonic() < deadline:
             if not process.alive():
@@ -236,6 +245,45 @@ class Broker(Server):
     def _registered(self) -> bool:
         probe.request(self.port, probe.GET_BROKER_CONFIG)
         return self.address.encode() in self.name_server.cluster_info()
+
+
+class Proxy(Server):
+    """The original's proxy in cluster mode, which gRPC clients talk to."""
+
+    def __init__(self, engine: Engine, folder: Path, name_server: NameServer) -> None:
+        origin = Original(RELEASES[-1], engine)
+        port = probe.free_ports([0, 1])  # gRPC, remoting
+        settings = {"rocketMQClusterName": BROKER_SETTINGS["brokerClusterName"]}
+        super().__init__(origin, folder, port, settings)
+        self._engine = engine
+        self._name_server = name_server
+
+    def configuration(self) -> Path:
+        """The file of settings, which is JSON and not properties."""
+        file = self.folder / "rmq-proxy.json"
+        ports = {"grpcServerPort": self.port, "remotingListenPort": self.port + 1}
+        cluster = self.settings["rocketMQClusterName"]
+        file.write_text(json.dumps({"rocketMQClusterName": cluster, **ports}))
+        return file
+
+    def start(self) -> None:
+        """Start it and wait until it says that it is ready."""
+        conf = logging_configuration(self.folder)
+        arguments = [
+            *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            f"-Duser.home={self.folder}",
+            *("-cp", f"{conf}:{resolve(RELEASES[-1], 'proxy')}/*"),
+            "org.apache.rocketmq.proxy.ProxyStartup",
+            *("-n", self._name_server.address, "-pm", "cluster"),
+            *("-pc", str(self.configuration())),
+        ]
+        home = {"RMQ_PROXY_HOME": str(self.folder), "ROCKETMQ_HOME": str(self.folder)}
+        self.process = process = self._engine.start("proxy", arguments, home)
+        self.wait_until(
+            lambda: "rocketmq-proxy startup successfully" in process.log(),
+            process,
+            PROXY_READY_TIMEOUT_S,
+        )
 
 
 @contextmanager

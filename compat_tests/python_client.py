@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python client `rocketmq`, which brings librocketmq (C++) along: in a cached environment."""
+"""The Python clients, each in a cached environment of its own.
+
+`rocketmq` brings librocketmq (C++) along and speaks remoting; `rocketmq-python-client` speaks gRPC.
+"""
 
 import json
 import os
@@ -12,8 +15,10 @@ from typing import Any
 
 from compat_tests.jars import cache_root
 
-VERSION = "0.4.4"
-_DRIVER = Path(__file__).parent / "clients" / "python" / "driver.py"
+REMOTING = "rocketmq==0.4.4"
+GRPC = "rocketmq-python-client==5.1.2"
+_PROGRAMS = Path(__file__).parent / "clients" / "python"
+_DRIVERS = {REMOTING: _PROGRAMS / "driver.py", GRPC: _PROGRAMS / "grpc_driver.py"}
 _INSTALL_TIMEOUT_S = 300
 _RUN_TIMEOUT_S = 120
 
@@ -22,17 +27,19 @@ class PythonClientUnavailable(Exception):
     """The client is not in the cache and cannot be installed; the message says why."""
 
 
-def install() -> Path:
+def install(client: str = REMOTING) -> Path:
     """The Python of an environment that has the client. Raises PythonClientUnavailable."""
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    is_usual = sys.platform == "linux" and platform.machine() == "x86_64"
+    if client == REMOTING and not is_usual:
         raise PythonClientUnavailable("the wheel of rocketmq is for Linux on x86-64 only")
-    name = f"python-client-{VERSION}-{sys.version_info.major}.{sys.version_info.minor}"
+    python_version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    name = f"python-client-{client.replace('==', '-')}-{python_version}"
     folder = cache_root() / name
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", f"rocketmq=={VERSION}"])
+        _run([str(python), "-m", "pip", "install", "--quiet", client])
         (folder / "complete").touch()
     return python
 
@@ -49,14 +56,14 @@ def _run(command: list[str]) -> None:
         ) from error
 
 
-def run(python: Path, home: Path, **command: Any) -> list[dict[str, Any]]:
+def run(python: Path, home: Path, client: str = REMOTING, **command: Any) -> list[dict[str, Any]]:
     """What one operation of the client reports; AssertionError when it fails.
 
     Its log goes into the folder `home`.
     """
     home.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        [str(python), str(_DRIVER), json.dumps(command)],
+        [str(python), str(_DRIVERS[client]), json.dumps(command)],
         env={**os.environ, "HOME": str(home)}, cwd=home,  # where it makes folders
         capture_output=True, text=True, timeout=_RUN_TIMEOUT_S, check=False,
     )  # fmt: skip

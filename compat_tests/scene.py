@@ -102,7 +102,7 @@ class Scene:
     def close(self) -> None:
         """Tell all clients to stop; some take seconds for it, which no test waits for."""
         for client in self._clients:
-            self.jvm.submit("stop", name=client.name)
+            client.jvm.submit("stop", name=client.name)
 
     def _keep(self, client: C) -> C:
         self._clients.append(client)

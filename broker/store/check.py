@@ -280,19 +280,31 @@ class StoreCheck:
     def _look_at_index(self, looked: Looked) -> None:
         """Whether each item is of a record of the log."""
         file = self._index.files[looked.part.number]
-        log, start, end = self._log.files, self.start, self.end
         wrong: list[tuple[int, int]] = []
+        view, view_start, last_start = memoryview(b""), 0, _NONE
+        sound = _NONE
         for position, offset in file.items():
             looked.messages += 1
-            if start <= offset < end:
-                head = log.select(offset, HEAD.size)
-                if head is not None:
-                    _, magic, own = HEAD.unpack(head)
-                    if own == offset and magic in MAGICS:
-                        continue
-            elif 0 <= offset < start:
+            if offset == sound:  # a message has several items, one behind the other
                 continue
-            wrong.append((position, offset))
+            if not 0 <= offset - view_start <= last_start:
+                if 0 <= offset < self.start:
+                    continue
+                log_file = self._log.files.find(offset) if offset < self.end else None
+                if log_file is None:
+                    wrong.append((position, offset))
+                    continue
+                view, view_start = log_file.view, log_file.from_offset
+                written = min(log_file.wrote_bytes, self.end - view_start)
+                last_start = written - HEAD.size
+                if offset - view_start > last_start:
+                    wrong.append((position, offset))
+                    continue
+            _, magic, own = HEAD.unpack_from(view, offset - view_start)
+            if own == offset and magic in MAGICS:
+                sound = offset
+            else:
+                wrong.append((position, offset))
         for position, offset in wrong:
             text = f"{file.path} at byte {position}: its item names {offset} of the log, where"
             text += " no record begins."
@@ -348,14 +360,15 @@ def _by_queue(
     It is made for speed, as the walk is: a log has millions of them.
     """
     seen: dict[QueueKey, list[int]] = {}
+    find = seen.get
     count = 0
     for found in records:
         offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ = found
         count += 1
         if sys_flag and not enters_queue(sys_flag):
             continue
-        key = view[topic_at : text_at - PROPERTIES_LENGTH_BYTES].tobytes(), queue_id
-        rows = seen.get(key)
+        key = bytes(view[topic_at : text_at - PROPERTIES_LENGTH_BYTES]), queue_id
+        rows = find(key)
         if rows is None:
             rows = seen[key] = []
         rows += (queue_offset, offset, size)

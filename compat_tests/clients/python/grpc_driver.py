@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: INP001 - a program, not a module of the tests
+"""One operation of the gRPC client `rocketmq-python-client`, as JSON told; results as JSON lines.
+
+Runs in an environment of its own, which has neither this project nor its dependencies.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from rocketmq import (  # type: ignore[import-not-found]
+    ClientConfiguration,
+    ConsumeResult,
+    Credentials,
+    FilterExpression,
+    Message,
+    MessageListener,
+    Producer,
+    PushConsumer,
+    SimpleConsumer,
+    TransactionChecker,
+    TransactionResolution,
+)
+from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found]
+
+CONSUME_TIMEOUT_S = 60
+
+
+def main() -> None:
+    command = json.loads(sys.argv[1])
+    {"produce": produce, "push": push, "simple": simple}[command["op"]](command)
+    sys.stdout.flush()
+    os._exit(0)  # its threads may hold the interpreter up
+
+
+class Commits(TransactionChecker):  # type: ignore[misc]
+    """Whoever is asked for a transaction says that it is to be committed."""
+
+    def check(self, message: Any) -> Any:
+        _print(checked=message.message_id)
+        return TransactionResolution.COMMIT
+
+
+def produce(command: dict[str, Any]) -> None:
+    """`how` is normal, fifo, delay, recall, commit, rollback or leave."""
+    topic, how = command["topic"], command["how"]
+    checker = Commits() if how in ("commit", "rollback", "leave") else None
+    producer = Producer(_configuration(command), (topic,), checker=checker)
+    producer.startup()
+    for number in range(command["count"]):
+        message = Message()
+        message.topic, message.body = topic, f"python-{number} 漢字".encode()
+        message.tag, message.keys = "python", f"key-{number}"
+        message.add_property("number", str(number))
+        if how == "fifo":
+            message.message_group = "one"
+        if how in ("delay", "recall"):
+            message.delivery_timestamp = int(time.time()) + command["delay_s"]
+        if checker is None:
+            receipt = producer.send(message)
+        else:
+            transaction = producer.begin_transaction()
+            receipt = producer.send(message, transaction)
+            if how != "leave":
+                getattr(transaction, how)()
+        if how == "recall":
+            producer.recall_message(topic, receipt.recall_handle)
+        _print(sent=receipt.message_id)
+    time.sleep(command.get("stays_s", 0))
+    producer.shutdown()
+
+
+def push(command: dict[str, Any]) -> None:
+    received = []
+
+    class Listener(MessageListener):  # type: ignore[misc]
+        """Takes all."""
+
+        def consume(self, message: Any) -> Any:
+            received.append(_told(message))
+            return ConsumeResult.SUCCESS
+
+    consumer = PushConsumer(
+        _configuration(command), command["group"], Listener(), _subscription(command)
+    )
+    consumer.startup()
+    deadline_s = time.monotonic() + CONSUME_TIMEOUT_S
+    while len(received) < command["count"] and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    for each in received:
+        _print(**each)
+    consumer.shutdown()
+
+
+def simple(command: dict[str, Any]) -> None:
+    consumer = SimpleConsumer(
+        _configuration(command), command["group"], _subscription(command), await_duration=2
+    )
+    consumer.startup()
+    left = command["count"]
+    deadline_s = time.monotonic() + CONSUME_TIMEOUT_S
+    while left > 0 and time.monotonic() < deadline_s:
+        for message in consumer.receive(16, 30) or ():
+            consumer.ack(message)
+            _print(**_told(message))
+            left -= 1
+    consumer.shutdown()
+
+
+def _configuration(command: dict[str, Any]) -> Any:
+    return ClientConfiguration(command["endpoints"], Credentials(), request_timeout=10)
+
+
+def _subscription(command: dict[str, Any]) -> dict[str, Any]:
+    sql = command.get("sql")
+    wanted = FilterExpression(sql, FilterType.SQL) if sql else FilterExpression("python")
+    return {command["topic"]: wanted}
+
+
+def _told(message: Any) -> dict[str, Any]:
+    return {
+        "body": message.body.decode(),
+        "tag": message.tag,
+        "keys": list(message.keys),
+        "number": message.properties["number"],
+        "group": message.message_group,
+    }
+
+
+def _print(**event: Any) -> None:
+    print(json.dumps(event), flush=True)
+
+
+main()

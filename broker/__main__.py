@@ -23,6 +23,7 @@ from txrocketmq.remoting.config_file import (
 from txrocketmq.remoting.java_options import refuse_unserved
 from txrocketmq.remoting.out_of_memory import ends_without_memory
 from txrocketmq.remoting.service_options import add_service_options, service_options
+from txrocketmq.remoting.without_tls import leave_out_tls
 
 IMPORTANT = frozenset(
     """
@@ -125,6 +126,7 @@ def run(options: argparse.Namespace) -> int:
             " clients will not find this broker by its topics",
             file=sys.stderr,
         )
+    leave_out_tls()
     from txrocketmq.broker.service import Broker  # here: --help need not wait for it
     from txrocketmq.remoting.transport.run import run_service
 

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from txrocketmq.remoting.out_of_memory import ends_without_memory
+from txrocketmq.remoting.without_tls import leave_out_tls
 
 COMMANDS: Final = {
     "standalone": "run a name server and a broker in one process",
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"txrocketmq: there is no command {first!r}\n\n{usage()}", file=sys.stderr)
         return 2
     with ends_without_memory(f"txrocketmq {first}"):
+        if first == "standalone":
+            leave_out_tls()
         code: int = import_module(f"txrocketmq.cli.{first}").main(arguments[1:])
         return code
 

@@ -20,6 +20,7 @@ from txrocketmq.remoting.config_file import (
 from txrocketmq.remoting.java_options import refuse_unserved
 from txrocketmq.remoting.out_of_memory import ends_without_memory
 from txrocketmq.remoting.service_options import add_service_options, service_options
+from txrocketmq.remoting.without_tls import leave_out_tls
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -86,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
         for key, value in sorted(configuration.properties.items()):
             print(f"{key}={value}")
         return 0
+    leave_out_tls()
     from txrocketmq.namesrv.service import NameServer
     from txrocketmq.remoting.transport.address import address_here
     from txrocketmq.remoting.transport.peer import address_text

@@ -10,6 +10,8 @@ Fenced blocks say by their language what is to be done with them:
   their options, and targets of the Makefile, must exist.
 - `python`: one that begins with the name of a test module is run by pytest.
 
+Commands within sentences, between backticks, must exist as those of `sh` must.
+
 Blocks of `WITH_DOCKER` that begin with the name of a file are run by compat_tests.
 """
 
@@ -152,7 +154,9 @@ def _fault(line: str) -> str:
     program = program.removeprefix(".venv/bin/")
     if program == "make":
         unknown = [word for word in words if "=" not in word and word not in _targets()]
-        return f"no such target: {unknown}" if unknown else ""
+        for part in re.findall(r"-k (test_\w+)", line):
+            unknown += [] if any(part in name for name in _tests()) else [part]
+        return f"no such target or test: {unknown}" if unknown else ""
     if program == "python" and words[0] == "-m":
         return "" if find_spec(words[1]) else f"no such module: {words[1]}"
     if program in NOT_OURS:
@@ -176,14 +180,42 @@ def test_shown_commands_exist() -> None:
     assert not faults, faults
 
 
-def test_targets_named_in_the_text_exist() -> None:
-    named = {
-        target
-        for page in PAGES
-        for target in re.findall(r"`make ([a-z-]+)", page.read_text("utf-8"))
-    }
-    assert named
-    assert named <= _targets()
+@cache
+def _tests() -> set[str]:
+    files = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    return {name for text in files for name in re.findall(r"def (test_\w+)", text)}
+
+
+@cache
+def _mqadmin() -> set[str]:
+    """The commands of mqadmin that the table of docs/mqadmin.md has."""
+    table = (ROOT / "docs" / "mqadmin.md").read_text("utf-8")
+    return set(re.findall(r"^\| `(\w+)", table, re.MULTILINE))
+
+
+def _inline(page: Path) -> Iterator[str]:
+    """The commands within the sentences of a page."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for span in re.findall(r"`([^`\n]+)`", text):
+        program, _, rest = span.partition(" ")
+        if rest and program in OURS | {"make", "mqadmin", "python"}:
+            yield span
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_within_sentences_exist(page: Path) -> None:
+    faults = []
+    for line in _inline(page):
+        if line.startswith("mqadmin "):
+            command = line.split()[1]
+            fault = "" if command in _mqadmin() else f"mqadmin has no {command}"
+        else:
+            fault = _fault(line)
+        if fault:
+            faults.append(f"{line}: {fault}")
+    assert not faults, faults
+    least = {"docs/architecture.md": 20, "docs/troubleshooting.md": 12}
+    assert len(list(_inline(page))) >= least.get(str(page.relative_to(ROOT)), 0)
 
 
 @pytest.mark.parametrize("unit", ["mqnamesrv.service", "mqbroker.service"])

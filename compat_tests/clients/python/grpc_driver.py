@@ -25,6 +25,7 @@ from rocketmq import (  # type: ignore[import-not-found]
     TransactionResolution,
 )
 from rocketmq.grpc_protocol import FilterType  # type: ignore[import-not-found]
+from rocketmq.v5.exception import InternalErrorException  # type: ignore[import-not-found]
 
 CONSUME_TIMEOUT_S = 60
 
@@ -103,11 +104,21 @@ def simple(command: dict[str, Any]) -> None:
     left = command["count"]
     deadline_s = time.monotonic() + CONSUME_TIMEOUT_S
     while left > 0 and time.monotonic() < deadline_s:
-        for message in consumer.receive(16, 30) or ():
+        for message in _received(consumer):
             consumer.ack(message)
             _print(**_told(message))
             left -= 1
     consumer.shutdown()
+
+
+def _received(consumer: Any) -> Any:
+    """What is there; nothing as long as the proxy has not got the settings of this consumer."""
+    try:
+        return consumer.receive(16, 30) or ()
+    except InternalErrorException as error:
+        print(error, file=sys.stderr)
+        time.sleep(0.5)
+        return ()
 
 
 def _configuration(command: dict[str, Any]) -> Any:

@@ -10,12 +10,11 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.interfaces import IAddress, IHandshakeListener
 from twisted.internet.protocol import Factory
 from twisted.python.failure import Failure
@@ -39,10 +38,6 @@ _FIRST_PAUSE_MS = 100
 """After the second attempt in a row that failed; twice as long after each further one."""
 _LAST_PAUSE_MS = 3_000
 _MAX_FAILURES = 10_000
-_ENDPOINTS: Final[Sequence[tuple[Callable[[str], bool], Any]]] = (
-    (isIPAddress, TCP4ClientEndpoint),
-    (isIPv6Address, TCP6ClientEndpoint),
-)
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -52,6 +47,18 @@ def parse_address(address: str) -> tuple[str, int]:
     if not colon or not is_port or not host:
         raise ValueError(f'"{address}" is no address: it should look like 127.0.0.1:9876')
     return host.strip("[]"), int(port)
+
+
+def _endpoint(reactor: Any, host: str, port: int) -> Any:
+    """What connects to there. An address is taken as it is: to look up a name takes a thread."""
+    # Imported at the first use, for the sake of name servers, which hardly ever connect to anyone.
+    from twisted.internet import endpoints  # noqa: PLC0415
+
+    if isIPAddress(host):
+        make: Any = endpoints.TCP4ClientEndpoint
+    else:
+        make = endpoints.TCP6ClientEndpoint if isIPv6Address(host) else endpoints.HostnameEndpoint
+    return make(reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000)
 
 
 def as_deferred(pending: PendingReply) -> Deferred[Reply[Any]]:
@@ -200,9 +207,7 @@ class Connections:
         except ValueError as error:
             self._connected(address, ConnectError(str(error)))
             return
-        # An address is connected to as it is: to look up a name takes a thread.
-        make = next((make for is_such, make in _ENDPOINTS if is_such(host)), HostnameEndpoint)
-        endpoint = make(self._clock.reactor, host, port, timeout=CONNECT_TIMEOUT_MS / 1000)
+        endpoint = _endpoint(self._clock.reactor, host, port)
         if self._wrap is not None:
             endpoint = self._wrap(endpoint)
         kind = TcpPeer if self._wrap is None else _SecuredPeer

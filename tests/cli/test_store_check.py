@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.stored import MESSAGES, NOW_MS, contents, filled_store, spoil
+from txrocketmq.broker.store.check import StoreCheck
+from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.cli.store import main
 from txrocketmq.cli.store_check import config_findings
 
@@ -41,6 +44,35 @@ def test_a_damaged_store(root: Path, capsys: pytest.CaptureFixture[str], workers
     said = capsys.readouterr().out
     assert f"{path} at byte 0: the body of a message (Topic0/0@0" in said
     assert said.endswith("1 thing is wrong.\n")
+
+
+def test_a_sound_store_is_read_once_and_another_as_a_broker_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_crc: list[bool] = []
+
+    class Noted(StoreCheck):
+        def __init__(self, config: StoreConfig) -> None:
+            with_crc.append(config.check_crc_on_recover)
+            super().__init__(config)
+
+    monkeypatch.setattr("txrocketmq.cli.store_check.StoreCheck", Noted)
+    store = filled_store(tmp_path / "open", closes=False)
+    root = tmp_path / "crashed"
+    shutil.copytree(tmp_path / "open", root)
+    store.stop(NOW_MS)
+    assert main(["check", str(root)]) == 0
+    assert with_crc == [False]
+    capsys.readouterr()
+
+    last = max(path for path in (root / "commitlog").iterdir() if any(path.read_bytes()))
+    spoil(last, last.read_bytes().rindex(b"body-"), b"B")
+    assert main(["check", str(root)]) == 1
+    assert with_crc == [False, False, True]
+    said = capsys.readouterr().out
+    assert "The log ends at" in said
+    assert "are lost" in said
+    assert "has not the CRC" not in said
 
 
 def test_as_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,9 +37,9 @@ BIN = Path(sys.executable).parent
 OURS = {"txrocketmq", "mqbroker", "mqnamesrv"}
 BY_THEMSELVES = {"docs/ingest.md"}
 WITH_DOCKER = {"docs/testing.md"}
-NOT_OURS = {"docker", "mqadmin", "pip", "spark-submit"}
+NOT_OURS = {"docker", "java", "mqadmin", "mvn", "pip", "spark-submit"}
 """Programs that pages may name and that are not in this repository."""
-LANGUAGES = {"console", "sh", "text", "java", "python", "go", "yaml", "sql"}
+LANGUAGES = {"console", "sh", "text", "java", "python", "go", "yaml", "sql", "json", "xml"}
 
 
 def _free_port() -> int:

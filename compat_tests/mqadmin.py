@@ -206,7 +206,7 @@ COMMANDS = (
     Command("updateColdDataFlowCtrGroupConfig -b {broker} -g {group} -v 1", _COLD),
     Command("removeColdDataFlowCtrGroupConfig -b {broker} -g {group}", _COLD),
     Command("setCommitLogReadAheadMode -b {broker} -m 1", _COLD),
-    Command("switchTimerEngine -b {broker} -e F", _ROCKSDB),
+    Command("switchTimerEngine -b {broker} -e F"),
     Command("createUser -b {broker} -u u -p password", _AUTH),
     Command("updateUser -b {broker} -u u -p password2", _AUTH),
     Command("getUser -b {broker} -u u", _AUTH),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast `txrocketmq store check` reads a store, beside a program that only reads its bytes.
 
-    .venv/bin/python -m benchmarks.store_check [--gib 2] [--rounds 3]
+    .venv/bin/python -m benchmarks.store_check [--messages 400000] [--rounds 3]
 
-The store is that of benchmarks/spark_store.py: one topic, bodies of 1 KiB, no index. Both programs
+The store is what benchmarks/store.py puts: one topic, bodies of 1 KiB, with an index. Both programs
 use all cores. The other one takes CRC-32 of the files of the log, 1 MiB at a time, from the same
 page cache. They take turns, so that a busy machine slows down both. MB/s are of the clock; MB for a
 second of CPU, summed over all processes, depend less on what else runs.
@@ -20,8 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.spark_store import write_store
+from benchmarks.store import QUEUES, messages
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.message_store import MessageStore
 
+BATCH: Final = 10_000
 COMMAND: Final = Path(sys.executable).with_name("txrocketmq")
 FLOOR: Final = """
 import mmap, sys
@@ -59,6 +62,17 @@ def timed(command: Sequence[str]) -> Run:
     return Run(time.monotonic() - started, cpu_s, done.stdout)
 
 
+def write_store(root: str, count: int) -> None:
+    """A store that was closed in order."""
+    now_ms = time.time_ns() // 1_000_000
+    store = MessageStore(StoreConfig(store_path_root_dir=root))
+    store.load(now_ms)
+    for start in range(0, count, BATCH):
+        store.put(messages(BATCH, now_ms + start, QUEUES), now_ms)
+        store.tick(now_ms)
+    store.stop(now_ms)
+
+
 def line(name: str, size_bytes: int, run: Run) -> str:
     """A row of the table."""
     megabytes = size_bytes / 1e6
@@ -68,12 +82,12 @@ def line(name: str, size_bytes: int, run: Run) -> str:
 def main() -> None:
     """Prints the best round of each, by CPU."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--gib", type=int, default=2)
+    parser.add_argument("--messages", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     checks, floors = [], []
     with tempfile.TemporaryDirectory() as folder:
-        write_store(Path(folder), "uniform", options.gib)
+        write_store(folder, options.messages)
         for _ in range(options.rounds):
             floors.append(timed([sys.executable, "-c", FLOOR, folder]))
             checks.append(timed([str(COMMAND), "store", "check", folder, "--json"]))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from compat_tests.engine import Engine, JavaProcess
-from compat_tests.jars import GRPC_CLIENT, cache_root, compiler, grpc_client, resolve
+from compat_tests.jars import cache_root, compiler, resolve
 from compat_tests.logback import logging_configuration
 
 _SOURCES = Path(__file__).parent / "clients" / "java"
@@ -60,12 +60,6 @@ def compile_program(release: str, engine: Engine, folder: Path, jars: str, main:
     return compile_sources(
         release, engine, sorted(folder.glob("*.java")), resolve(release, jars), main
     )
-
-
-def compile_grpc_clients(engine: Engine) -> Path:
-    """The folder of the compiled program of gRPC clients."""
-    sources = [*sorted((_SOURCES / "grpc").glob("*.java")), _SOURCES / "Wire.java"]
-    return compile_sources(f"grpc-{GRPC_CLIENT}", engine, sources, grpc_client(), "Grpc")
 
 
 def compile_sources(
@@ -231,16 +225,6 @@ class ClientJvm:
         with self._changed:
             self._events[event["name"]].append(event)
             self._changed.notify_all()
-
-
-class GrpcJvm(ClientJvm):
-    """A JVM with the official gRPC clients, which talk to a proxy."""
-
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        super().__init__(f"grpc-{GRPC_CLIENT}", engine, folder)
-
-    def _program(self, engine: Engine) -> tuple[str, str]:
-        return f"{compile_grpc_clients(engine)}:{grpc_client()}/*", "Grpc"
 
 
 def _accept(server: socket.socket, process: JavaProcess) -> socket.socket:
@@ -421,45 +405,6 @@ class LitePullConsumer(Client):
 
     def offset_for_timestamp(self, queue: Json, timestamp_ms: int) -> int:
         return int(self._call("offset_for_timestamp", queue=queue, timestamp_ms=timestamp_ms))
-
-
-class GrpcClient(Client):
-    """A producer, push consumer or simple consumer of the gRPC client, at a proxy."""
-
-    def send(self, *messages: Json) -> list[Json]:
-        """The receipts in order; raises JavaError."""
-        return list(self._call("send", messages=list(messages)))
-
-    def send_in_transaction(self, message: Json, end: str) -> str:
-        """Its id; it is ended by `commit` or `rollback`, and stays open with another word."""
-        return str(self._call("send_in_transaction", message=message, end=end))
-
-    def recall(self, topic: str, handle: str) -> str:
-        """Takes a delayed message back; its id."""
-        return str(self._call("recall", topic=topic, handle=handle))
-
-    def receive(self, most: int = 32, invisible_ms: int = 30_000) -> list[Json]:
-        """What a simple consumer gets within two seconds; each has a handle for the rest."""
-        return list(self._call("receive", max=most, invisible_ms=invisible_ms))
-
-    def ack(self, received: Json) -> None:
-        self._call("ack", handle=received["handle"])
-
-    def change_invisible_duration(self, received: Json, invisible_ms: int) -> None:
-        """When the message is there again, from now on."""
-        self._call(
-            "change_invisible_duration", handle=received["handle"], invisible_ms=invisible_ms
-        )
-
-    def told(self) -> list[Json]:
-        """What a listener or a checker was called with, each with at_ms and the message."""
-        return self.jvm.messages(self.name)
-
-    def wait_for(self, count: int, timeout_s: float = _EVENT_TIMEOUT_S) -> list[Json]:
-        """The messages a listener or a checker was called with, once there are that many."""
-        what = f"{count} messages at {self.name}"
-        self.jvm.wait_for(lambda: len(self.jvm._events[self.name]) >= count, what, timeout_s)
-        return [event["message"] for event in self.told()]
 
 
 class Admin(Client):

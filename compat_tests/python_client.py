@@ -56,7 +56,9 @@ def _run(command: list[str]) -> None:
         ) from error
 
 
-def run(python: Path, home: Path, client: str = REMOTING, **command: Any) -> list[dict[str, Any]]:
+def run(
+    python: Path, home: Path, client: str = REMOTING, /, **command: Any
+) -> list[dict[str, Any]]:
     """What one operation of the client reports; AssertionError when it fails.
 
     Its log goes into the folder `home`.

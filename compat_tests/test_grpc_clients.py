@@ -14,7 +14,8 @@ from typing import Any, Final
 import pytest
 
 from compat_tests.engine import Engine
-from compat_tests.java_client import ClientJvm, GrpcClient, GrpcJvm, JavaError, Json, message, text
+from compat_tests.grpc_client import GrpcClient, GrpcJvm
+from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Proxy
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps pyOpenSSL out of the processes of servers, which serve no TLS.
 
-Twisted imports it, and with it cryptography, wherever they are installed; that takes a tenth of a
-second and 6 MiB of each process. Twisted does without where there is none. Clients, which do
+Twisted imports it, and with it cryptography, wherever they are installed, which takes time at each
+start and some 6 MiB of each process. Twisted does without where there is none. Clients, which do
 speak TLS, run in other processes.
 """
 

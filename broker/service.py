@@ -95,7 +95,7 @@ class Broker:
             in_thread=self._read_ahead,
             walks=Walks(partial(self.clock.later, 0), self.clock.reactor.seconds),
         )
-        self._server = RemotingServer(
+        self.server = RemotingServer(
             self.clock.unhurried,
             self._disconnected,
             max_idle_ms=config.server_channel_max_idle_time_seconds * 1000,
@@ -191,9 +191,9 @@ class Broker:
         """Accepts on all ports; the VIP port. A port that is taken closes the store again."""
         config = self.parts.config
         try:
-            self.port = self._server.listen(config.listen_port, dispatcher, config.bind_address)
+            self.port = self.server.listen(config.listen_port, dispatcher, config.bind_address)
             vip_port = self.port - _VIP_OFFSET
-            self._server.listen(vip_port, vip, config.bind_address)
+            self.server.listen(vip_port, vip, config.bind_address)
             self.metrics.open(self.clock.unhurried, config, self._metrics, self.why_not_ready)
         except (CannotListenError, OSError):
             self.parts.store.stop(self.clock.now_ms())
@@ -299,7 +299,7 @@ class Broker:
         read: Deferred[None] = Deferred()
         self.parts.cold_reads.stop(lambda: read.callback(None))
         waiting = DeferredList(
-            [self._server.stop(), read, *self._threads.running], consumeErrors=True
+            [self.server.stop(), read, *self._threads.running], consumeErrors=True
         )
 
         def too_late() -> None:

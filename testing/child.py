@@ -1,84 +1,171 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a test server: settings as its argument, commands on standard input.
+"""The process of a test server: what to run as its argument, commands on standard input.
 
-The argument is a JSON object, the broker's settings. On standard output come one JSON object with
-both addresses when clients find the broker, and an answer to each command:
+The argument is a JSON object: `settings` are the broker's, `namesrv_port` is the port of the name
+server, 0 for a free one, and by `ahead_ms` the broker's clock is ahead from the start. On standard
+output come one JSON object with both addresses when clients find the broker, and an answer to each
+command, which is a name and what it takes, in JSON:
 
-    advance 10000       puts the broker's clock forward by so many milliseconds; answers "ok"
+    advance 10000               puts the broker's clock forward by so many ms; answers "ok"
+    lag ["stock"]               calls a method of `BrokerState`; answers "ok" and its result
+    refuse ["SYSTEM_BUSY"]      calls a method of `Faults`
+    reset                       begins anew at the same addresses, with an empty store
 
-The end of the input ends the server, so it does not outlive the test. Its log goes to standard
-error.
+What cannot be done is answered with "error" and a reason. The end of the input ends the server, so
+it does not outlive the test. Its log goes to standard error.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
-from typing import Any, TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TextIO
 
 import orjson
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.standalone import Options, Standalone
 from txrocketmq.remoting.transport.run import run_service, stop_running
+from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
+from txrocketmq.testing.faults import Faults
+
+OF_STATE: Final = (
+    "create_topic",
+    "ensure_topic",
+    "topics",
+    "groups",
+    "lag",
+    "queue_ids",
+    "records",
+)
+OF_FAULTS: Final = ("refuse", "delay", "drop_connections", "count", "end")
 
 log = Logger()
+
+
+class Runs:
+    """What runs: name server and broker, and others at the same addresses after a reset."""
+
+    def __init__(self, options: Options, ahead_ms: int = 0) -> None:
+        self._options = options
+        self.clock = HurriedClock()
+        self.clock.advance(ahead_ms)
+        self.service = Standalone(options, self.clock)
+
+    def start(self) -> None:
+        """Raises ValueError, OSError, whose text says what to do."""
+        self.service.start()
+
+    def stop(self) -> Deferred[Any]:
+        """Both in order."""
+        return self.service.stop()
+
+    def reset(self) -> Deferred[None]:
+        """Begins anew with an empty store and the right time; fires when clients find the broker.
+
+        Raises OSError when it cannot.
+        """
+        settings, folder = dict(self._options.settings), self._options.settings["storePathRootDir"]
+        settings["listenPort"] = self.service.broker_addr.rpartition(":")[2]
+        port = int(self.service.namesrv_addr.rpartition(":")[2])
+
+        def begin(_: Any) -> Deferred[None]:
+            shutil.rmtree(folder, ignore_errors=True)
+            self.clock = HurriedClock()
+            self.service = Standalone(Options(namesrv_port=port, settings=settings), self.clock)
+            self.service.start()
+            return self.service.ready
+
+        return self.service.stop().addCallback(begin)
 
 
 class Control:
     """Obeys commands; `answers` is where the answers go."""
 
-    def __init__(self, service: Standalone, clock: HurriedClock, answers: TextIO) -> None:
-        self._service = service
-        self._clock = clock
+    def __init__(self, runs: Runs, answers: TextIO) -> None:
+        self._runs = runs
         self._answers = answers
+        self._calls: Mapping[str, Callable[..., Any]] = {}
 
     def ready(self, _: object) -> None:
-        """Tells both addresses."""
-        service = self._service
+        """Tells both addresses; from now on there is a broker to ask."""
+        service = self._runs.service
+        self._join()
         addresses = {"namesrv": service.namesrv_addr, "broker": service.broker_addr}
         self._answer(orjson.dumps(addresses).decode())
+
+    def _join(self) -> None:
+        service, clock = self._runs.service, self._runs.clock.unhurried
+        if service.broker is not None:
+            self._calls = calls_of(BrokerState(service, clock), Faults(service.broker, clock))
 
     def failed(self, failure: Failure) -> None:
         """Nobody will find the broker: the log says why, and the parent sees the end."""
         log.error("{error}", error=failure.getErrorMessage())
-        stop_running(self._clock.reactor)
+        stop_running(self._runs.clock.reactor)
 
     def obey(self, line: str) -> None:
         """One command; what is none is answered with "error" and a reason."""
         name, _, argument = line.strip().partition(" ")
         if name == "advance" and argument.isdecimal():
-            self._clock.advance(int(argument))
-            self._clock.unhurried.later(0, self._answer, "ok")
-        else:
+            clock = self._runs.clock
+            clock.advance(int(argument))
+            clock.unhurried.later(0, self._answer, "ok")
+            return
+        if (name, argument) == ("reset", ""):
+            reset = maybeDeferred(self._runs.reset).addCallback(lambda _: self._join())
+            reset.addCallbacks(self._done, self._refused)
+            return
+        try:
+            call, arguments = self._calls[name], orjson.loads(argument)
+        except (KeyError, ValueError):
             self._answer(f"error no command: {line.strip()}")
+            return
+        maybeDeferred(call, *arguments).addCallbacks(self._done, self._refused)
 
     def read(self, commands: TextIO) -> None:
         """In a thread: passes commands on until their end."""
-        reactor = self._clock.reactor
+        reactor = self._runs.clock.reactor
         for line in commands:
             reactor.callFromThread(self.obey, line)
         reactor.callFromThread(stop_running, reactor)
+
+    def _done(self, result: Any) -> None:
+        self._answer("ok" if result is None else f"ok {orjson.dumps(result).decode()}")
+
+    def _refused(self, failure: Failure) -> None:
+        if failure.check(ValueError) is None:
+            log.failure("a command failed", failure)
+        self._answer(f"error {failure.getErrorMessage()}".replace("\n", " "))
 
     def _answer(self, text: str) -> None:
         print(text, file=self._answers, flush=True)
 
 
+def calls_of(state: BrokerState, faults: Faults) -> dict[str, Callable[..., Any]]:
+    """The commands that call something."""
+    calls = {name: getattr(state, name) for name in OF_STATE}
+    return calls | {name: getattr(faults, name) for name in OF_FAULTS}
+
+
 def main() -> int:
     """Runs until the end of standard input; the exit code."""
-    settings: dict[str, Any] = orjson.loads(sys.argv[1])
+    given: dict[str, Any] = orjson.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is log
-    clock = HurriedClock()
-    service = Standalone(Options(namesrv_port=0, settings=settings), clock)
-    control = Control(service, clock, answers)
-    service.ready.addCallbacks(control.ready, control.failed)
+    options = Options(namesrv_port=given["namesrv_port"], settings=given["settings"])
+    runs = Runs(options, given["ahead_ms"])
+    control = Control(runs, answers)
+    runs.service.ready.addCallbacks(control.ready, control.failed)
     reader = threading.Thread(target=control.read, args=(sys.stdin,), daemon=True)
-    clock.reactor.callWhenRunning(reader.start)
-    return run_service("test server", service)
+    runs.clock.reactor.callWhenRunning(reader.start)
+    return run_service("test server", runs)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 server = InProcessServer()
 yield server.start()
+server.faults.refuse("SYSTEM_BUSY", times=1)
 self.addCleanup(server.stop)
 """
 
@@ -15,7 +16,9 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli.standalone import Options, Standalone
+from txrocketmq.testing.broker_state import BrokerState
 from txrocketmq.testing.clock import HurriedClock
+from txrocketmq.testing.faults import Faults
 from txrocketmq.testing.settings import broker_settings
 
 
@@ -33,6 +36,10 @@ class InProcessServer:
             Options(namesrv_port=0, settings=broker_settings(self._folder, settings)), self.clock
         )
         """Name server and broker themselves."""
+        self.state = BrokerState(self.service, self.clock.unhurried)
+        """What the broker has, once it has started."""
+        self.faults: Faults
+        """What can be done to its clients, once it has started."""
 
     @property
     def namesrv_addr(self) -> str:
@@ -54,6 +61,8 @@ class InProcessServer:
         except Exception:
             self._remove(None)
             raise
+        assert self.service.broker is not None
+        self.faults = Faults(self.service.broker, self.clock.unhurried)
         return self.service.ready
 
     def advance(self, ms: int) -> None:

@@ -215,9 +215,9 @@ class TcpPeer(Protocol):
     def connectionLost(self, reason: Failure = Failure(Exception("lost"))) -> None:  # noqa: B008
         self._happened(Event.LOSE)
         self._held = []
-        self._connection.lost(SendError(f"the connection to {self.remote_address} was lost"))
-        if self._closed is not None:
+        if self._closed is not None:  # first, so that what is tried again finds another connection
             self._closed(self)
+        self._connection.lost(SendError(f"the connection to {self.remote_address} was lost"))
 
     # --------------------------------------------------------- IPushProducer
 

@@ -24,6 +24,7 @@ from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
 from txrocketmq.remoting.transport.memory import reserve
+from txrocketmq.remoting.transport.outlet import Choose
 from txrocketmq.remoting.transport.peer import TcpPeer
 from txrocketmq.remoting.transport.peer_state import CLOSING
 
@@ -99,7 +100,11 @@ class _PeerFactory(ServerFactory):
         if not server.takes_one_more():
             return None  # Twisted closes the socket
         peer = TcpPeer(
-            server.clock, self._dispatcher.serve, server._peer_closed, seldom=server.seldom
+            server.clock,
+            self._dispatcher.serve,
+            server._peer_closed,
+            choose=server.choose,
+            seldom=server.seldom,
         )
         self._server.peers.add(peer)
         return peer
@@ -125,6 +130,8 @@ class RemotingServer:
     ) -> None:
         self.clock = clock
         self.peers: set[TcpPeer] = set()
+        self.choose: Choose | None = None
+        """Makes the outlet of a connection that begins from now on; None: a plain one."""
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.process.conftest import Run
+from txrocketmq.client import MessageExt, SendFailed, SendStatus, new_message
 from txrocketmq.testing.server import Server
 
 SEND_DELAYED = """
@@ -95,3 +98,96 @@ def test_the_same_within_a_reactor(tmp_path: Path) -> None:
     done = python(IN_PROCESS, env={"TMPDIR": str(tmp_path), "PATH": ""})
     assert (done.returncode, done.stdout, done.stderr) == (0, "later\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_sent_is_seen_and_consumed(rocketmq: Server) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    assert rocketmq.topics() == ["Orders"]
+    for body in ("one", "two"):
+        assert rocketmq.send("Orders", body, tags="new").status is SendStatus.SEND_OK
+    assert [message.body for message in rocketmq.messages("Orders")] == [b"one", b"two"]
+    with pytest.raises(TimeoutError, match="group stock consumes no topic yet"):
+        rocketmq.wait_consumed("stock", timeout_s=0)
+    pulled = rocketmq.consumer("Orders", group="shop")
+    first = next(iter(pulled))
+    assert (first.body, first.tags) == (b"one", "new")
+    got: list[bytes] = []
+    rocketmq.consumer(
+        "Orders", lambda messages, _: got.extend(each.body for each in messages), group="stock"
+    )
+    rocketmq.wait_consumed("stock", timeout_s=30)
+    assert (got, rocketmq.lag("stock"), rocketmq.lag("shop", "Orders")) == ([b"one", b"two"], 0, 2)
+    assert rocketmq.groups() == ["shop", "stock"]
+
+
+def test_faults_are_the_clients_to_bear(rocketmq: Server) -> None:
+    rocketmq.create_topic("Orders")
+    with rocketmq.refuse("SYSTEM_BUSY", times=2) as busy:
+        assert rocketmq.send("Orders", "after two retries").status is SendStatus.SEND_OK
+        assert busy.count == 2
+    with (
+        rocketmq.refuse("NO_PERMISSION", topic="Orders"),
+        pytest.raises(SendFailed, match="refused by the test"),
+    ):
+        rocketmq.send("Orders", "never")
+    with rocketmq.delay_ms(300):
+        began = time.monotonic()
+        rocketmq.send("Orders", "late")
+        assert time.monotonic() - began >= 0.3
+    assert rocketmq.drop_connections() >= 1
+    rocketmq.send("Orders", "by a new connection")
+    bodies = [message.body for message in rocketmq.messages("Orders")]
+    assert bodies == [b"after two retries", b"late", b"by a new connection"]
+
+
+def test_a_server_is_paused_killed_and_started_again(rocketmq: Server) -> None:
+    rocketmq.create_topic("Orders")
+    producer = rocketmq.producer()
+    producer.send(new_message("Orders", "before"))
+    with rocketmq.pause(), pytest.raises(SendFailed):
+        producer.send(new_message("Orders", "to nobody"), timeout_ms=200)
+    where = rocketmq.namesrv_addr, rocketmq.broker_addr
+    rocketmq.kill()
+    with pytest.raises(SendFailed):
+        producer.send(new_message("Orders", "to nobody"))
+    rocketmq.restart()
+    assert where == (rocketmq.namesrv_addr, rocketmq.broker_addr)
+    producer.send(new_message("Orders", "after"))
+    bodies = [message.body for message in rocketmq.messages("Orders")]
+    assert bodies[0] == b"before"
+    assert bodies[-1] == b"after"
+
+
+def test_a_reset_leaves_nothing(rocketmq: Server) -> None:
+    rocketmq.send("Orders", "one")
+    rocketmq.consumer("Orders", lambda *_: None, group="stock")
+    rocketmq.refuse("NO_PERMISSION")
+    rocketmq.advance(3_600_000)
+    rocketmq.reset()
+    assert (rocketmq.topics(), rocketmq.groups()) == ([], [])
+    result = rocketmq.send("Orders", "two")
+    assert result.queue_offset == 0
+    (message,) = rocketmq.messages("Orders")
+    assert abs(message.store_timestamp / 1000 - time.time()) < 600
+
+
+def test_the_same_for_asyncio(rocketmq: Server) -> None:
+    async def test() -> None:
+        server = rocketmq.aio
+        await server.create_topic("Orders", queues=1)
+        async with server.producer() as producer:
+            await producer.send(new_message("Orders", "one"))
+        async with await server.consumer("Orders", group="shop") as consumer:
+            async for message in consumer:
+                assert message.body == b"one"
+                break
+        got: list[bytes] = []
+
+        async def listener(messages: list[MessageExt], _: object) -> None:
+            got.extend(each.body for each in messages)
+
+        async with await server.consumer("Orders", listener, group="stock"):
+            await server.wait_consumed("stock", timeout_s=30)
+        assert got == [b"one"]
+
+    asyncio.run(test())

@@ -8,20 +8,25 @@ import sys
 from pathlib import Path
 
 CONFTEST = """
-from contextlib import contextmanager
 import pytest
 from txrocketmq.testing import server
 
 events = []
 
+class StandIn(dict):
+    @classmethod
+    def start(cls, **settings):
+        if "c" in settings:
+            raise ValueError("broker settings: unknown key c (did you mean a?)")
+        events.append(("start", settings))
+        return cls(settings)
+
+    def stop(self):
+        events.append(("stop", dict(self)))
+
 @pytest.fixture(scope="session", autouse=True)
 def stand_in():
-    @contextmanager
-    def running(**settings):
-        events.append(("start", settings))
-        yield settings
-        events.append(("stop", settings))
-    server.running = running
+    server.Server = StandIn
     yield
     print("EVENTS", events)
 """
@@ -45,6 +50,18 @@ def test_shared_2(rocketmq_server):
     assert rocketmq_server["seen"]
 """
 
+MISTAKES = """
+import pytest
+
+@pytest.mark.rocketmq(c=1)
+def test_misspelt(rocketmq):
+    pass
+
+@pytest.mark.rocketmq("a=1")
+def test_positional(rocketmq):
+    pass
+"""
+
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
@@ -61,6 +78,20 @@ def test_each_test_has_its_own_server_and_the_run_has_one(tmp_path: Path) -> Non
     assert "4 passed" in done.stdout
     starts = done.stdout.partition("EVENTS")[2]
     assert starts.count("'start'") == starts.count("'stop'") == 3
+
+
+def test_a_marker_that_is_wrong_is_an_error_of_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_it.py").write_text(MISTAKES)
+    done = run(tmp_path, "--strict-markers", "-rN")
+    told = [line for line in done.stdout.splitlines() if line and line[0] not in "_=E"]
+    assert told[:2] == [
+        "@pytest.mark.rocketmq: broker settings: unknown key c (did you mean a?)",
+        "@pytest.mark.rocketmq takes settings by name, as in autoCreateTopicEnable=False,"
+        " not 'a=1'",
+    ]
+    assert "2 errors" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_a_run_without_the_fixtures_imports_no_server(tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests do with a server, for asyncio: `rocketmq.aio` has the names of `rocketmq`.
+
+Its methods are coroutines; its producers and consumers are those of `txrocketmq.client.aio`, which
+`async with` starts and shuts down in the loop of the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from txrocketmq.client import MessageExt, SendResult, aio
+from txrocketmq.testing import server as blocking
+
+if TYPE_CHECKING:
+    from txrocketmq.testing.server import Fault, Server
+
+T = TypeVar("T")
+
+
+class AioServer:
+    """See the module; each method does what that of `Server` does."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.namesrv_addr = server.namesrv_addr
+        """Address of the name server, "host:port"."""
+        self.broker_addr = server.broker_addr
+        """Address of the broker."""
+
+    def producer(self, group: str = blocking.GROUP, **settings: Any) -> aio.Producer:
+        """A producer, which `async with` starts."""
+        return aio.Producer(group, **self._server.client_settings(settings))
+
+    @overload
+    async def consumer(
+        self, topic: str, listener: None = None, *, group: str = ..., expression: Any = ...,
+        **settings: Any,
+    ) -> aio.LitePullConsumer: ...  # fmt: skip
+
+    @overload
+    async def consumer(
+        self, topic: str, listener: Callable[..., Any], *, group: str = ..., expression: Any = ...,
+        **settings: Any,
+    ) -> aio.PushConsumer: ...  # fmt: skip
+
+    async def consumer(
+        self,
+        topic: str,
+        listener: Callable[..., Any] | None = None,
+        *,
+        group: str = blocking.GROUP,
+        expression: Any = "*",
+        **settings: Any,
+    ) -> Any:
+        """A consumer, which `async with` starts: of pushed messages with a listener."""
+        await self._do(self._server.ask, "ensure_topic", topic)
+        settings = self._server.consumer_settings(settings)
+        if listener is None:
+            return aio.LitePullConsumer(group, {topic: expression}, **settings)
+        return aio.PushConsumer(group, {topic: expression}, listener, **settings)
+
+    async def send(self, topic: str, body: bytes | str = b"", **message: Any) -> SendResult:
+        """Sends a message."""
+        return await self._do(self._server.send, topic, body, **message)
+
+    async def create_topic(self, topic: str, queues: int = 4) -> None:
+        """Makes a topic, or changes its queues."""
+        await self._do(self._server.create_topic, topic, queues)
+
+    async def topics(self) -> list[str]:
+        """The topics that clients have made."""
+        return await self._do(self._server.topics)
+
+    async def groups(self) -> list[str]:
+        """The consumer groups that the broker has heard of."""
+        return await self._do(self._server.groups)
+
+    async def messages(self, topic: str) -> list[MessageExt]:
+        """All messages that a topic has, in the order in which they were stored."""
+        return await self._do(self._server.messages, topic)
+
+    async def lag(self, group: str, topic: str | None = None) -> int:
+        """How many messages a group has still to consume."""
+        return await self._do(self._server.lag, group, topic)
+
+    async def wait_consumed(
+        self, group: str, topic: str | None = None, *, timeout_s: float = blocking.WAIT_S
+    ) -> None:
+        """Waits until a group has consumed all there is; TimeoutError says what is left."""
+        deadline_s = time.monotonic() + timeout_s
+        while (why := await self._do(self._server.why_not_consumed, group, topic)) is not None:
+            if time.monotonic() >= deadline_s:
+                raise TimeoutError(f"after {timeout_s:g} s {why}")
+            await asyncio.sleep(blocking.LOOK_S)
+
+    async def refuse(self, code: int | str = "SYSTEM_BUSY", **which: Any) -> Fault:
+        """The broker answers requests with a response code."""
+        return await self._do(self._server.refuse, code, **which)
+
+    async def delay_ms(self, ms: int) -> Fault:
+        """Whatever the broker says leaves so much later."""
+        return await self._do(self._server.delay_ms, ms)
+
+    async def drop_connections(self) -> int:
+        """Ends all connections of clients to the broker."""
+        return await self._do(self._server.drop_connections)
+
+    async def advance(self, ms: int) -> None:
+        """Moves the broker's clock forward."""
+        await self._do(self._server.advance, ms)
+
+    async def restart(self) -> None:
+        """Stops the server in order, if it runs, and starts it with its store."""
+        await self._do(self._server.restart)
+
+    async def kill(self) -> None:
+        """Kills the server, as a crash would."""
+        await self._do(self._server.kill)
+
+    async def reset(self) -> None:
+        """Begins anew with an empty store."""
+        await self._do(self._server.reset)
+
+    async def pause(self) -> None:
+        """Stops the server where it is, until `resume`."""
+        self._server.pause()
+
+    async def resume(self) -> None:
+        """The server goes on after a pause."""
+        self._server.resume()
+
+    async def _do(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        return await asyncio.to_thread(work, *arguments, **named)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test asks of its broker, looked up where it is: no request, no client, nothing consumed.
+
+It sees what the broker would tell, faults or not. Answers are what JSON can say.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+from twisted.internet.defer import Deferred
+
+from txrocketmq.broker.parts import Parts
+from txrocketmq.broker.subscription import is_system_group
+from txrocketmq.broker.topic import validate_topic
+from txrocketmq.cli.standalone import Standalone
+from txrocketmq.remoting.message.topics import RETRY_PREFIX
+from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.transport.clock import Clock
+
+DEFAULT_QUEUES: Final = 4
+MAX_QUEUES: Final = 1_024
+PAGE_MESSAGES: Final = 1_000
+PAGE_BYTES: Final = 256 * 1024
+LOOK_MS: Final = 2
+ROUTE_MS: Final = 10_000
+"""How long the name server may take to hear of a topic."""
+
+
+class BrokerState:
+    """See the module. The broker must have started; ValueError says what cannot be."""
+
+    def __init__(self, service: Standalone, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+
+    @property
+    def _parts(self) -> Parts:
+        assert self._service.broker is not None
+        return self._service.broker.parts
+
+    def create_topic(self, topic: str, queues: int = DEFAULT_QUEUES) -> Deferred[None]:
+        """Makes a topic, or changes its queues; fires when clients find it."""
+        why = validate_topic(topic)
+        if why is not None:
+            raise ValueError(why)
+        if not 1 <= queues <= MAX_QUEUES:
+            raise ValueError(f"a topic has from 1 to {MAX_QUEUES} queues, not {queues}")
+        config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+        self._parts.topics.update(config)
+        found: Deferred[None] = Deferred()
+        self._look(topic, queues, self._clock.steady_ms() + ROUTE_MS, found)
+        return found
+
+    def ensure_topic(self, topic: str) -> Deferred[None] | None:
+        """Makes a topic that is missing where sends may do so."""
+        parts = self._parts
+        if parts.topics.get(topic) is None and parts.config.auto_create_topic_enable:
+            return self.create_topic(topic)
+        return None
+
+    def topics(self) -> list[str]:
+        """The topics that clients have made, in order: no retry topics, none of the broker's."""
+        topics = self._parts.topics
+        return sorted(
+            name
+            for name in topics.all()
+            if not topics.is_system(name) and not name.startswith(RETRY_PREFIX)
+        )
+
+    def groups(self) -> list[str]:
+        """The consumer groups that the broker has heard of, in order; without its own."""
+        parts = self._parts
+        names = {*parts.groups.all(), *(group.name for group in parts.consumers.groups())}
+        names.update(key.partition("@")[2] for key, _ in parts.offsets.entries())
+        return sorted(name for name in names if name and not is_system_group(name))
+
+    def lag(self, group: str) -> dict[str, list[list[int]]]:
+        """Of each topic of a group, its retry topic included: id, offset and end of each queue.
+
+        The offset is that of the next message that the group is to consume. ValueError: the broker
+        knows of no topic that the group consumes.
+        """
+        parts = self._parts
+        topics = parts.offsets.topics_of(group)
+        for each in parts.consumers.groups():
+            if each.name == group:
+                topics |= each.subscriptions.keys()
+        if not topics - {RETRY_PREFIX + group}:
+            known = ", ".join(self.groups()) or "none"
+            raise ValueError(f"group {group} consumes no topic yet; groups that do: {known}")
+        return {topic: self._queues(group, topic) for topic in sorted(topics)}
+
+    def _queues(self, group: str, topic: str) -> list[list[int]]:
+        parts, store, rows = self._parts, self._parts.store, []
+        for queue_id in store.queue_ids(topic):
+            least, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+            offset = max(parts.offsets.query(group, topic, queue_id), least)
+            rows.append([queue_id, offset, end])
+        return rows
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic that have had a message. ValueError: there is no such topic."""
+        if self._parts.topics.get(topic) is None:
+            known = ", ".join(self.topics()) or "none"
+            raise ValueError(f"the broker has no topic {topic}; it has: {known}")
+        return self._parts.store.queue_ids(topic)
+
+    def records(self, topic: str, queue_id: int, offset: int) -> dict[str, Any]:
+        """A page of a queue's messages: their records in base64, and the offset after them.
+
+        `next` is the offset that was asked for when there are no more.
+        """
+        got = self._parts.store.get(topic, queue_id, offset, PAGE_MESSAGES, PAGE_BYTES)
+        text = base64.b64encode(b"".join(got.buffers)).decode()
+        return {"records": text, "next": got.next_begin_offset}
+
+    def _look(self, topic: str, queues: int, until_ms: int, found: Deferred[None]) -> None:
+        """Whether the name server has the topic with its queues."""
+        name_server = self._service.name_server
+        route = None
+        if name_server is not None:
+            route = name_server.table.route(topic)
+        if route is not None and any(each.write_queue_nums == queues for each in route.queue_datas):
+            found.callback(None)
+        elif self._clock.steady_ms() > until_ms:
+            found.errback(ValueError(f"the name server has not heard of topic {topic}"))
+        else:
+            self._clock.later(LOOK_MS, self._look, topic, queues, until_ms, found)

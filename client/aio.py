@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 
 from txrocketmq.client import names
 from txrocketmq.client.admin import admin
-from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import (
     Member,
     adapted,
@@ -148,6 +148,7 @@ __all__ = [  # noqa: PLE0604
     *names.__all__,
     "Admin",
     "LitePullConsumer",
+    "PopConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
@@ -158,3 +159,4 @@ Producer = aio(producer.Producer)
 TransactionProducer = aio(transaction.TransactionProducer)
 PushConsumer = aio(push.PushConsumer)
 LitePullConsumer = aio(lite_pull.LitePullConsumer)
+PopConsumer = aio(pop.PopConsumer)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from txrocketmq.client.errors import MQBrokerError
+from txrocketmq.client.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
-from txrocketmq.remoting.protocol import heartbeat, offset, pull, send, transaction
+from txrocketmq.remoting.protocol import heartbeat, offset, pop, pull, send, transaction
 from txrocketmq.remoting.protocol.body.heartbeat import (
     CheckClientRequestBody,
     GetConsumerListByGroupResponseBody,
@@ -23,6 +23,9 @@ from txrocketmq.remoting.protocol.body.heartbeat import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     UnlockBatchRequestBody,
+)
+from txrocketmq.remoting.protocol.body.pop import (
+    BatchAckMessageRequestBody,
 )
 from txrocketmq.remoting.protocol.heartbeat import (
     GetConsumerListByGroupRequestHeader,
@@ -37,6 +40,14 @@ from txrocketmq.remoting.protocol.offset import (
     QueryConsumerOffsetRequestHeader,
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
+)
+from txrocketmq.remoting.protocol.pop import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+    ChangeInvisibleTimeResponseHeader,
+    NotificationRequestHeader,
+    PopMessageRequestHeader,
+    PopMessageResponseHeader,
 )
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from txrocketmq.remoting.protocol.send import (
@@ -70,6 +81,14 @@ PULLED: frozenset[int] = frozenset(
     }
 )
 """Answers to a pull that say where to go on."""
+POPPED: frozenset[int] = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.POLLING_FULL,
+        ResponseCode.POLLING_TIMEOUT,
+    }
+)
+"""Answers to a pop that brings messages, or for which there were none."""
 
 
 class Api:
@@ -259,6 +278,56 @@ class Api:
     ) -> Reply[R]:
         """The answer to any call, as administrators make them."""
         return await self._ask(address, call, header, body, timeout_ms)
+
+    async def pop(
+        self, address: str, header: PopMessageRequestHeader, timeout_ms: int
+    ) -> Reply[PopMessageResponseHeader]:
+        """Takes messages for a time; the answer's code is one of POPPED.
+
+        Raises PopNotSupported for a broker of 4.x, as do all that follow.
+        """
+        return await self._ask_5x(address, pop.POP_MESSAGE, header, b"", timeout_ms, POPPED)
+
+    async def has_to_pop(
+        self, address: str, header: NotificationRequestHeader, timeout_ms: int
+    ) -> bool:
+        """Asks whether there is something to pop, for which the broker may wait."""
+        reply = await self._ask_5x(address, pop.NOTIFICATION, header, timeout_ms=timeout_ms)
+        return reply.header is not None and reply.header.has_msg
+
+    async def ack(self, address: str, header: AckMessageRequestHeader) -> None:
+        """Says that a popped message is consumed."""
+        await self._ask_5x(address, pop.ACK_MESSAGE, header)
+
+    async def ack_many(self, address: str, body: BatchAckMessageRequestBody) -> None:
+        """Says that many popped messages are consumed."""
+        await self._ask_5x(address, pop.BATCH_ACK_MESSAGE, NoHeader(), body.encode())
+
+    async def change_invisible_time(
+        self, address: str, header: ChangeInvisibleTimeRequestHeader
+    ) -> ChangeInvisibleTimeResponseHeader:
+        """Hides a popped message for another time from now on; what makes its new handle."""
+        call = pop.CHANGE_MESSAGE_INVISIBLETIME
+        reply = await self._ask_5x(address, call, header)
+        if reply.header is None:
+            raise MQBrokerError(reply.code, "the answer has no new handle", address)
+        return reply.header
+
+    async def _ask_5x(
+        self,
+        address: str,
+        call: Call[Q, R],
+        header: Q,
+        body: bytes = b"",
+        timeout_ms: int | None = None,
+        accepted: Collection[int] = SUCCESS,
+    ) -> Reply[R]:
+        try:
+            return await self._ask(address, call, header, body, timeout_ms, accepted)
+        except MQBrokerError as error:
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise PopNotSupported(error.code, error.remark, address) from None
+            raise
 
     async def _ask(
         self,

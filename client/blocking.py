@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from txrocketmq.client import names
 from txrocketmq.client.admin import admin
-from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import (
     Member,
     adapted,
@@ -109,6 +109,7 @@ __all__ = [  # noqa: PLE0604
     *names.__all__,
     "Admin",
     "LitePullConsumer",
+    "PopConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
@@ -119,3 +120,4 @@ Producer = blocking(producer.Producer)
 TransactionProducer = blocking(transaction.TransactionProducer)
 PushConsumer = blocking(push.PushConsumer)
 LitePullConsumer = blocking(lite_pull.LitePullConsumer)
+PopConsumer = blocking(pop.PopConsumer)

@@ -22,6 +22,7 @@
     |- NotKept                    a broker took a setting, and does not keep it
     |- PartlyFailed               some servers did what was asked, others not; `failures` says why
     `- MQBrokerError              a broker or name server answered with an error
+       |- PopNotSupported         it is of 4.x, which has no POP
        `- AdminRefused            the same to an administrator: what was refused, and what to do
 
 `code` is the number that the Java client reports (ClientErrorCode, ResponseCode). Errors of the
@@ -224,3 +225,13 @@ class PartlyFailed(MQClientError):
         super().__init__(f"{doing} failed at {len(failures)} of {total} servers: {said}")
         self.done = done
         self.failures = tuple(failures)
+
+
+class PopNotSupported(MQBrokerError):
+    """A broker that has no POP: it came with 5.0."""
+
+    def __str__(self) -> str:
+        return (
+            f"the broker at {self.address} has no POP, which came with 5.0: use a PushConsumer or a"
+            f" LitePullConsumer with it ({super().__str__()})"
+        )

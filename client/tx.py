@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from txrocketmq.client import forgotten, names
 from txrocketmq.client.admin import admin
-from txrocketmq.client.consumer import lite_pull, push
+from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.faces import Life, Member, make_face, remember
 from txrocketmq.client.instances import instances_of
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
@@ -102,6 +102,7 @@ __all__ = [  # noqa: PLE0604
     *names.__all__,
     "Admin",
     "LitePullConsumer",
+    "PopConsumer",
     "Producer",
     "PushConsumer",
     "TransactionProducer",
@@ -112,3 +113,4 @@ Producer = tx(producer.Producer)
 TransactionProducer = tx(transaction.TransactionProducer)
 PushConsumer = tx(push.PushConsumer)
 LitePullConsumer = tx(lite_pull.LitePullConsumer)
+PopConsumer = tx(pop.PopConsumer)

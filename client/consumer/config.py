@@ -177,6 +177,31 @@ class LitePullConsumerConfig:
         check_range("timeout_when_suspended_ms", self.timeout_when_suspended_ms, least, 2**53)
 
 
+MAX_POP: Final = 32
+"""How many messages brokers let be popped at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopConsumerConfig:
+    """How a pop consumer takes messages."""
+
+    consume_from: ConsumeFrom = ConsumeFrom.FIRST_OFFSET
+    """Where a group begins in a queue that it has never popped: FIRST_OFFSET or LAST_OFFSET."""
+    batch_size: int = MAX_POP
+    """How many messages are taken at once unless it is told otherwise, at most 32."""
+    invisible_ms: int = 60_000
+    """How long messages are hidden unless it is told otherwise; then they come again."""
+    wait_ms: int = 15_000
+    """How long `receive` waits for messages unless it is told otherwise."""
+
+    def __post_init__(self) -> None:
+        if self.consume_from is ConsumeFrom.TIMESTAMP:
+            raise ValueError("consume_from must be FIRST_OFFSET or LAST_OFFSET: POP has no times")
+        check_range("batch_size", self.batch_size, 1, MAX_POP)
+        check_range("invisible_ms", self.invisible_ms, 1_000, 12 * 60 * 60 * 1_000)
+        check_range("wait_ms", self.wait_ms, 0, 60_000)
+
+
 def check_range(name: str, value: int, least: int, most: int) -> None:
     """Raises ValueError unless a setting is within its range."""
     if not least <= value <= most:

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A consumer that takes messages for a time, and acknowledges them one by one: for 5.x brokers.
+
+No queue is anybody's own: each `receive` takes messages of any queue, and hides them from the rest
+of the group. What is acknowledged in time is consumed; the rest comes again, to whoever asks next,
+with its count raised. So members may come and go, and a slow one holds up nobody else.
+
+The places to take from, each a topic at a broker, have their turns. If nothing is there, a single
+place is asked to wait for messages; several are asked to tell when they have some.
+
+Java: DefaultMQPushConsumerImpl.popMessage and ackAsync, PullAPIWrapper.popAsync; and the simple
+consumer of the proxy, which has these names.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self
+
+from twisted.logger import Logger
+
+from txrocketmq.client.consumer.config import (
+    MAX_POP,
+    ConsumeFrom,
+    PopConsumerConfig,
+    check_range,
+)
+from txrocketmq.client.consumer.pop_result import (
+    ack_of,
+    acks_of,
+    handle_of,
+    hiding,
+    popped_messages,
+    set_new_handle,
+)
+from txrocketmq.client.consumer.pop_waiting import PopPlace, PopWaiting
+from txrocketmq.client.consumer.running_info import properties_of, stacks
+from txrocketmq.client.consumer.subscription import Expression, Subscriptions
+from txrocketmq.client.errors import MQClientError, NoRoute, NotRunning
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.client.validate import check_group
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.tags import SUB_ALL
+from txrocketmq.remoting.protocol.body.client import (
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+)
+from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
+from txrocketmq.remoting.protocol.pop import NotificationRequestHeader, PopMessageRequestHeader
+
+ANY_QUEUE: Final = -1
+ANSWER_MS: Final = 10_000
+"""How much longer than it may wait the answer to a pop may take."""
+PAUSE_MS: Final = 1_000
+"""How long a place rests that could not be asked."""
+_FROM_FIRST, _FROM_LAST = 0, 1
+
+log = Logger()
+
+
+class PopConsumer:
+    """Takes messages as a member of `group`. `instance` is shared and started by the caller.
+
+    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
+    MessageSelector. With `orderly` a queue gives no more until what it gave is acknowledged, or
+    comes again.
+
+    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    """
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        subscriptions: Mapping[str, Expression] | None = None,
+        *,
+        config: PopConsumerConfig | None = None,
+        orderly: bool = False,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = config or PopConsumerConfig()
+        self.is_orderly = orderly
+        self.started_ms = 0
+        self._instance = instance
+        self._clock = instance.clock
+        self._subscriptions = Subscriptions(subscriptions or {}, self._clock.now_ms())
+        self._waiting = PopWaiting(self._clock, self._has_something, PAUSE_MS)
+        self._turn = 0
+        self._given: MessageExt | None = None
+        self._next: deque[tuple[int, MessageExt]] = deque()
+        """What the iterator will give, with when it is hidden no more."""
+        self._running = False
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Joins the group. Topics may be subscribed to before and after.
+
+        Raises NoRoute, NoNameServer, MQBrokerError for a filter that a broker does not take;
+        ValueError when the client has a consumer of the group already.
+        """
+        for topic in self._subscriptions.topics():
+            await self._instance.subscribe_queues(topic)
+        await self._subscriptions.check(self._instance, self.group)
+        self._instance.register_consumer(self.group, self)
+        self._running = True
+        self.started_ms = self._clock.now_ms()
+        await self._instance.heartbeat_now()
+
+    async def stop(self) -> None:
+        """Takes no more and leaves the group; what is not acknowledged comes again in its time."""
+        if not self._running:
+            return
+        self._running = False
+        self._waiting.stop()
+        self._next.clear()
+        await self._instance.unregister_consumer(self.group)
+
+    async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
+        """Takes messages of a topic as well, or others of it. Raises NoRoute."""
+        self._subscriptions.add(topic, expression, self._clock.now_ms())
+        if self._running:
+            await self._instance.subscribe_queues(topic)
+            await self._instance.heartbeat_now()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Takes messages of a topic no more."""
+        self._subscriptions.remove(topic)
+        if self._running:
+            await self._instance.heartbeat_now()
+
+    # --------------------------------------------------------------- receive
+
+    async def receive(
+        self,
+        max_messages: int | None = None,
+        invisible_ms: int | None = None,
+        *,
+        wait_ms: int | None = None,
+    ) -> list[MessageExt]:
+        """Takes up to so many messages of one topic, hidden from the group for a time.
+
+        None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
+        NoRoute, and errors of the connection when no place could be asked.
+        """
+        config = self.config
+        count = config.batch_size if max_messages is None else max_messages
+        hidden_ms = config.invisible_ms if invisible_ms is None else invisible_ms
+        left_ms = config.wait_ms if wait_ms is None else wait_ms
+        check_range("max_messages", count, 1, MAX_POP)
+        if left_ms < 0:
+            raise ValueError(f"wait_ms must not be negative, as {left_ms} is")
+        deadline_ms = self._clock.steady_ms() + left_ms
+        while True:
+            self._check_running()
+            places = await self._places()
+            # A single place holds the question itself, which saves another one.
+            poll_ms = left_ms if len(places) == 1 else 0
+            messages = await self._pop_any(places, count, hidden_ms, poll_ms)
+            left_ms = deadline_ms - self._clock.steady_ms()
+            if messages or left_ms <= 0 or not self._running:
+                return messages
+            if len(places) > 1:
+                await self._waiting.wait(places, left_ms)
+                left_ms = max(deadline_ms - self._clock.steady_ms(), 0)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> MessageExt:
+        """One message after the other until `stop`; asking for the next acknowledges the last."""
+        given, self._given = self._given, None
+        if given is not None:
+            await self.ack(given)
+        while self._running:
+            while self._next:
+                until_ms, message = self._next.popleft()
+                if self._clock.steady_ms() < until_ms:
+                    self._given = message
+                    return message
+            messages = await self.receive()
+            until_ms = self._clock.steady_ms() + self.config.invisible_ms
+            self._next.extend((until_ms, each) for each in messages)
+        raise StopAsyncIteration
+
+    async def _places(self) -> list[PopPlace]:
+        """Where to ask, beginning with another place each time."""
+        places = []
+        for topic in self._subscriptions.topics():
+            queues = await self._instance.subscribe_queues(topic)
+            names = sorted({queue.broker_name for queue in queues})
+            places += [PopPlace(topic, name) for name in names]
+        if not places:
+            topics = ", ".join(self._subscriptions.topics())
+            raise NoRoute(topics or "(none)", "no broker lets it be read; subscribe to topics")
+        self._turn = (self._turn + 1) % len(places)
+        return places[self._turn :] + places[: self._turn]
+
+    async def _pop_any(
+        self, places: list[PopPlace], count: int, invisible_ms: int, poll_ms: int
+    ) -> list[MessageExt]:
+        """Messages of the first place that has some; an error when none could be asked."""
+        failed: list[Exception] = []
+        for place in places:
+            try:
+                messages = await self._pop(place, count, invisible_ms, poll_ms)
+            except (MQClientError, RemotingError) as error:
+                failed.append(error)
+                continue
+            if messages or not self._running:
+                return messages
+        if len(failed) == len(places):
+            raise failed[-1]
+        for error in failed:
+            log.warn("no messages were taken: {error}", error=error)
+        return []
+
+    async def _pop(
+        self, place: PopPlace, count: int, invisible_ms: int, poll_ms: int
+    ) -> list[MessageExt]:
+        subscription = self._subscriptions.of(place.topic)
+        address = await self._address(place.topic, place.broker_name)
+        is_last = self.config.consume_from is ConsumeFrom.LAST_OFFSET
+        header = PopMessageRequestHeader(
+            consumer_group=self.group,
+            topic=place.topic,
+            queue_id=ANY_QUEUE,
+            max_msg_nums=count,
+            invisible_time=invisible_ms,
+            poll_time=poll_ms,
+            born_time=self._clock.now_ms(),
+            init_mode=_FROM_LAST if is_last else _FROM_FIRST,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            order=self.is_orderly,
+            attempt_id=str(uuid.uuid4()) if self.is_orderly else None,
+            bname=place.broker_name,
+        )
+        reply = await self._instance.api.pop(address, header, poll_ms + ANSWER_MS)
+        if reply.code != ResponseCode.SUCCESS or reply.header is None:
+            if reply.code == ResponseCode.POLLING_FULL and poll_ms:
+                await self._clock.pause(min(PAUSE_MS, poll_ms))  # too many wait there already
+            return []
+        popped = popped_messages(
+            reply.header,
+            reply.body_bytes,
+            place.broker_name,
+            subscription,
+            is_orderly=self.is_orderly,
+        )
+        if popped.unwanted:  # brokers filter by the hash of the tag only
+            await self._ack_quietly(popped.unwanted)
+        return popped.wanted
+
+    async def _has_something(self, place: PopPlace, timeout_ms: int) -> bool:
+        address = await self._address(place.topic, place.broker_name)
+        header = NotificationRequestHeader(
+            consumer_group=self.group,
+            topic=place.topic,
+            queue_id=ANY_QUEUE,
+            poll_time=timeout_ms,
+            born_time=self._clock.now_ms(),
+            order=self.is_orderly,
+            attempt_id=str(uuid.uuid4()) if self.is_orderly else None,
+            bname=place.broker_name,
+        )
+        return await self._instance.api.has_to_pop(address, header, timeout_ms + ANSWER_MS)
+
+    # ------------------------------------------------------------- afterwards
+
+    async def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
+        """Says that a message, or many, are consumed: they come no more.
+
+        Of many, those of one broker are told with one request. A message whose time was over comes
+        again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
+        connection.
+        """
+        if isinstance(messages, MessageExt):
+            header = ack_of(self.group, messages.topic, messages)
+            broker_name = handle_of(messages).broker_name
+            await self._instance.api.ack(await self._address(messages.topic, broker_name), header)
+            return
+        many = list(messages)
+        for broker_name, body in acks_of(self.group, ((each.topic, each) for each in many)).items():
+            address = await self._address(many[0].topic, broker_name)
+            await self._instance.api.ack_many(address, body)
+
+    async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
+        """Hides a message for so long from now on: longer for slow work, shorter to have it again.
+
+        Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
+        of the connection.
+        """
+        header = hiding(self.group, message.topic, message, invisible_ms)
+        address = await self._address(message.topic, handle_of(message).broker_name)
+        answer = await self._instance.api.change_invisible_time(address, header)
+        set_new_handle(message, answer)
+
+    async def renew(self, message: MessageExt) -> None:
+        """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
+        await self.change_invisible_time(message, self.config.invisible_ms)
+
+    async def _ack_quietly(self, messages: list[MessageExt]) -> None:
+        try:
+            await self.ack(messages)
+        except (MQClientError, RemotingError) as error:
+            log.warn("messages that nobody wants come again: {error}", error=error)
+
+    async def _address(self, topic: str, broker_name: str) -> str:
+        queue = MessageQueue(topic, broker_name, 0)
+        return await self._instance.address_to_subscribe(queue)
+
+    def _check_running(self) -> None:
+        if not self._running:
+            raise NotRunning("the consumer has not been started, or was stopped")
+
+    # ------------------------------------------------------------- the group
+
+    def group_changed(self) -> None:
+        """Members of the group came or went, which changes nothing here."""
+
+    def describe(self) -> ConsumerData:
+        """What brokers are told of it in heartbeats; as of the proxy's simple consumers."""
+        return ConsumerData(
+            group_name=self.group,
+            consume_type="CONSUME_ACTIVELY",
+            message_model="CLUSTERING",
+            consume_from_where=self.config.consume_from.value,
+            subscription_data_set=self._subscriptions.all(),
+        )
+
+    def offset_table(self, topic: str) -> Mapping[MessageQueue, int]:
+        """Nothing: brokers know how far the group has come."""
+        return {}
+
+    async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Does nothing: brokers know how far the group has come."""
+
+    async def consume_directly(
+        self, message: MessageExt, broker_name: str | None
+    ) -> ConsumeMessageDirectlyResult | None:
+        """There is no listener to give a message to."""
+        return None
+
+    def running_info(self, *, with_stacks: bool) -> ConsumerRunningInfo:
+        """What it is doing."""
+        config = self.config
+        properties: dict[str, Any] = {
+            "consumeFromWhere": config.consume_from.value,
+            "popBatchNums": config.batch_size,
+            "popInvisibleTime": config.invisible_ms,
+            "PROP_CONSUME_TYPE": "CONSUME_ACTIVELY",
+            "PROP_CONSUME_ORDERLY": self.is_orderly,
+        }
+        return ConsumerRunningInfo(
+            properties=properties_of(self._instance, self.group, self.started_ms, properties),
+            subscription_set=self._subscriptions.all(),
+            jstack=stacks() if with_stacks else None,
+        )

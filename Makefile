@@ -12,7 +12,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz lint unit tidy process crash engine compat mqadmin-table bench bench-spark check docs dist image clean run-environment environment
+.PHONY: help run test fuzz lint unit tidy process crash engine compat mqadmin-table bench bench-client bench-spark check docs dist image clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ mqadmin-table: environment ## every command of mqadmin, ours beside the original
 bench: environment ## the same load on our broker and on the original, in turn; ARGS="--quick"
 	@echo "bench: table here, pages in docs; about a quarter of an hour, a few minutes with ARGS=--quick"
 	@$(BIN)/python -m benchmarks.run $(ARGS) && $(BIN)/python -m docs.generate_benchmarks
+
+bench-client: environment ## our Python client beside the Java one and librocketmq, on our broker; ARGS="--quick"
+	@echo "bench-client: table here; about ten minutes, two with ARGS=--quick"
+	@$(BIN)/python -m benchmarks.clients $(ARGS)
 
 bench-spark: environment ## what reading stores with Spark costs, beside its floors; ARGS="--gib 1"
 	@echo "bench-spark: table here, JSON in var/bench-spark; about fifteen minutes and 20 GB of disk"

@@ -216,8 +216,8 @@ class PopConsumer:
                 return messages
         if len(failed) == len(places):
             raise failed[-1]
-        for error in failed:
-            log.warn("no messages were taken: {error}", error=error)
+        for why in failed:
+            log.warn("no messages were taken: {error}", error=why)
         return []
 
     async def _pop(

@@ -212,7 +212,9 @@ class Connections:
             endpoint = self._wrap(endpoint)
         kind = TcpPeer if self._wrap is None else _SecuredPeer
         factory = _PeerFactory(
-            lambda: kind(self._clock, self._serve, self._peer_closed(address), seal=self._seal)
+            lambda: kind(
+                self._clock, self._serve, self._peer_closed(address), seal=self._seal, gathers=True
+            )
         )
         attempt: Deferred[Any] = endpoint.connect(factory)
         if self._wrap is not None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from twisted.internet.abstract import FileDescriptor
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.tcp import Connection as TcpConnection
 
 from txrocketmq.remoting.call import Buffer
@@ -127,6 +128,56 @@ class TransportOutlet:
     def take(self, data: bytes) -> bytes:
         """They mean themselves."""
         return data
+
+
+class GatheringOutlet:
+    """Before another outlet: what is written in one turn of the reactor leaves in one write.
+
+    For a client, which asks many things one by one: each write of its own would be a call of the
+    system, and wake the server. `soon` calls a function at the end of the turn, and no later.
+    """
+
+    def __init__(self, inner: Outlet, soon: Callable[[Callable[[], None]], IDelayedCall]) -> None:
+        self._inner = inner
+        self._soon = soon
+        self._turn_ends: IDelayedCall | None = None
+        self._gathered: list[Buffer] = []
+        self._gathered_bytes = 0
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Gathers, until the turn is over or a piece is full."""
+        if not self._gathered:
+            self._turn_ends = self._soon(self._leave)
+        self._gathered.extend(map(_lasting, buffers))
+        self._gathered_bytes += sum(map(len, buffers))
+        if self._gathered_bytes >= PIECE_BYTES:
+            self._leave()
+
+    def pause(self) -> None:
+        """The outlet behind this keeps what it is handed."""
+        self._inner.pause()
+
+    def resume(self) -> bool:
+        """Hands over what is gathered, after what was kept."""
+        self._leave()
+        return self._inner.resume()
+
+    def unsent_bytes(self) -> int:
+        """With what is gathered."""
+        return self._inner.unsent_bytes() + self._gathered_bytes
+
+    def take(self, data: bytes) -> bytes:
+        """As the outlet behind it."""
+        return self._inner.take(data)
+
+    def _leave(self) -> None:
+        turn_ends, self._turn_ends = self._turn_ends, None
+        if turn_ends is not None and turn_ends.active():
+            turn_ends.cancel()
+        gathered, self._gathered = self._gathered, []
+        self._gathered_bytes = 0
+        if gathered:
+            self._inner.write(gathered)
 
 
 class SocketOutlet(TransportOutlet):

@@ -10,6 +10,7 @@ Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -27,7 +28,12 @@ from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import pack_host
 from txrocketmq.remoting.seldom import Seldom, and_more
 from txrocketmq.remoting.transport.clock import Clock
-from txrocketmq.remoting.transport.outlet import Choose, Outlet, plain_outlet
+from txrocketmq.remoting.transport.outlet import (
+    Choose,
+    GatheringOutlet,
+    Outlet,
+    plain_outlet,
+)
 from txrocketmq.remoting.transport.peer_state import CLOSING, NEW, OPEN, TRANSITIONS, Event, State
 from txrocketmq.remoting.transport.strangers import stranger
 
@@ -59,7 +65,8 @@ def host_bytes(host: str, port: int) -> bytes:
 class TcpPeer(Protocol):
     """One connection; `serve` gets the requests of each read, `closed` the peer once at its end.
 
-    It writes plainly unless `choose` makes another outlet when the first bytes come. That a peer is
+    It writes plainly unless `choose` makes another outlet when the first bytes come; if it
+    `gathers`, what is written in one turn of the reactor leaves together. That a peer is
     closed for what it has sent is told no more often than `seldom` lets it be.
     """
 
@@ -72,8 +79,10 @@ class TcpPeer(Protocol):
         choose: Choose | None = None,
         seldom: Seldom | None = None,
         seal: Seal | None = None,
+        gathers: bool = False,
     ) -> None:
         self._clock = clock
+        self._gathers = gathers
         self._serve = serve
         self._closed = closed
         self._connection = Connection(seal=seal)
@@ -188,6 +197,8 @@ class TcpPeer(Protocol):
         transport.bufferSize = READ_BYTES
         transport.registerProducer(self, True)
         self._outlet = plain_outlet(transport)
+        if self._gathers:
+            self._outlet = GatheringOutlet(self._outlet, partial(self._clock.later, 0))
 
     def dataReceived(self, data: bytes) -> None:
         self._has_spoken = True

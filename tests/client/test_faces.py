@@ -18,6 +18,7 @@ from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.consumer.listener import is_orderly, orderly
 from txrocketmq.client.consumer.lite_pull import LitePullConsumer
+from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.errors import ClientClosed, MQClientError
 from txrocketmq.client.faces import Life, config_class, functions_of_program, members
@@ -26,7 +27,7 @@ from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.transaction import TransactionProducer
 
 FACES = [blocking, aio, tx]
-CORE = [Admin, Producer, TransactionProducer, PushConsumer, LitePullConsumer]
+CORE = [Admin, Producer, TransactionProducer, PushConsumer, LitePullConsumer, PopConsumer]
 
 
 def test_what_is_public_is_found() -> None:

@@ -57,7 +57,8 @@ class Scene:
     def accept(self, attempt: int = -1) -> FarEnd:
         """The other end takes the connection."""
         factory = self.reactor.tcpClients[attempt][2]
-        return FarEnd(factory.buildProtocol(None), port=10_911)
+        protocol = factory.buildProtocol(None)
+        return FarEnd(protocol, port=10_911, turn=lambda: self.reactor.advance(0))
 
     def refuse(self, attempt: int = -1) -> None:
         """The other end does not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from txrocketmq.remoting.errors import FrameError
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.outlet import (
+    PIECE_BYTES,
+    GatheringOutlet,
     Outlet,
     SocketOutlet,
     TransportOutlet,
@@ -167,3 +170,64 @@ def test_only_a_plain_socket_is_written_to_directly(
     transport.socket = object()
     monkeypatch.setattr(transport, "TLS", encrypted, raising=False)
     assert isinstance(plain_outlet(transport), SocketOutlet) is not encrypted
+
+
+def test_what_is_written_in_one_turn_leaves_together() -> None:
+    clock, writes = TaskClock(), Writes()
+    outlet = GatheringOutlet(writes, partial(clock.callLater, 0))
+    kept = bytearray(b"b")
+    outlet.write([b"a", memoryview(kept)])
+    kept[0:1] = b"z"  # slices of mapped files do not last
+    outlet.write([b"c"])
+    assert (writes.all, outlet.unsent_bytes(), len(clock.getDelayedCalls())) == ([], 3, 1)
+    clock.advance(0)
+    assert (writes.all, outlet.unsent_bytes()) == ([b"abc"], 0)
+    outlet.write([b"d"])
+    clock.advance(0)
+    assert writes.all == [b"abc", b"d"]
+
+
+def test_much_leaves_before_the_turn_is_over_and_in_its_order() -> None:
+    clock, writes = TaskClock(), Writes()
+    outlet = GatheringOutlet(writes, partial(clock.callLater, 0))
+    outlet.write([b"a"])
+    outlet.write([b"b" * PIECE_BYTES])
+    outlet.write([b"c"])
+    assert writes.all == [b"a" + b"b" * PIECE_BYTES]
+    clock.advance(0)
+    assert writes.all[1:] == [b"c"]
+
+
+def test_what_is_gathered_leaves_when_a_connection_is_closed() -> None:
+    clock, writes = TaskClock(), Writes()
+    outlet = GatheringOutlet(writes, partial(clock.callLater, 0))
+    outlet.write([b"last"])
+    outlet.pause()
+    assert outlet.resume()
+    assert clock.getDelayedCalls() == []
+    assert (writes.all, writes.happened) == ([b"last"], ["pause", "resume"])
+    assert outlet.take(b"x") == b"x!"
+
+
+class Writes:
+    """An outlet that notes each write."""
+
+    def __init__(self) -> None:
+        self.all: list[bytes] = []
+        self.happened: list[str] = []
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        self.all.append(b"".join(buffers))
+
+    def pause(self) -> None:
+        self.happened.append("pause")
+
+    def resume(self) -> bool:
+        self.happened.append("resume")
+        return True
+
+    def unsent_bytes(self) -> int:
+        return 0
+
+    def take(self, data: bytes) -> bytes:
+        return data + b"!"

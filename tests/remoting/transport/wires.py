@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.address import IPv4Address
@@ -27,8 +28,16 @@ class Wire(StringTransport):
 class FarEnd:
     """The other end of a protocol of ours."""
 
-    def __init__(self, protocol: Any, host: str = "127.0.0.1", port: int = 50_000) -> None:
+    def __init__(
+        self,
+        protocol: Any,
+        host: str = "127.0.0.1",
+        port: int = 50_000,
+        turn: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`turn` is a turn of the reactor, at whose end a client's requests leave."""
         self.protocol = protocol
+        self._turn = turn
         self.wire: Any = Wire(  # type: ignore[no-untyped-call]
             IPv4Address("TCP", "127.0.0.1", 10_911), IPv4Address("TCP", host, port)
         )
@@ -44,6 +53,7 @@ class FarEnd:
 
     def heard(self) -> list[RemotingCommand]:
         """What was said since."""
+        self._turn()
         data = self.wire.value()
         self.wire.clear()
         return self._decoder.receive(data)

@@ -25,6 +25,7 @@ from txrocketmq.client.faces import (
     functions_of_program,
     make_face,
 )
+from txrocketmq.client.handover import Handover
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.reactor_thread import settle_deferred
@@ -36,6 +37,7 @@ class AioFace(ThreadedFace):
     """A class of the core for asyncio."""
 
     _loop: asyncio.AbstractEventLoop | None = None
+    _to_loop: tuple[asyncio.AbstractEventLoop, Handover] | None = None
 
     async def start(self) -> Self:
         """Starts it; the same object. Raises what the core's start raises."""
@@ -68,9 +70,13 @@ class AioFace(ThreadedFace):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
+        if self._to_loop is None or self._to_loop[0] is not loop:
+            self._to_loop = loop, Handover(loop.call_soon_threadsafe)
+        to_loop = self._to_loop[1]
+
         def settle(outcome: Any) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
-                loop.call_soon_threadsafe(_settle, future, outcome)
+                to_loop.call(_settle, future, outcome)
 
         cancel = self._thread.begin(work, settle)
         future.add_done_callback(lambda done: cancel() if done.cancelled() else None)

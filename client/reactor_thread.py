@@ -28,6 +28,7 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 from zope.interface import provider
 
+from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
 
 MAX_THREADS: Final = 128
@@ -45,6 +46,7 @@ class ReactorThread:
         self.reactor: Any = new_reactor()
         self.instances = ClientInstances(self.reactor)
         self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
+        self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
         self._thread = threading.Thread(
             target=self.reactor.run,
@@ -122,8 +124,8 @@ class ReactorThread:
             else:
                 settle(result)
 
-        self.reactor.callFromThread(run)
-        return lambda: self.reactor.callFromThread(_cancel_all, running)
+        self._handover.call(run)
+        return lambda: self._handover.call(_cancel_all, running)
 
     def ask(self, work: Callable[[], Any]) -> Any:
         """Does work in the thread and waits for it; raises what it raises."""
@@ -145,7 +147,7 @@ class ReactorThread:
         result: Deferred[Any] = Deferred()
 
         def done(future: Future[Any]) -> None:
-            self.reactor.callFromThread(settle_deferred, result, future)
+            self._handover.call(settle_deferred, result, future)
 
         self.functions.submit(function, *arguments).add_done_callback(done)
         return result

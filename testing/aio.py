@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from txrocketmq.client import MessageExt, SendResult, aio
-from txrocketmq.testing import server as blocking
-
-if TYPE_CHECKING:
-    from txrocketmq.testing.server import Fault, Server
+from txrocketmq.testing import calls as blocking
+from txrocketmq.testing.calls import Fault, ServerCalls
 
 T = TypeVar("T")
 
 
 class AioServer:
-    """See the module; each method does what that of `Server` does."""
+    """See the module; each method does what that of `ServerCalls` does."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerCalls) -> None:
         self._server = server
         self.namesrv_addr = server.namesrv_addr
         """Address of the name server, "host:port"."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name server and a broker for tests, in a process beside the test, and what tests do with them.
+"""A name server and a broker for tests, in a process beside the test.
 
     with running(autoCreateTopicEnable=False) as rocketmq:
         rocketmq.create_topic("Orders")
@@ -8,301 +8,29 @@
         rocketmq.wait_consumed("stock")
         assert [message.body for message in rocketmq.messages("Orders")] == [b"one"]
 
-What is asked of the broker's state is looked up in the broker itself, so that it is no request and
-no fault touches it. `aio` has the same for asyncio.
+`aio` has the same for asyncio.
 """
 
 from __future__ import annotations
 
-import base64
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, overload
 
-from txrocketmq.client import (
-    ConsumeFrom,
-    LitePullConsumer,
-    MessageExt,
-    Producer,
-    PushConsumer,
-    SendResult,
-    new_message,
-)
-from txrocketmq.remoting.message.message import decode_message
-from txrocketmq.testing.process import Paused, ServerError, ServerProcess
+from txrocketmq.testing.aio import AioServer
+from txrocketmq.testing.calls import ServerCalls
+from txrocketmq.testing.process import ServerError
 
-if TYPE_CHECKING:
-    from txrocketmq.testing.aio import AioServer
-
-__all__ = ["Fault", "Paused", "Server", "ServerError", "running"]
-
-GROUP: Final = "testing"
-"""The group of producers and consumers that are given no other."""
-WAIT_S: Final = 10.0
-LOOK_S: Final = 0.02
-PERSIST_MS: Final = 100
-"""How often consumers of a test tell the broker how far they have come."""
-MAX_MESSAGES: Final = 100_000
-"""How many messages `messages` gives, at most."""
-_MAX_TOLD: Final = 8
+__all__ = ["Server", "ServerError", "running"]
 
 
-class Fault:
-    """A fault that stands until `end`, or the end of a with statement over it."""
-
-    def __init__(self, server: Server, number: int) -> None:
-        self._server = server
-        self._number = number
-
-    @property
-    def count(self) -> int:
-        """How many requests it has refused."""
-        return int(self._server.ask("count", self._number))
-
-    def end(self) -> None:
-        """It is over; a second call does nothing."""
-        self._server.ask("end", self._number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-
-class StartedProducer(Producer):
-    """A producer that was started already; the end of the test, or of a block, shuts it down."""
-
-    def __enter__(self) -> Self:
-        return self
-
-
-class StartedPushConsumer(PushConsumer):
-    """The same of a consumer that calls a listener."""
-
-    def __enter__(self) -> Self:
-        return self
-
-
-class StartedLitePullConsumer(LitePullConsumer):
-    """The same of a consumer that is asked for messages."""
-
-    def __enter__(self) -> Self:
-        return self
-
-
-class Server(ServerProcess):
+class Server(ServerCalls):
     """A running server: `start` starts one, and `stop` ends it."""
-
-    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
-        super().__init__(folder, settings)
-        self._clients: list[Any] = []
-        self._sender: StartedProducer | None = None
 
     @cached_property
     def aio(self) -> AioServer:
         """The same for asyncio: what waits is a coroutine."""
-        from txrocketmq.testing.aio import AioServer  # noqa: PLC0415 - only who wants it
-
         return AioServer(self)
-
-    # --------------------------------------------------------------- clients
-
-    def producer(self, group: str = GROUP, **settings: Any) -> StartedProducer:
-        """A producer that has started; the settings are those of `txrocketmq.client.Producer`."""
-        made = StartedProducer(group, **self.client_settings(settings))
-        self._clients.append(made.start())
-        return made
-
-    @overload
-    def consumer(
-        self, topic: str, listener: None = None, *, group: str = ..., expression: Any = ...,
-        **settings: Any,
-    ) -> StartedLitePullConsumer: ...  # fmt: skip
-
-    @overload
-    def consumer(
-        self, topic: str, listener: Callable[..., Any], *, group: str = ..., expression: Any = ...,
-        **settings: Any,
-    ) -> StartedPushConsumer: ...  # fmt: skip
-
-    def consumer(
-        self,
-        topic: str,
-        listener: Callable[..., Any] | None = None,
-        *,
-        group: str = GROUP,
-        expression: Any = "*",
-        **settings: Any,
-    ) -> Any:
-        """A consumer that has started, at the first message of the topic unless told otherwise.
-
-        With a listener it is a PushConsumer, else a LitePullConsumer, which is asked by `poll` or
-        iterated over. A topic that is missing is made where sends may do so.
-        """
-        self.ask("ensure_topic", topic)
-        settings = self.consumer_settings(settings)
-        made: Any
-        if listener is None:
-            made = StartedLitePullConsumer(group, {topic: expression}, **settings)
-        else:
-            made = StartedPushConsumer(group, {topic: expression}, listener, **settings)
-        self._clients.append(made.start())
-        return made
-
-    def send(self, topic: str, body: bytes | str = b"", **message: Any) -> SendResult:
-        """Sends a message; what else it has is given as to `txrocketmq.client.new_message`."""
-        if self._sender is None:
-            self._sender = self.producer()
-        return self._sender.send(new_message(topic, body, **message))
-
-    def client_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Settings of a client that is to find this server."""
-        return {"namesrv_addr": self.namesrv_addr, **settings}
-
-    def consumer_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The same of a consumer that begins with the first message and commits soon."""
-        own = {"consume_from": ConsumeFrom.FIRST_OFFSET, "persist_interval_ms": PERSIST_MS}
-        return self.client_settings({**own, **settings})
-
-    # ----------------------------------------------------------------- state
-
-    def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Makes a topic, or changes its queues. Clients find it when this returns."""
-        self.ask("create_topic", topic, queues)
-
-    def topics(self) -> list[str]:
-        """The topics that clients have made, in order."""
-        return list(self.ask("topics"))
-
-    def groups(self) -> list[str]:
-        """The consumer groups that the broker has heard of, in order."""
-        return list(self.ask("groups"))
-
-    def messages(self, topic: str) -> list[MessageExt]:
-        """All messages that a topic has, in the order in which they were stored.
-
-        Raises ValueError for a topic that there is not, or that has more than 100,000 messages.
-        """
-        found: list[MessageExt] = []
-        for queue_id in self.ask("queue_ids", topic):
-            offset = -1
-            page: dict[str, Any] = {"next": 0}
-            while page["next"] != offset:
-                offset = page["next"]
-                page = self.ask("records", topic, queue_id, offset)
-                found += _decoded(base64.b64decode(page["records"]))
-                if len(found) > MAX_MESSAGES:
-                    raise ValueError(f"topic {topic} has more than {MAX_MESSAGES} messages")
-        return sorted(found, key=lambda message: message.commit_log_offset)
-
-    def lag(self, group: str, topic: str | None = None) -> int:
-        """How many messages a group has still to consume, of a topic or of all.
-
-        What it gave back counts when it is due again. Raises ValueError for a group that consumes
-        no topic, or not this one.
-        """
-        rows = self._rows(group, topic)
-        return sum(end - offset for queues in rows.values() for _, offset, end in queues)
-
-    def wait_consumed(
-        self, group: str, topic: str | None = None, *, timeout_s: float = WAIT_S
-    ) -> None:
-        """Waits until a group has consumed all there is; TimeoutError says what is left.
-
-        A consumer tells the broker from time to time how far it has come: those of `consumer` every
-        100 ms, others by default every 5 s.
-        """
-        deadline_s = time.monotonic() + timeout_s
-        while (why := self.why_not_consumed(group, topic)) is not None:
-            if time.monotonic() >= deadline_s:
-                raise TimeoutError(f"after {timeout_s:g} s {why}")
-            time.sleep(LOOK_S)
-
-    def why_not_consumed(self, group: str, topic: str | None = None) -> str | None:
-        """What a group has still to consume, for a person; None when that is nothing."""
-        try:
-            rows = self._rows(group, topic)
-        except ValueError as error:
-            return str(error)
-        left = [
-            f"{name} queue {queue_id} at {offset} of {end}"
-            for name, queues in rows.items()
-            for queue_id, offset, end in queues
-            if offset < end
-        ]
-        if not left:
-            return None
-        more = f" and {len(left) - _MAX_TOLD} queues more" if len(left) > _MAX_TOLD else ""
-        return f"group {group} has not consumed all: {'; '.join(left[:_MAX_TOLD])}{more}"
-
-    def _rows(self, group: str, topic: str | None) -> dict[str, Sequence[tuple[int, int, int]]]:
-        rows: dict[str, Any] = self.ask("lag", group)
-        if topic is None:
-            return rows
-        if topic not in rows:
-            raise ValueError(f"group {group} does not consume {topic}, but {', '.join(rows)}")
-        return {topic: rows[topic]}
-
-    # ---------------------------------------------------------------- faults
-
-    def refuse(
-        self,
-        code: int | str = "SYSTEM_BUSY",
-        *,
-        of: str = "send",
-        topic: str | None = None,
-        times: int | None = None,
-        remark: str | None = None,
-    ) -> Fault:
-        """The broker answers requests with a response code: a number, or a name of ResponseCode.
-
-        `of` says which requests: "send", "pull", "all", or the name of a request code. `topic`
-        limits them to a topic, and `times` their number.
-        """
-        return Fault(self, self.ask("refuse", code, of, topic, times, remark))
-
-    def delay_ms(self, ms: int) -> Fault:
-        """Whatever the broker says leaves so much later, up to a minute."""
-        return Fault(self, self.ask("delay", ms))
-
-    def drop_connections(self) -> int:
-        """Ends all connections of clients to the broker at once; how many there were."""
-        return int(self.ask("drop_connections"))
-
-    # ------------------------------------------------------------------ life
-
-    def reset(self) -> None:
-        """Begins anew with an empty store: no topic, no message, no group, no fault, real time.
-
-        Producers and consumers that it has made are shut down.
-        """
-        self._shut_down()
-        super().reset()
-
-    def stop(self) -> None:
-        """Shuts down what it has made, stops the server and removes its store."""
-        try:
-            if self._clients and self._why_silent.startswith("is paused"):
-                self.resume()
-            self._shut_down()
-        finally:
-            super().stop()
-
-    def _shut_down(self) -> None:
-        clients, self._clients, self._sender = self._clients, [], None
-        for each in reversed(clients):
-            each.shutdown()
-
-
-def _decoded(records: bytes) -> Iterator[MessageExt]:
-    offset = 0
-    while offset < len(records):
-        message, offset = decode_message(records, offset)
-        yield message
 
 
 @contextmanager

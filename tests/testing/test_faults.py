@@ -24,9 +24,9 @@ class Scene:
             SimpleNamespace(abort=lambda number=number: self.aborted.append(number))
             for number in range(3)
         ]
-        self.broker: Any = SimpleNamespace(
-            guards=[], server=SimpleNamespace(choose=None, peers=peers)
-        )
+        server = SimpleNamespace(choose=None, peers=peers)
+        broker: Any = SimpleNamespace(guards=[], server=server)
+        self.broker = broker
         self.reactor = ReactorClock()
         self.faults = Faults(self.broker, Clock(self.reactor))
 

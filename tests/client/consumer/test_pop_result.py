@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +86,7 @@ def test_each_message_has_the_handle_of_its_queue_and_the_topic_that_was_asked_f
 
 
 def test_what_the_message_knows_already_stays() -> None:
-    its = {"POP_CK": "1 2 3 4 0 b 0 5", "1ST_POP_TIME": "900"}
+    its: dict[str, Any] = {"POP_CK": "1 2 3 4 0 b 0 5", "1ST_POP_TIME": "900"}
     (message,) = popped(a_message(5, **its), starts="0 0 5", taken="0 0 5").wanted
     assert {name: message.properties[name] for name in its} == its
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are handed to another thread, which is the test's own here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from txrocketmq.client.handover import Handover
+
+
+class Other:
+    """A thread that runs what it was woken for when the test says so."""
+
+    def __init__(self) -> None:
+        self.woken: list[Callable[[], None]] = []
+        self.said: list[str] = []
+        self.handover = Handover(self.woken.append)
+
+    def run(self) -> None:
+        woken, self.woken[:] = list(self.woken), []
+        for each in woken:
+            each()
+
+
+def test_many_calls_wake_once_and_run_in_their_order() -> None:
+    other = Other()
+    for text in "abc":
+        other.handover.call(other.said.append, text)
+    assert (len(other.woken), other.said) == (1, [])
+    other.run()
+    other.handover.call(other.said.append, "d")
+    assert len(other.woken) == 1
+    other.run()
+    assert other.said == ["a", "b", "c", "d"]
+
+
+def test_a_call_that_comes_while_others_run_wakes_again() -> None:
+    other = Other()
+    other.handover.call(lambda: other.handover.call(other.said.append, "later"))
+    other.run()
+    assert (len(other.woken), other.said) == (1, [])
+    other.run()
+    assert other.said == ["later"]
+
+
+def test_a_call_that_fails_does_not_keep_others_from_running() -> None:
+    other = Other()
+    other.handover.call(lambda: other.said.remove("missing"))
+    other.handover.call(other.said.append, "next")
+    other.run()
+    assert other.said == ["next"]
+
+
+def test_who_cannot_be_woken_is_told_each_time() -> None:
+    def closed(_: Callable[[], None]) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    handover = Handover(closed)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="closed"):
+            handover.call(print)
+
+
+def test_no_call_of_many_threads_is_lost() -> None:
+    other = Other()
+
+    def call_often() -> None:
+        for _ in range(1_000):
+            other.handover.call(other.said.append, "x")
+
+    threads = [threading.Thread(target=call_often) for _ in range(4)]
+    for each in threads:
+        each.start()
+    while any(each.is_alive() for each in threads) or other.woken:
+        other.run()
+    assert len(other.said) == 4_000

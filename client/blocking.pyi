@@ -82,6 +82,7 @@ from txrocketmq.client.names import (
     OffsetIllegal as OffsetIllegal,
     OffsetsUnreadable as OffsetsUnreadable,
     PartlyFailed as PartlyFailed,
+    PopNotSupported as PopNotSupported,
     QueueProgress as QueueProgress,
     QueueStats as QueueStats,
     RemotingError as RemotingError,
@@ -491,6 +492,80 @@ class LitePullConsumer:
         It is looked for every 30 s. A second listener of a topic takes the place of the first.
         """
 
+class PopConsumer:
+    """Takes messages as a member of `group`. `instance` is shared and started by the caller.
+
+    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
+    MessageSelector. With `orderly` a queue gives no more until what it gave is acknowledged, or
+    comes again.
+
+    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    """
+    def __init__(
+        self,
+        group: str,
+        subscriptions: Mapping[str, Expression] | None = ...,
+        *,
+        orderly: bool = ...,
+        consume_from: ConsumeFrom = ...,
+        batch_size: int = ...,
+        invisible_ms: int = ...,
+        wait_ms: int = ...,
+        namesrv_addr: str = ...,
+        client_ip: str = ...,
+        instance_name: str = ...,
+        keep_default_instance_name: bool = ...,
+        unit_name: str = ...,
+        poll_name_server_interval_ms: int = ...,
+        heartbeat_broker_interval_ms: int = ...,
+        api_timeout_ms: int = ...,
+        namesrv_domain: str = ...,
+        namesrv_domain_subgroup: str = ...,
+        namespace: str = ...,
+        namespace_v2: str = ...,
+        unit_mode: bool = ...,
+        vip_channel_enabled: bool = ...,
+        use_heartbeat_v2: bool = ...,
+        access_key: str = ...,
+        secret_key: str = ...,
+        security_token: str = ...,
+        use_tls: bool = ...,
+        tls_trust_cert_path: str = ...,
+        tls_cert_path: str = ...,
+        tls_key_path: str = ...,
+    ) -> None: ...
+    def start(self) -> Self: ...
+    def shutdown(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> MessageExt: ...
+    def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
+        """Says that a message, or many, are consumed: they come no more.
+
+        Of many, those of one broker are told with one request. A message whose time was over comes
+        again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
+        connection.
+        """
+    def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
+        """Hides a message for so long from now on: longer for slow work, shorter to have it again.
+
+        Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
+        of the connection.
+        """
+    def receive(self, max_messages: int | None = ..., invisible_ms: int | None = ..., *, wait_ms: int | None = ...) -> list[MessageExt]:
+        """Takes up to so many messages of one topic, hidden from the group for a time.
+
+        None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
+        NoRoute, and errors of the connection when no place could be asked.
+        """
+    def renew(self, message: MessageExt) -> None:
+        """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
+    def subscribe(self, topic: str, expression: Expression = ...) -> None:
+        """Takes messages of a topic as well, or others of it. Raises NoRoute."""
+    def unsubscribe(self, topic: str) -> None:
+        """Takes messages of a topic no more."""
+
 class Producer:
     """A producer of a group.
 
@@ -799,4 +874,4 @@ class TransactionProducer:
 
 def blocking(core: type) -> type: ...
 
-__all__ = ['AdminRefused', 'BrokerInfo', 'BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeStatus', 'EndTransactionContext', 'GroupNotFound', 'GroupOffline', 'GroupOnline', 'GroupProgress', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageNotFound', 'MessageQueue', 'MessageSelector', 'MessageTrack', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotKept', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'PartlyFailed', 'QueueProgress', 'QueueStats', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TopicStats', 'TrackType', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'Admin', 'LitePullConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']
+__all__ = ['AdminRefused', 'BrokerInfo', 'BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeStatus', 'EndTransactionContext', 'GroupNotFound', 'GroupOffline', 'GroupOnline', 'GroupProgress', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageNotFound', 'MessageQueue', 'MessageSelector', 'MessageTrack', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotKept', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'PartlyFailed', 'PopNotSupported', 'QueueProgress', 'QueueStats', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TopicStats', 'TrackType', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'Admin', 'LitePullConsumer', 'PopConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']

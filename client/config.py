@@ -11,28 +11,14 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.compression import DEFAULT_LEVEL, CompressionType
+from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES
 
 ADDRESS_SEPARATOR = ";"
 DEFAULT_INSTANCE = "DEFAULT"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 CREATE_TOPIC_KEY = "TBW102"
 """The topic whose route tells which brokers create topics (AUTO_CREATE_TOPIC_KEY_TOPIC)."""
-
-RETRY_RESPONSE_CODES: frozenset[int] = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-        ResponseCode.GO_AWAY,
-    }
-)
-"""Answers after which a send is tried at another broker."""
 
 
 def namesrv_addr_of_environment() -> str:

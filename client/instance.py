@@ -26,23 +26,14 @@ from txrocketmq.client import top_addressing
 from txrocketmq.client.api import Api
 from txrocketmq.client.config import DEFAULT_INSTANCE, ClientConfig
 from txrocketmq.client.consumer_requests import AskedConsumer, ConsumerRequests
-from txrocketmq.client.credentials import seal_of
 from txrocketmq.client.errors import BrokerNotExist, ClientClosed, MQClientError, NoRoute
 from txrocketmq.client.heartbeats import Heartbeats
 from txrocketmq.client.name_servers import NameServers
 from txrocketmq.client.namespace import with_namespace, without_namespace
-from txrocketmq.client.route import (
-    BrokerAddresses,
-    PublishInfo,
-    default_route,
-    is_changed,
-    publish_queues,
-    subscribe_queues,
-    why_not_writable,
-)
 from txrocketmq.client.tls import wrap_of
 from txrocketmq.client.told import RegisteredProducer, Replies, ToldProducers
 from txrocketmq.remoting.call import Reply, Request
+from txrocketmq.remoting.credentials import seal_of
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.header import NoHeader
@@ -52,6 +43,15 @@ from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData, HeartbeatData, ProducerData
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
+from txrocketmq.remoting.routes import (
+    BrokerAddresses,
+    PublishInfo,
+    default_route,
+    is_changed,
+    publish_queues,
+    subscribe_queues,
+    why_not_writable,
+)
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.client import Connections
 from txrocketmq.remoting.transport.clock import Clock, Repeating
@@ -83,7 +83,9 @@ class ClientInstance:
                 self.clock.now_ms,
                 self.clock.steady_ms,
             ),
-            seal=seal_of(config),
+            seal=seal_of(
+                config.access_key, config.secret_key, config.security_token, config.namespace_v2
+            ),
             wrap=wrap_of(config, self.clock.reactor),
         )
         self._connections.on_connected = self._connected

@@ -69,6 +69,8 @@ class Option:
     """(name, text) -> value; raises OptionError."""
     shown_default: str
     """For the documentation; empty when there is none."""
+    is_secret: bool = False
+    """Whether nobody is to see the value."""
 
 
 def _option(
@@ -77,11 +79,14 @@ def _option(
     uses: Use,
     parse: Callable[[str, str], T] = values.text,  # type: ignore[assignment]  # T is str then
     shown: str | None = None,
+    *,
+    is_secret: bool = False,
 ) -> T:
     if shown is None:
         text = "" if default is None else str(default)
         shown = text.lower() if isinstance(default, bool) else text
-    return field(default=default, metadata={"option": Option(name, uses, parse, shown)})
+    option = Option(name, uses, parse, shown, is_secret)
+    return field(default=default, repr=not is_secret, metadata={"option": option})
 
 
 TABLES: Final = (
@@ -248,6 +253,27 @@ class SourceOptions:
     pull_timeout_ms: int = _option("pullTimeoutMs", 3000, Use.LIVE, values.whole(1, 600_000))
     """How long a name server or broker may take to answer, in milliseconds."""
 
+    access_key: str | None = _option(
+        "accessKey", None, Use.LIVE | Use.SINK, shown="$ROCKETMQ_ACCESS_KEY"
+    )
+    """The name of the account that signs requests, for brokers with ACL (of version 1 or 2). The
+    environment is the driver's."""
+    secret_key: str | None = _option(
+        "secretKey", None, Use.LIVE | Use.SINK, shown="$ROCKETMQ_SECRET_KEY", is_secret=True
+    )
+    """The account's secret. A permanent table cannot keep it, since a table's schema is shown."""
+    security_token: str | None = _option("securityToken", None, Use.LIVE | Use.SINK, is_secret=True)
+    """The token that goes with temporary keys."""
+    use_tls: bool = _option("useTls", default=False, uses=Use.LIVE | Use.SINK, parse=values.boolean)
+    """Whether connections to name servers and brokers are encrypted."""
+    tls_trust_cert_path: str | None = _option("tlsTrustCertPath", None, Use.LIVE | Use.SINK)
+    """A file of certificates in PEM by which servers are checked; without it they are not. The
+    driver and each worker need the file."""
+    tls_cert_path: str | None = _option("tlsCertPath", None, Use.LIVE | Use.SINK)
+    """A file with our own certificate in PEM, for servers that ask for one."""
+    tls_key_path: str | None = _option("tlsKeyPath", None, Use.LIVE | Use.SINK)
+    """The file with its private key in PEM."""
+
     send_timeout_ms: int = _option("sendTimeoutMs", 3000, Use.SINK, values.whole(1, 600_000))
     """How long a broker may take to store a message, in milliseconds."""
     send_retries: int = _option("sendRetries", 2, Use.SINK, values.whole(0, 100))
@@ -358,6 +384,16 @@ class SourceOptions:
                 f"offsets are given for {queue_text(topic, broker_name, queue_id)},"
                 " which assign does not name"
             )
+
+    def check_table(self) -> None:
+        """OptionError when a permanent table was to keep a secret, which its schema would show."""
+        for _, option in _BY_LOWER_NAME.values():
+            if option.is_secret and option.name in self.given:
+                raise OptionError(
+                    f"option {option.name} would be shown to all who may see the table's schema:"
+                    " leave it out, and set ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY in the"
+                    " environment of the driver, or create a temporary view"
+                )
 
     def selects(self, topic: str) -> bool:
         """Whether topic, topicPattern or assign select the topic; true when none is given."""

@@ -56,6 +56,7 @@ class RocketMQSource(DataSource):
         options = self.parsed
         if self._of_table is not None:
             options.check(options.use(stream=False))
+            options.check_table()
             return with_options(self._schema(), self._of_table)
         return self._schema()
 

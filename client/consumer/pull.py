@@ -23,7 +23,6 @@ from twisted.python.failure import Failure
 from txrocketmq.client.consumer.pulled import wanted_messages
 from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.route import MASTER_ID
 from txrocketmq.client.validate import check_group, check_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
@@ -31,6 +30,7 @@ from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG, build_subscription_data
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
+from txrocketmq.remoting.routes import MASTER_ID
 
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 """The group that tools read under; brokers know it (MixAll.TOOLS_CONSUMER_GROUP)."""

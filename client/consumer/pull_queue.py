@@ -13,7 +13,6 @@ from typing import NamedTuple
 from txrocketmq.client.consumer.pulled import wanted_messages
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.route import MASTER_ID
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
@@ -21,6 +20,7 @@ from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import TAG, SubscriptionData
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from txrocketmq.remoting.routes import MASTER_ID
 
 
 class Pulled(NamedTuple):

@@ -19,9 +19,9 @@ from txrocketmq.client.producer.hooks import Hooks, SendContext
 from txrocketmq.client.producer.latency import LatencyFaults
 from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
-from txrocketmq.client.route import PublishInfo
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.routes import PublishInfo
 from txrocketmq.remoting.transport.client import parse_address
 
 DETECT_PERIOD_MS: Final = 3_000

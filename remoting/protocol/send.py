@@ -7,9 +7,23 @@ Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
 from __future__ import annotations
 
 from txrocketmq.remoting.call import define
-from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.codes import RequestCode, ResponseCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, header
 from txrocketmq.remoting.protocol.base import RpcRequestHeader, TopicRequestHeader
+
+RETRY_RESPONSE_CODES: frozenset[int] = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Answers after which a send is tried at another broker (DefaultMQProducer.retryResponseCodes)."""
 
 
 @header("org.apache.rocketmq.remoting.protocol.header.SendMessageResponseHeader")

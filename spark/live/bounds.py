@@ -9,6 +9,7 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.pull import QueueRange
+from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
 from txrocketmq.spark.options import SourceOptions
@@ -18,7 +19,9 @@ from txrocketmq.spark.system_topics import is_system_topic
 def cluster_of(options: SourceOptions) -> Cluster:
     """The cluster that the options name."""
     assert options.name_server is not None  # SourceOptions.use has seen to it
-    return Cluster(options.name_server, timeout_ms=options.pull_timeout_ms)
+    return Cluster(
+        options.name_server, timeout_ms=options.pull_timeout_ms, security=Security.of(options)
+    )
 
 
 def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:

@@ -24,7 +24,7 @@ from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import Header, NoHeader
-from txrocketmq.remoting.message.flags import PullSysFlag, is_readable
+from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageQueue, decode_message
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
 from txrocketmq.remoting.protocol import offset as offsets
@@ -48,10 +48,12 @@ from txrocketmq.remoting.protocol.topic import (
     GET_TOPIC_CONFIG,
     GetTopicConfigRequestHeader,
 )
+from txrocketmq.remoting.routes import MASTER_ID, subscribe_queues
 from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.rpc import (
     DEFAULT_TIMEOUT_MS,
     SUCCESS,
+    Connection,
     Question,
     Refused,
     Unreachable,
@@ -59,6 +61,7 @@ from txrocketmq.spark.live.rpc import (
     host_and_port,
 )
 from txrocketmq.spark.live.search import first_true
+from txrocketmq.spark.live.security import OPEN, Security
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -66,9 +69,6 @@ B = TypeVar("B", bound=Body)
 
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 """The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
-MASTER_ID: Final = 0
-MAX_QUEUES: Final = 65_536
-"""Queues of one broker that are looked at, whatever a route says."""
 ATTEMPTS: Final = 5
 QUESTIONS_AT_ONCE: Final = 256
 """Questions under way: brokers queue them, and refuse when they queue too many."""
@@ -124,10 +124,12 @@ class Cluster:
         *,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         attempts: int = ATTEMPTS,
+        security: Security = OPEN,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name_servers = tuple(part.strip() for part in name_servers.split(";") if part.strip())
         self.timeout_ms = timeout_ms
+        self._security = security
         self._attempts = attempts
         self._pause = pause
         self._routes: dict[str, TopicRouteData] = {}
@@ -143,6 +145,10 @@ class Cluster:
 
     def __str__(self) -> str:
         return ";".join(self.name_servers)
+
+    def connection(self, address: str) -> Connection:
+        """The connection of this thread to a name server or broker of the cluster."""
+        return connection_to(address, self._security)
 
     # ------------------------------------------------------------------ topics
 
@@ -162,12 +168,7 @@ class Cluster:
     def read_queues(self, topic: str, *, again: bool = False) -> list[MessageQueue]:
         """All queues of a topic that can be read, sorted; none when no broker has the topic."""
         route = self.route(topic, again=again)
-        return sorted(
-            MessageQueue(topic, data.broker_name, queue_id)
-            for data in (route.queue_datas if route is not None else ())
-            if is_readable(data.perm)
-            for queue_id in range(min(data.read_queue_nums, MAX_QUEUES))
-        )
+        return [] if route is None else subscribe_queues(topic, route)
 
     def cluster_of(self, broker_name: str) -> str | None:
         """Name of the cluster that a broker belongs to, as the routes asked for tell."""
@@ -317,7 +318,7 @@ class Cluster:
         self, header: PullMessageRequestHeader, broker_name: str, attempt: int = 0
     ) -> Question[PullMessageResponseHeader]:
         """A pull under way; `pulled_of(question.wait(PULLED))` is its answer."""
-        connection = connection_to(self._address(broker_name, attempt))
+        connection = self.connection(self._address(broker_name, attempt))
         return connection.start(PULL_MESSAGE, header, timeout_ms=self.timeout_ms)
 
     # --------------------------------------------------------------- questions
@@ -368,7 +369,7 @@ class Cluster:
         questions: dict[MessageQueue, Question[R]] = {}
         for queue, header in headers.items():
             try:
-                connection = connection_to(self._address(queue.broker_name, slave))
+                connection = self.connection(self._address(queue.broker_name, slave))
                 questions[queue] = connection.start(call, header, body, timeout_ms=self.timeout_ms)
             except Unreachable as error:
                 yield queue, error
@@ -422,7 +423,7 @@ class Cluster:
             troubles: list[str] = []
             for address in self.name_servers:
                 try:
-                    return connection_to(address).ask(
+                    return self.connection(address).ask(
                         call, header, accepted=accepted, timeout_ms=self.timeout_ms
                     )
                 except (Unreachable, Refused) as error:

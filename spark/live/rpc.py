@@ -28,6 +28,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.spark.errors import ClusterError
+from txrocketmq.spark.live.security import NOT_NOW, OPEN, Security, pending
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -107,9 +108,10 @@ class Connection:
     (clientCloseSocketIfTimeout): the others under way fail with it, the next one opens it anew.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, security: Security = OPEN) -> None:
         self.address = address
         self._host, self._port = host_and_port(address)
+        self._security = security
         self._socket: socket.socket | None = None
         self._peer = sans_io.Connection()
 
@@ -161,13 +163,14 @@ class Connection:
     # ----------------------------------------------------------------- socket
 
     def _open(self, timeout_ms: int) -> None:
-        self._peer = sans_io.Connection()
+        self._peer = sans_io.Connection(seal=self._security.seal())
         try:
             opened = socket.create_connection((self._host, self._port), timeout_ms / 1000)
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            opened = self._security.wrapped(opened)
         except OSError as error:
             raise Unreachable(f"no connection to {self.address}: {_reason(error)}") from error
         opened.settimeout(0)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = opened
 
     def _look_for_end(self) -> None:
@@ -197,17 +200,20 @@ class Connection:
         if data and ready & select.POLLOUT and self._socket is not None:
             try:
                 return ours.send(data)
-            except BlockingIOError:
+            except NOT_NOW:
                 return 0
             except OSError as error:
                 self._lost(_reason(error))
         return 0
 
     def _read(self) -> None:
+        """Reads what is there; of an encrypted connection all of it, poll(2) sees no more of it."""
         assert self._socket is not None
         try:
             data = self._socket.recv(_READ_BYTES)
-        except BlockingIOError:
+            while more := pending(self._socket):
+                data += self._socket.recv(more)
+        except NOT_NOW:
             return
         except OSError as error:
             self._lost(_reason(error))
@@ -229,14 +235,15 @@ class Connection:
 _THREAD: Final = threading.local()
 
 
-def connection_to(address: str) -> Connection:
+def connection_to(address: str, security: Security = OPEN) -> Connection:
     """The connection of this thread to "host:port" or "[ip6]:port"; ClusterError for neither."""
     if getattr(_THREAD, "process_id", None) != os.getpid():  # a fork's sockets are its parent's
         _THREAD.process_id = os.getpid()
         _THREAD.connections = {}
-    connections: dict[str, Connection] = _THREAD.connections
-    connection = connections.pop(address, None) or Connection(address)
-    connections[address] = connection
+    connections: dict[tuple[str, Security], Connection] = _THREAD.connections
+    key = (address, security)
+    connection = connections.pop(key, None) or Connection(address, security)
+    connections[key] = connection
     if len(connections) > MAX_CONNECTIONS:
         oldest = next(iter(connections))
         if not connections[oldest].in_flight:
@@ -246,7 +253,7 @@ def connection_to(address: str) -> Connection:
 
 def close_connections() -> None:
     """Closes all connections of this thread."""
-    connections: dict[str, Connection] = getattr(_THREAD, "connections", {})
+    connections: dict[tuple[str, Security], Connection] = getattr(_THREAD, "connections", {})
     while connections:
         connections.popitem()[1].close()
 

@@ -19,7 +19,6 @@ from zlib import crc32
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.flags import is_writable
 from txrocketmq.remoting.message.message import (
     Message,
     MessageDecodeError,
@@ -29,7 +28,6 @@ from txrocketmq.remoting.message.message import (
 )
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
-from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.query import (
     QUERY_MESSAGE,
     QueryMessageRequestHeader,
@@ -41,9 +39,10 @@ from txrocketmq.remoting.protocol.send import (
     SendMessageRequestHeader,
     SendMessageResponseHeader,
 )
+from txrocketmq.remoting.routes import default_route, publish_queues, why_not_writable
 from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import ATTEMPTS, MAX_QUEUES, Cluster
-from txrocketmq.spark.live.rpc import Question, Refused, connection_to
+from txrocketmq.spark.live.cluster import ATTEMPTS, Cluster
+from txrocketmq.spark.live.rpc import Question, Refused
 
 NEW_TOPIC_QUEUES: Final = 4
 """Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
@@ -102,32 +101,23 @@ def batch_parcel(messages: Sequence[Message]) -> Parcel:
 
 
 def write_queues(cluster: Cluster, topic: str) -> list[MessageQueue]:
-    """The queues that one may send to, sorted; of a new topic those that a send will create.
+    """The queues that one may send to, in order; of a new topic those that a send will create.
 
     ClusterError when there is none.
     """
     route = cluster.route(topic)
-    most = MAX_QUEUES
     if route is None:
-        route, most = cluster.route(DEFAULT_TOPIC), NEW_TOPIC_QUEUES
-        if route is None:
+        pattern = cluster.route(DEFAULT_TOPIC)
+        if pattern is None:
             raise ClusterError(
                 f"topic {topic} is not known at {cluster}, and brokers do not create topics by"
                 " themselves (autoCreateTopicEnable): create it first"
             )
-    queues = _writable(cluster, topic, route, most)
+        route = default_route(pattern, NEW_TOPIC_QUEUES)
+    queues = publish_queues(topic, route)
     if not queues:
-        raise ClusterError(f"topic {topic}: its brokers allow no writing, or have no master")
+        raise ClusterError(f"topic {topic} cannot be written: {why_not_writable(route)}")
     return queues
-
-
-def _writable(cluster: Cluster, topic: str, route: TopicRouteData, most: int) -> list[MessageQueue]:
-    return sorted(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queue_datas
-        if is_writable(data.perm) and cluster.has_master(data.broker_name)
-        for queue_id in range(min(data.write_queue_nums, most))
-    )
 
 
 def start_send(
@@ -158,7 +148,7 @@ def start_send(
         batch=parcel.is_batch,
         bname=queue.broker_name,
     )
-    connection = connection_to(cluster.master(queue.broker_name))
+    connection = cluster.connection(cluster.master(queue.broker_name))
     return connection.start(call, header, parcel.body, timeout_ms=timeout_ms or cluster.timeout_ms)
 
 
@@ -230,7 +220,7 @@ def _start_query(
         end_timestamp=_LONG_MAX,
         unique_key_query=True,
     )
-    return connection_to(address).start(QUERY_MESSAGE, header, timeout_ms=cluster.timeout_ms)
+    return cluster.connection(address).start(QUERY_MESSAGE, header, timeout_ms=cluster.timeout_ms)
 
 
 def _unique_keys(reply: Reply[Any], address: str) -> dict[str | None, int]:

@@ -28,6 +28,7 @@ from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.live.cluster import TOOLS_GROUP, Cluster
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
+from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.live.sql_filter import check_expression
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.options import SourceOptions
@@ -66,19 +67,22 @@ class LiveScan:
     """How ranges of queues are read; goes with the tasks."""
 
     options: SourceOptions
+    security: Security
     scan: Scan
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> LiveScan:
         """As the options say."""
-        return cls(options, Scan.of(options, output))
+        return cls(options, Security.of(options), Scan.of(options, output))
 
     def read(self, part: QueueRange) -> Iterator[pa.RecordBatch]:
         """The rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
         queue, options = part.queue, self.options
         assert options.name_server is not None  # SourceOptions.use has seen to it
         period = int(time.monotonic() // ROUTE_S)
-        cluster = _known_cluster(options.name_server, options.pull_timeout_ms, period)
+        cluster = _known_cluster(
+            options.name_server, options.pull_timeout_ms, self.security, period
+        )
         cluster.route(queue.topic)
         group = options.group or TOOLS_GROUP
         expression = "||".join(sorted(options.tags)) if options.tags else SUB_ALL
@@ -217,9 +221,9 @@ def _origin(cluster: Cluster, part: QueueRange, options: SourceOptions) -> Broke
 
 
 @lru_cache(maxsize=8)
-def _known_cluster(name_server: str, timeout_ms: int, _period: int) -> Cluster:
+def _known_cluster(name_server: str, timeout_ms: int, security: Security, _period: int) -> Cluster:
     """The same for all tasks of a worker in a period, with the routes it has asked for.
 
     A broker that is gone does not always fail to answer: its address may be another one's by now.
     """
-    return Cluster(name_server, timeout_ms=timeout_ms)
+    return Cluster(name_server, timeout_ms=timeout_ms, security=security)

@@ -23,7 +23,7 @@ from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION, EndTransactionRequestHeader
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
-from txrocketmq.spark.live.rpc import Question, connection_to
+from txrocketmq.spark.live.rpc import Question
 from txrocketmq.spark.live.send import Parcel, Sent, message_parcel
 
 
@@ -81,5 +81,5 @@ def start_end(
         transaction_id=half.unique_key,
         bname=half.broker_name,
     )
-    connection = connection_to(cluster.master(half.broker_name))
+    connection = cluster.connection(cluster.master(half.broker_name))
     return connection.start(END_TRANSACTION, header, timeout_ms=cluster.timeout_ms)

@@ -18,7 +18,8 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+from txrocketmq.remoting.protocol.send import RETRY_RESPONSE_CODES, SendMessageResponseHeader
+from txrocketmq.remoting.routes import PublishInfo
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
@@ -33,19 +34,7 @@ IN_FLIGHT: Final = 4
 HALF_IN_FLIGHT: Final = 16
 """Half messages of a task that are under way; each is a parcel."""
 
-RETRIED: Final = frozenset(
-    {
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.FLOW_CONTROL,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-        ResponseCode.GO_AWAY,
-    }
-)
+RETRIED: Final = RETRY_RESPONSE_CODES | {ResponseCode.FLOW_CONTROL}
 """Answers that another broker, or the same one later, may give differently."""
 
 
@@ -81,7 +70,7 @@ class Sender:
         self._group = group
         self._timeout_ms = timeout_ms
         self._retries = retries
-        self._next = first
+        self._turn = first
         self._half_messages = half_messages
         self._in_flight = IN_FLIGHT if half_messages is None else HALF_IN_FLIGHT
         self._under_way: list[_Sending] = []
@@ -108,9 +97,8 @@ class Sender:
         return any(sending.packed.lane == lane for sending in self._under_way)
 
     def _pick(self, queues: Sequence[MessageQueue], failed_broker: str | None) -> MessageQueue:
-        others = [queue for queue in queues if queue.broker_name != failed_broker] or queues
-        self._next += 1
-        return others[self._next % len(others)]
+        self._turn += 1
+        return PublishInfo(queues, self._turn).select(failed_broker)
 
     def _start(self, packed: Packed, queue: MessageQueue) -> _Sending:
         try:

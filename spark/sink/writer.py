@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.live.transaction import Decision
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
@@ -77,6 +78,7 @@ class Sink:
             options.name_server,
             timeout_ms=options.send_timeout_ms,
             attempts=options.send_retries + 1,
+            security=Security.of(options),
         )
         return cls(options, Rows(fields, topics[0]), cluster)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from txrocketmq.client.config import RETRY_RESPONSE_CODES, ClientConfig, ProducerConfig
+from txrocketmq.client.config import ClientConfig, ProducerConfig
 
 
 def test_name_servers_are_separated_by_semicolons() -> None:
@@ -29,6 +29,14 @@ def test_defaults_are_the_java_clients() -> None:
     assert producer.max_message_bytes == 4_194_304
     assert producer.compress_body_over_bytes == 4_096
     assert (producer.create_topic_key, producer.default_topic_queue_nums) == ("TBW102", 4)
-    assert frozenset({17, 14, 1, 2, 16, 204, 205, 1500}) == RETRY_RESPONSE_CODES
+    assert producer.retry_response_codes == {17, 14, 1, 2, 16, 204, 205, 1500}
     client = ClientConfig()
     assert client.poll_name_server_interval_ms == client.heartbeat_broker_interval_ms == 30_000
+
+
+def test_keys_come_from_the_environment_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "me")
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "hidden")
+    config = ClientConfig()
+    assert (config.access_key, config.secret_key) == ("me", "hidden")
+    assert "hidden" not in repr(config)

@@ -164,3 +164,11 @@ def test_options_of_a_permanent_table_among_all_that_spark_says_of_it() -> None:
     assert of_table({**STORE, "topic": "t"}) is None
     with pytest.raises(OptionError, match="unknown option topics"):
         SourceOptions.of({**told, "option.topics": "t"})
+
+
+@pytest.mark.parametrize("option", ["secretKey", "securityToken"])
+def test_a_permanent_table_keeps_no_secret(option: str) -> None:
+    given = {"nameServer": "a:1", "topic": "t"}
+    SourceOptions.of({**given, "accessKey": "me"}).check_table()
+    with pytest.raises(OptionError, match=f"option {option} would be shown to all"):
+        SourceOptions.of({**given, option: "x"}).check_table()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.spark.live.fakes import FakeBroker, World
-from txrocketmq.spark.live import cluster, send
+from txrocketmq.spark.live import cluster
 
 
 @pytest.fixture
@@ -16,7 +16,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., World]:
     def make(*brokers: FakeBroker) -> World:
         made = World(*brokers)
         monkeypatch.setattr(cluster, "connection_to", made.connection_to)
-        monkeypatch.setattr(send, "connection_to", made.connection_to)
         return made
 
     return make

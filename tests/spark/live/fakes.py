@@ -24,6 +24,7 @@ from txrocketmq.remoting.protocol.body.route import (
 from txrocketmq.remoting.protocol.body.topic import TopicList
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Unreachable
+from txrocketmq.spark.live.security import OPEN, Security
 
 NAME_SERVER = "10.0.0.1:9876"
 BORN_MS = 1_700_000_000_000
@@ -134,7 +135,7 @@ class World:
     def cluster(self, **more: Any) -> Cluster:
         return Cluster(NAME_SERVER, pause=self.pauses.append, **more)
 
-    def connection_to(self, address: str) -> FakeConnection:
+    def connection_to(self, address: str, security: Security = OPEN) -> FakeConnection:
         return FakeConnection(self, address)
 
     def answer(self, address: str, call: Call[Any, Any], header: Any, body: bytes) -> Outcome:

@@ -14,7 +14,7 @@ from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
 from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live import cluster, transaction
+from txrocketmq.spark.live import cluster
 from txrocketmq.spark.live.rpc import Unreachable
 from txrocketmq.spark.live.send import Sent
 from txrocketmq.spark.live.transaction import (
@@ -54,8 +54,7 @@ def test_the_decision_goes_to_the_master(
     broker = FakeBroker("a")
     broker.fill("T", [0])
     world = World(broker)
-    for module in (cluster, transaction):
-        monkeypatch.setattr(module, "connection_to", world.connection_to)
+    monkeypatch.setattr(cluster, "connection_to", world.connection_to)
     headers: list[Any] = []
 
     def accept(address: str, call: Call[Any, Any], header: Any) -> Reply[Any] | None:

@@ -14,7 +14,7 @@ from txrocketmq.remoting.message.message import Message, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol import send as send_calls
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
-from txrocketmq.spark.live import cluster, send, transaction
+from txrocketmq.spark.live import cluster
 
 SENDS = (send_calls.SEND_MESSAGE_V2, send_calls.SEND_BATCH_MESSAGE)
 COMMIT = 8
@@ -113,6 +113,5 @@ def world(monkeypatch: pytest.MonkeyPatch) -> StoringWorld:
     for broker in brokers:
         broker.fill("T", [0, 0, 0, 0])
     made = StoringWorld(*brokers)
-    for module in (cluster, send, transaction):
-        monkeypatch.setattr(module, "connection_to", made.connection_to)
+    monkeypatch.setattr(cluster, "connection_to", made.connection_to)
     return made

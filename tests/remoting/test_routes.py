@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.fakes import BROKER_A, BROKER_B, a_route
-from txrocketmq.client.route import (
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.routes import (
     MAX_QUEUES,
     BrokerAddresses,
     PublishInfo,
@@ -17,7 +18,6 @@ from txrocketmq.client.route import (
     publish_queues,
     subscribe_queues,
 )
-from txrocketmq.remoting.message.message import MessageQueue
 
 
 def queue(broker: str, queue_id: int, topic: str = "T") -> MessageQueue:

@@ -12,7 +12,6 @@ import base64
 import hmac
 from typing import Final
 
-from txrocketmq.client.config import ClientConfig
 from txrocketmq.remoting.connection import Seal
 
 ACCESS_KEY: Final = "AccessKey"
@@ -20,26 +19,28 @@ SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of a field
 SIGNATURE: Final = "Signature"
 
 
-def seal_of(config: ClientConfig) -> Seal | None:
-    """What is to be done to each request; None when that is nothing.
+def seal_of(
+    access_key: str, secret_key: str, security_token: str = "", namespace_v2: str = ""
+) -> Seal | None:
+    """What is to be done to each request; None when that is nothing. Empty is what is not given.
 
     Raises ValueError when only one of the two keys is given.
     """
-    if bool(config.access_key) != bool(config.secret_key):
-        missing = "secret_key" if config.access_key else "access_key"
+    if bool(access_key) != bool(secret_key):
+        missing = "secret_key" if access_key else "access_key"
         raise ValueError(f"access_key and secret_key belong together, but {missing} is not given")
-    if not config.access_key and not config.namespace_v2:
+    if not access_key and not namespace_v2:
         return None
 
     def seal(ext_fields: dict[str, str], body: bytes) -> None:
-        if config.namespace_v2:
+        if namespace_v2:
             ext_fields["nsd"] = "true"
-            ext_fields["ns"] = config.namespace_v2
-        if config.access_key:
-            ext_fields[ACCESS_KEY] = config.access_key
-            if config.security_token:
-                ext_fields[SECURITY_TOKEN] = config.security_token
-            ext_fields[SIGNATURE] = signature(ext_fields, body, config.secret_key)
+            ext_fields["ns"] = namespace_v2
+        if access_key:
+            ext_fields[ACCESS_KEY] = access_key
+            if security_token:
+                ext_fields[SECURITY_TOKEN] = security_token
+            ext_fields[SIGNATURE] = signature(ext_fields, body, secret_key)
 
     return seal
 

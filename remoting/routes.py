@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes: which queues a producer may send to and a consumer read from, and the brokers' addresses.
 
-Pure. Static topics, whose queues move between brokers (5.x), are not read. Counterpart of
-TopicPublishInfo, and of the tables and conversions of MQClientInstance.
+Pure, for the client and for the Spark sources. Static topics, whose queues move between brokers
+(5.x), are not read. Counterpart of TopicPublishInfo, and of the tables and conversions of
+MQClientInstance.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a secured cluster is spoken to: the account that signs requests, and encryption.
+
+Made on the driver, of options or of its environment, and sent to the tasks; it is never shown.
+Servers are checked when there are certificates to check them by, and as in the original without
+their host names: the addresses of a route are seldom in a certificate. Certificates are files, the
+same on the driver and on every worker. Java: AclClientRPCHook, TlsHelper.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from txrocketmq.remoting.connection import Seal
+from txrocketmq.remoting.credentials import seal_of
+from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.options import SourceOptions
+
+NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+"""What a socket raises that has nothing to give, or no room, for the moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Empty is what is not wanted."""
+
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    security_token: str = field(default="", repr=False)
+    use_tls: bool = False
+    trust_cert_path: str = ""
+    """Certificates in PEM that servers are checked by; empty: they are not checked."""
+    cert_path: str = ""
+    """Our own certificate in PEM, for servers that want one."""
+    key_path: str = ""
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> Security:
+        """As the options say, and of keys that they do not give, the environment of this process.
+
+        OptionError when half of something is given, or a file cannot be used.
+        """
+        made = cls(
+            options.access_key or os.environ.get("ROCKETMQ_ACCESS_KEY", ""),
+            options.secret_key or os.environ.get("ROCKETMQ_SECRET_KEY", ""),
+            options.security_token or "",
+            options.use_tls,
+            options.tls_trust_cert_path or "",
+            options.tls_cert_path or "",
+            options.tls_key_path or "",
+        )
+        if bool(made.access_key) != bool(made.secret_key):
+            missing = "secretKey" if made.access_key else "accessKey"
+            raise OptionError(
+                f"options accessKey and secretKey belong together, but {missing} is not given (nor"
+                f" {'ROCKETMQ_SECRET_KEY' if made.access_key else 'ROCKETMQ_ACCESS_KEY'} in the"
+                " environment of the driver)"
+            )
+        if bool(made.cert_path) != bool(made.key_path):
+            raise OptionError("options tlsCertPath and tlsKeyPath belong together; give both")
+        if (made.trust_cert_path or made.cert_path) and not made.use_tls:
+            raise OptionError("certificates are given, but option useTls is not true")
+        if made.use_tls:
+            _context(made)
+        return made
+
+    def seal(self) -> Seal | None:
+        """What is to be done to each request; None when that is nothing."""
+        return seal_of(self.access_key, self.secret_key, self.security_token)
+
+    def wrapped(self, connected: socket.socket) -> socket.socket:
+        """The socket, encrypted where that is wanted. Raises OSError when there is no agreement."""
+        if not self.use_tls:
+            return connected
+        try:
+            return _context(self).wrap_socket(connected)
+        except OSError:
+            connected.close()
+            raise
+
+
+OPEN: Final = Security()
+"""No account, no encryption."""
+
+
+def pending(connected: socket.socket) -> int:
+    """How much of what has come is decrypted already, so that poll(2) does not tell of it."""
+    return connected.pending() if isinstance(connected, ssl.SSLSocket) else 0
+
+
+@lru_cache(maxsize=8)
+def _context(security: Security) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if security.trust_cert_path:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(security.trust_cert_path)
+        except OSError as error:
+            raise _unusable("tlsTrustCertPath", security.trust_cert_path, error) from error
+    if security.cert_path:
+        try:
+            context.load_cert_chain(security.cert_path, security.key_path)
+        except OSError as error:
+            both = f"{security.cert_path}, {security.key_path}"
+            raise _unusable("tlsCertPath, tlsKeyPath", both, error) from error
+    return context
+
+
+def _unusable(option: str, path: str, error: OSError) -> OptionError:
+    why = "holds no certificate or key in PEM that can be read"
+    if not isinstance(error, ssl.SSLError):
+        why = f"cannot be read: {error.strerror}"
+    return OptionError(f"option {option}: {path} {why}; each worker needs the file, too")

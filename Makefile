@@ -12,7 +12,7 @@ MAKEFLAGS += --keep-going --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz lint unit tidy process crash engine compat mqadmin-table bench bench-client bench-spark check docs dist image clean run-environment environment
+.PHONY: help run test fuzz lint unit tidy process crash engine engine-oldest compat mqadmin-table bench bench-client bench-spark check docs dist image clean run-environment environment
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,13 @@ crash: environment ## kills, power cuts, damages, failures, judged by one rule; 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"
 	@$(BIN)/pytest tests/engine --timeout 300 $(ARGS)
+
+engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its own in var/ (a large download)
+	@test -x var/pyspark-4.0/bin/pytest || { python3 -m venv var/pyspark-4.0 \
+		&& var/pyspark-4.0/bin/pip install --quiet --upgrade pip setuptools \
+		&& var/pyspark-4.0/bin/pip install --quiet 'pyspark==4.0.*' --editable '.[spark-source]' \
+			pytest pytest-timeout hypothesis; }
+	@var/pyspark-4.0/bin/pytest tests/engine/test_batch.py tests/engine/test_tables.py --timeout 300 $(ARGS)
 
 compat: environment ## the official Java and Go clients against our servers; ARGS="--server original-5.4.0"
 	@echo "compat: official clients (the first time, their jars and an image are fetched)"

@@ -25,7 +25,8 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.sink.writer import BatchWriter, StreamWriter, Written
+from txrocketmq.spark.sink.stream_writer import StreamWriter
+from txrocketmq.spark.sink.writer import BatchWriter, Written
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 ROWS = 200

@@ -16,6 +16,9 @@ def register(spark: SparkSession) -> None:
     Also lets conditions of queries reach the source (spark.sql.python.filterPushdown.enabled).
     Where pyspark_rocketmq is installed, the format is there without this, but without that.
     """
+    from txrocketmq.spark.needs import check_pyspark  # noqa: PLC0415 - see below
+
+    check_pyspark('format("rocketmq")')
     from txrocketmq.spark.source import (  # noqa: PLC0415 - importing the package stays light
         OldNameSource,
         PushdownSource,
@@ -24,3 +27,13 @@ def register(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(PushdownSource)
     spark.dataSource.register(OldNameSource)
+
+
+def check_workers(spark: SparkSession, tasks: int = 64) -> None:
+    """Runs a small job of so many tasks, to see whether the workers can read and write stores.
+
+    Raises SparkSourceError, which says on which machines what is missing.
+    """
+    from txrocketmq.spark.workers import check  # noqa: PLC0415 - importing the package stays light
+
+    check(spark, tasks)

@@ -35,8 +35,8 @@ class StoreReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(part) for part in self._reading.parts()]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is not None:  # Spark's own, when there are no partitions
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is not None and partition.value is not None:  # Spark's own, when there is none
             yield from self._reading.batches(partition.value)
 
 

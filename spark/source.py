@@ -3,8 +3,10 @@
 
 Options are parsed when `load()` or `save()` is called, and stores are looked at then: what is wrong
 with them is said before any job starts. Readers and writers are in modules of their own, imported
-when they are wanted: those of batches and tables import no name that PySpark 4.0 lacks, streams and
-writers need later ones.
+when they are wanted: those of batches and tables import no name that PySpark 4.0 lacks, those of
+streams need later ones. Importing this module needs no package but PySpark, so that what is missing
+can be said in a sentence, and so that Spark, which imports all packages called `pyspark_*`, finds
+other sources where this one cannot work.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.needs import STREAM_READER, STREAM_WRITER, check_packages, check_pyspark
 from txrocketmq.spark.options import SourceOptions, Use, of_table
-from txrocketmq.spark.output import Output, arrow_schema_of
 from txrocketmq.spark.table_options import options_in, with_options
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
         DataSourceStreamArrowWriter,  # PySpark 4.1
         DataSourceStreamReader,
     )
+
+    from txrocketmq.spark.output import Output
 
 NAME = "rocketmq"
 OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
@@ -47,6 +51,7 @@ class RocketMQSource(DataSource):
         return NAME
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        check_packages()
         super().__init__(dict(options))
         self.parsed = SourceOptions.of(options)
         self._of_table = of_table(options)
@@ -73,6 +78,8 @@ class RocketMQSource(DataSource):
             from txrocketmq.spark.tables.reader import table_schema  # noqa: PLC0415 - tables only
 
             return table_schema(options)
+        from txrocketmq.spark.output import Output  # noqa: PLC0415 - needs Arrow
+
         return Output.of(options).spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -95,6 +102,7 @@ class RocketMQSource(DataSource):
         return PushdownStoreReader(options, output) if pushes else StoreReader(options, output)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        check_pyspark("reading a stream", STREAM_READER)
         options = self._options_with(schema)
         use = options.use(stream=True)
         options.check(use)
@@ -127,8 +135,11 @@ class RocketMQSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001 - Spark's
     ) -> DataSourceStreamArrowWriter:
+        check_pyspark("writing a stream", STREAM_WRITER)
         self.parsed.check(Use.SINK)
-        from txrocketmq.spark.sink.writer import StreamWriter  # noqa: PLC0415 - only what is used
+        from txrocketmq.spark.sink.stream_writer import (  # noqa: PLC0415 - only what is used
+            StreamWriter,
+        )
 
         return StreamWriter(self.parsed, schema, overwrite=overwrite)
 
@@ -155,6 +166,8 @@ def _check_columns(options: SourceOptions, schema: StructType) -> None:
 
 
 def _output(options: SourceOptions, schema: StructType) -> Output:
+    from txrocketmq.spark.output import Output, arrow_schema_of  # noqa: PLC0415 - needs Arrow
+
     fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     output = Output.of_schema(options, fields)
     for column, field in zip(output.columns, schema.fields, strict=True):

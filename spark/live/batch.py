@@ -47,8 +47,8 @@ class LiveReader(DataSourceReader):
         )
         return [InputPartition(part) for part in parts]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Rows of a range of a queue. Raises ClusterError, DataLossError, BadRecordError."""
-        if partition.value is None:  # Spark's own, when there are no partitions
+        if partition is None or partition.value is None:  # Spark's own, when there is none
             return iter(())
         return self._scan.read(partition.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark calls to write: `df.write.format("rocketmq")` and `writeStream.format("rocketmq")`.
+"""What Spark calls to write: `df.write.format("rocketmq")`; and the sink, of streams as well.
 
 The driver checks options and columns before a job starts; each task sends its rows as they come. A
 task or a micro-batch that is run again sends its rows again: at least once. What is sent cannot be
@@ -16,11 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from txrocketmq.remoting.message import properties as names
@@ -171,11 +167,13 @@ class _Task:
         self._sender.finish()
 
 
-def _fields(schema: StructType) -> list[tuple[str, str]]:
+def fields_of(schema: StructType) -> list[tuple[str, str]]:
+    """Names of the columns, and types as SQL writes them."""
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
-def _partition() -> int:
+def partition_id() -> int:
+    """Of this task; 0 outside of Spark."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
 
@@ -186,49 +184,16 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise OptionError('messages are appended: write with mode("append")')
-        self._sink = Sink.of(options, _fields(schema))
+        self._sink = Sink.of(options, fields_of(schema))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Sends the rows of a task."""
-        return self._sink.write(iterator, _partition())
+        return self._sink.write(iterator, partition_id())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done: their half messages are committed."""
         self._sink.end(messages, Decision.COMMIT)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task or the commit failed: half messages are rolled back."""
-        self._sink.end(messages, Decision.ROLLBACK)
-
-
-class StreamWriter(DataSourceStreamArrowWriter):
-    """One `writeStream`. OptionError when options, columns or the output mode make no sense."""
-
-    def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
-        if overwrite:
-            raise OptionError('messages are appended: use outputMode("append") or "update"')
-        if options.batch_key is not None:
-            raise OptionError(
-                "batchKey is of one micro-batch: use foreachBatch(rocketmq_batch(...))"
-            )
-        self._sink = Sink.of(options, _fields(schema))
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Sends the rows of a task."""
-        return self._sink.write(iterator, _partition())
-
-    def commit(
-        self,
-        messages: list[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 - Spark's
-    ) -> None:
-        """All tasks of a micro-batch are done: their half messages are committed."""
-        self._sink.end(messages, Decision.COMMIT)
-
-    def abort(
-        self,
-        messages: list[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 - Spark's
-    ) -> None:
         """A task or the commit failed: half messages are rolled back."""
         self._sink.end(messages, Decision.ROLLBACK)

@@ -12,12 +12,17 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark import check_workers, needs
+from txrocketmq.spark.errors import SparkSourceError
 from txrocketmq.spark.schema import MESSAGES
 
+push_down = pytest.mark.skipif(
+    not hasattr(datasource, "Filter"), reason="PySpark 4.0 pushes no conditions down"
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TRANSIENT = {"MIN_OFFSET", "MAX_OFFSET", "CLUSTER"}
 """Properties that the Java client adds to what it pulled."""
@@ -124,6 +129,7 @@ def test_a_deleted_topic_is_there_for_a_condition_too(spark: SparkSession, tmp_p
             assert frame.where(condition).count() == count, (condition, pushes)
 
 
+@push_down
 def test_a_condition_on_a_small_topic_reads_little(spark: SparkSession, stores: Path) -> None:
     frame = _load(spark, stores / "broker-a").where("topic = 'Few'")
     assert frame.count() == 10
@@ -131,6 +137,7 @@ def test_a_condition_on_a_small_topic_reads_little(spark: SparkSession, stores: 
     assert _load(spark, stores / "broker-a").rdd.getNumPartitions() > 1
 
 
+@push_down
 def test_without_push_down_the_plain_source_reads(
     spark: SparkSession, stores: Path, pushdown_off: None
 ) -> None:
@@ -138,6 +145,15 @@ def test_without_push_down_the_plain_source_reads(
     assert frame.count() == 10
     with pytest.raises(PySparkException, match="DATA_SOURCE_PUSHDOWN_DISABLED"):
         _load(spark, stores / "broker-a").count()
+
+
+def test_workers_are_asked_what_they_have(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_workers(spark, 4)
+    monkeypatch.setattr(needs, "LEAST", {"numpy": (99,)})
+    with pytest.raises(SparkSourceError, match=r"workers lack .*: .* on .* has numpy .*"):
+        check_workers(spark, 2)
 
 
 def test_sql(spark: SparkSession, stores: Path) -> None:

@@ -79,3 +79,4 @@ def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     reader = StoreReader(*_options(tmp_path))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
+    assert list(reader.read(None)) == [], "as PySpark 4.0 calls it"

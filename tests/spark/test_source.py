@@ -10,7 +10,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from tests.spark.stores import StoreWriter
 from txrocketmq.spark.batch import PushdownStoreReader, StoreReader
-from txrocketmq.spark.errors import NotAStore, OptionError
+from txrocketmq.spark.errors import NotAStore, OptionError, SparkSourceError
 from txrocketmq.spark.live.batch import LiveReader
 from txrocketmq.spark.live.stream import LiveStreamReader
 from txrocketmq.spark.source import OldNameSource, PushdownSource, RocketMQSource
@@ -49,9 +49,45 @@ for name in set(datasource.__all__) - of_4_0:
     delattr(datasource, name)
 sys.modules["pyspark.sql.streaming.datasource"] = None
 import txrocketmq.spark.batch, txrocketmq.spark.live.batch, txrocketmq.spark.source
-import txrocketmq.spark.tables.reader
+import txrocketmq.spark.sink.writer, txrocketmq.spark.tables.reader
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_what_is_missing_is_said_and_harms_no_other_source() -> None:
+    """Spark imports the source of each package called pyspark_*: one that fails stops all."""
+    program = """
+import sys
+for name in ("numpy", "pyarrow", "construct", "orjson", "lz4", "zstandard"):
+    sys.modules[name] = None
+from importlib import metadata
+has = metadata.version
+def version(name):
+    if name == "pyarrow":
+        raise metadata.PackageNotFoundError(name)
+    return {"numpy": "1.26.4"}.get(name) or has(name)
+metadata.version = version
+from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.pyspark_rocketmq import DefaultSource
+try:
+    DefaultSource({"path": "/nowhere"})
+except SparkSourceError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert "has numpy 1.26.4 instead of 2.0 or later, no pyarrow: pip install" in done.stdout
+
+
+def test_streams_say_which_pyspark_they_need(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txrocketmq.spark.needs.version_of", lambda name: "4.0.2")
+    source = RocketMQSource({"path": path})
+    assert isinstance(source.reader(SCHEMA), StoreReader)
+    with pytest.raises(SparkSourceError, match=r"a stream needs PySpark 4\.2 or .* 4\.0\.2"):
+        source.streamReader(SCHEMA)
+    with pytest.raises(SparkSourceError, match=r"writing a stream needs PySpark 4\.1 or later"):
+        source.streamWriter(SCHEMA, overwrite=False)
 
 
 def test_names() -> None:

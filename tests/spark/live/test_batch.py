@@ -88,6 +88,7 @@ def test_nothing(reader: MakeReader) -> None:
     ours = reader(startingOffsets="latest")
     assert ours.partitions() == []
     assert list(ours.read(InputPartition(None))) == [], "as Spark does then"
+    assert list(ours.read(None)) == [], "and PySpark 4.0"
 
 
 def test_a_read_that_ends_before_it_begins(reader: MakeReader) -> None:

@@ -20,7 +20,8 @@ from txrocketmq.spark.errors import ClusterError, OptionError, SparkSourceError
 from txrocketmq.spark.live.transaction import Decision
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.sink.sender import HALF_IN_FLIGHT
-from txrocketmq.spark.sink.writer import BatchWriter, Sink, StreamWriter, Written
+from txrocketmq.spark.sink.stream_writer import StreamWriter
+from txrocketmq.spark.sink.writer import BatchWriter, Sink, Written
 
 FIELDS = [("body", "binary"), ("tags", "string")]
 SCHEMA = StructType([StructField("body", BinaryType()), StructField("tags", StringType())])
@@ -104,12 +105,6 @@ def test_what_makes_no_sense_is_an_error_before_a_job(
     given = SourceOptions.of({"nameServer": "localhost:9876", "topic": "T", **options})
     with pytest.raises(OptionError, match=reason):
         writer(given, SCHEMA, overwrite=overwrite)
-
-
-def test_a_stream_has_no_batch_key() -> None:
-    given = {"nameServer": "localhost:9876", "topic": "T", "batchKey": "q"}
-    with pytest.raises(OptionError, match="foreachBatch"):
-        StreamWriter(SourceOptions.of(given), SCHEMA, overwrite=False)
 
 
 def test_writers_write(world: StoringWorld) -> None:

@@ -70,6 +70,7 @@ def test_no_partitions_means_no_rows(tmp_path: Path) -> None:
     reader = TableReader(_options(tmp_path / "a", table="queues"), schema_of("queues"))
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
+    assert list(reader.read(None)) == [], "as PySpark 4.0 calls it"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ The text is `earliest`, `latest` or JSON in one of two forms:
     {"topic": {"broker": {"0": 23, "1": -1}}}    offsets of queues, as rocketmq-spark writes them
     {"log": {"broker": 1073741824}}              bytes in the commit logs of stores
 
+The options startingOffsetsByTimestamp and endingOffsetsByTimestamp have times in the first form.
+
 -2 means the earliest offset of a queue (only where a read begins) and -1 the latest. Queues that
 the JSON does not name begin at their earliest and end at their latest offset. An ending offset is
 the first one that is not read.
@@ -14,7 +16,7 @@ the first one that is not read.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ QueueKey = tuple[str, str, int]
 _FORMS: Final = (
     'earliest, latest, {"topic": {"broker": {"0": offset}}} or {"log": {"broker": byteOffset}}'
 )
+_TIMES: Final = '{"topic": {"broker": {"0": milliseconds since 1970}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,17 @@ def ending_offsets(option: str, text: str) -> Offsets:
     return offsets
 
 
+def queue_times(option: str, text: str) -> Mapping[QueueKey, int]:
+    """Times of queues in milliseconds since 1970; OptionError when the text is not of that form."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or not value:
+        raise OptionError.of(option, text, _TIMES)
+    return _of_queues(option, value, _TIMES, _time)
+
+
 def _parsed(option: str, text: str, unnamed: int) -> Offsets:
     word = text.strip().lower()
     if word == "earliest":
@@ -103,30 +117,40 @@ def _parsed(option: str, text: str, unnamed: int) -> Offsets:
     if len(value) == 1 and isinstance(log, dict) and log and not _has_objects(log):
         logs = {broker: _offset(option, at, f"log of {broker}") for broker, at in log.items()}
         return Offsets(unnamed, logs=logs)
-    return Offsets(unnamed, queues=_of_queues(option, value))
+    return Offsets(unnamed, queues=_of_queues(option, value, _FORMS, _offset))
 
 
 def _has_objects(value: Mapping[str, Any]) -> bool:
     return any(isinstance(each, dict) for each in value.values())
 
 
-def _of_queues(option: str, value: Mapping[str, Any]) -> dict[QueueKey, int]:
+def _of_queues(
+    option: str, value: Mapping[str, Any], forms: str, parse: Callable[[str, object, str], int]
+) -> dict[QueueKey, int]:
     queues: dict[QueueKey, int] = {}
     for topic, brokers in value.items():
-        for broker, offsets in _object(option, brokers, topic).items():
-            for number, at in _object(option, offsets, f"{topic}, {broker}").items():
+        for broker, numbers in _object(option, brokers, topic, forms).items():
+            for number, at in _object(option, numbers, f"{topic}, {broker}", forms).items():
                 place = f"{topic}, {broker}, queue {number}"
                 if not (number.isascii() and number.isdigit()):
                     raise OptionError(f"option {option}: {place}: a queue is a whole number")
-                queues[topic, broker, int(number)] = _offset(option, at, place)
+                queues[topic, broker, int(number)] = parse(option, at, place)
     if not queues:
-        raise OptionError(f"option {option} names no queue; valid: {_FORMS}")
+        raise OptionError(f"option {option} names no queue; valid: {forms}")
     return queues
 
 
-def _object(option: str, value: object, place: str) -> dict[str, Any]:
+def _object(option: str, value: object, place: str, forms: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise OptionError(f"option {option}: {place}: {value!r:.100} is no object; valid: {_FORMS}")
+        raise OptionError(f"option {option}: {place}: {value!r:.100} is no object; valid: {forms}")
+    return value
+
+
+def _time(option: str, value: object, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise OptionError(
+            f"option {option}: {place}: {value!r:.100} is no time; valid: milliseconds since 1970"
+        )
     return value
 
 

@@ -76,6 +76,23 @@ def names(option: str, value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found)) if option == "topic" else found
 
 
+def column_names(option: str, value: str) -> tuple[str, ...] | None:
+    """Names separated by commas; None for `*`, those that are read without the option."""
+    return None if value.strip() == "*" else names(option, value)
+
+
+_SPAN_S: Final = {"s": 1, "m": 60, "h": 3600}
+_SPAN: Final = re.compile(r"([0-9]{1,9})\s*([smh])[a-z]*", re.IGNORECASE)
+
+
+def span(option: str, value: str) -> int:
+    """Seconds, of a length of time such as Spark writes it."""
+    match = _SPAN.fullmatch(value.strip())
+    if match is None or not int(match[1]):
+        raise OptionError.of(option, value, "a length of time such as 30s, 15m or 1h")
+    return int(match[1]) * _SPAN_S[match[2].lower()]
+
+
 def boolean(option: str, value: str) -> bool:
     """`true` or `false`."""
     lower = value.strip().lower()

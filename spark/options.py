@@ -17,13 +17,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark import option_values as values
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.offsets import (
     Offsets,
+    QueueKey,
     check_order,
     ending_offsets,
     queue_text,
+    queue_times,
     starting_offsets,
 )
 from txrocketmq.spark.option_values import Assignment, BadRecordPolicy, TopicPattern
@@ -104,8 +107,6 @@ _OF_KAFKA: Final = {
     "subscribepattern": "topicPattern",
     "kafka.bootstrap.servers": "nameServer",
     "kafka.group.id": "group",
-    "startingoffsetsbytimestamp": "startingTimestamp",
-    "endingoffsetsbytimestamp": "endingTimestamp",
     "filterpushdown": "pushFilters",
     "namesrvaddr": "nameServer",
     "tags": "subExpression",
@@ -162,6 +163,16 @@ class SourceOptions:
     names a zone) or in milliseconds since 1970. Overrides startingOffsets."""
     ending_timestamp_ms: int | None = _option("endingTimestamp", None, Use.BATCH, values.timestamp)
     """Only messages stored before this time are read. Overrides endingOffsets."""
+    starting_times: Mapping[QueueKey, int] | None = _option(
+        "startingOffsetsByTimestamp", None, Use.LIVE, queue_times
+    )
+    """Where to begin in some queues: at the first message stored at a time or later, in
+    milliseconds since 1970, `{"topic": {"broker": {"0": 1763600000000}}}`; where there is none, at
+    the end. Overrides startingOffsets, which count for all other queues."""
+    ending_times: Mapping[QueueKey, int] | None = _option(
+        "endingOffsetsByTimestamp", None, Use.LIVE_BATCH, queue_times
+    )
+    """Likewise where to end: before that message. Overrides endingOffsets."""
     clock_step_ms: int | None = _option(
         "clockStepMs", None, Use.STORE_BATCH, values.whole(0),
         shown="60000 for the options startingTimestamp and endingTimestamp",
@@ -169,9 +180,10 @@ class SourceOptions:
     """How far the broker's clock was set back at most, in milliseconds. When it is given,
     conditions on `storeTimestamp` choose files of the log, as these two options always do."""
 
-    columns: tuple[str, ...] | None = _option("columns", None, _EVERY, values.names)
-    """The columns in their order, separated by commas. Without it, all columns but those on demand
-    are read. Other columns are not decoded; Spark does not tell a source which columns it needs."""
+    columns: tuple[str, ...] | None = _option("columns", None, _EVERY, values.column_names)
+    """The columns in their order, separated by commas. Without it, and with `*`, all columns but
+    those on demand are read; without it a warning says so where that costs most. Other columns are
+    not decoded; Spark does not tell a source which columns it needs."""
     properties_format: str = _option(
         "propertiesFormat", "map", Use.MESSAGES, values.choice("map", "json", "raw")
     )
@@ -224,6 +236,16 @@ class SourceOptions:
     )
     """The highest number of messages in a micro-batch; each queue gets a share according to how
     much waits there."""
+
+    min_offsets_per_trigger: int | None = _option(
+        "minOffsetsPerTrigger", None, Use.LIVE_STREAM, values.whole(1)
+    )
+    """The least number of messages in a micro-batch: fewer wait for others, up to maxTriggerDelay.
+    `Trigger.AvailableNow` does not wait."""
+    max_trigger_delay_s: int = _option(
+        "maxTriggerDelay", 15 * 60, Use.LIVE_STREAM, values.span, shown="15m"
+    )
+    """How long messages wait for others at most with minOffsetsPerTrigger, such as `30s`."""
 
     fail_on_data_loss: bool = _option(
         "failOnDataLoss", default=True, uses=_EVERY, parse=values.boolean
@@ -356,17 +378,37 @@ class SourceOptions:
                 )
         if use in Use.LIVE:
             self._check_live()
+        if use in Use.STORE:
+            self._check_store()
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
         for offsets in (self.starting_offsets, self.ending_offsets):
             for queue in sorted(offsets.queues if offsets else ()):
                 self._check_selected(*queue)
+        for times in (self.starting_times, self.ending_times):
+            for queue in sorted(times or ()):
+                self._check_selected(*queue)
+
+    def _check_store(self) -> None:
+        named = self.assign.topics() if self.assign is not None else self.topics or ()
+        light = sorted(topic for topic in named if topic.startswith(LMQ_PREFIX))
+        if light:
+            raise OptionError(
+                f"{light[0]} is a light queue, of which the log has no messages: they are under the"
+                " topic that they were sent to (their property INNER_MULTI_DISPATCH names it); the"
+                " table consumequeue has its units"
+            )
 
     def _check_live(self) -> None:
         if not self.given & {"topic", "topicPattern", "assign"}:
             raise OptionError("option topic, topicPattern or assign is needed with nameServer")
         if self.tags is not None and self.sql_expression is not None:
             raise OptionError("subExpression and sqlExpression are both given: choose one")
+        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
+        if least is not None and most is not None and least > most:
+            raise OptionError("minOffsetsPerTrigger is more than maxOffsetsPerTrigger")
+        if "maxTriggerDelay" in self.given and least is None:
+            raise OptionError("option minOffsetsPerTrigger is needed with maxTriggerDelay")
         if self.commit_group_offsets and self.group is None:
             raise OptionError("option group is needed with commitGroupOffsets=true")
         for name, offsets in (

@@ -11,6 +11,7 @@ other sources where this one cannot work.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from txrocketmq.spark.output import Output
 
+log = logging.getLogger("txrocketmq.spark")
 NAME = "rocketmq"
 OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
 """What rocketmq-spark is called in its users' programs."""
@@ -91,6 +93,7 @@ class RocketMQSource(DataSource):
             from txrocketmq.spark.tables.reader import TableReader  # noqa: PLC0415
 
             return TableReader(options, schema)
+        _warn_of_columns(options, schema)
         output = _output(options, schema)
         if use == Use.LIVE_BATCH:
             from txrocketmq.spark.live.batch import LiveReader  # noqa: PLC0415 - only what is used
@@ -163,6 +166,19 @@ def _check_columns(options: SourceOptions, schema: StructType) -> None:
     names = [name.lower() for name in schema.names]
     if options.columns is not None and [name.lower() for name in options.columns] != names:
         raise OptionError("option columns and the schema name different columns: give only one")
+
+
+def _warn_of_columns(options: SourceOptions, schema: StructType) -> None:
+    """Of the map of properties, the most expensive column, where nobody asked for it by name."""
+    if "columns" in options.given or options.kafka_names:
+        return
+    names = [name.lower() for name in schema.names]
+    if {"body", "properties", "storetimestamp", "physicaloffset"} <= set(names):
+        log.warning(
+            "all %d columns are decoded, since Spark does not say which ones the query needs: name"
+            " them by the option columns, or say columns=* if all are needed",
+            len(names),
+        )
 
 
 def _output(options: SourceOptions, schema: StructType) -> Output:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.spark.errors import ClusterError, OptionError
@@ -11,7 +12,7 @@ from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.pull import QueueRange
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.losses import lose
-from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets
+from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, QueueKey
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.system_topics import is_system_topic
 
@@ -41,7 +42,9 @@ def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
         (options.starting_offsets, "startingOffsets"),
         (options.ending_offsets, "endingOffsets"),
     ):
-        _check_named(queues, offsets, option)
+        _check_named(queues, () if offsets is None else offsets.queues, option)
+    _check_named(queues, options.starting_times or (), "startingOffsetsByTimestamp")
+    _check_named(queues, options.ending_times or (), "endingOffsetsByTimestamp")
     return queues
 
 
@@ -70,9 +73,9 @@ def topics_named(options: SourceOptions) -> list[str]:
     return list(options.topics or ())
 
 
-def _check_named(queues: Sequence[MessageQueue], offsets: Offsets | None, option: str) -> None:
-    known = {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
-    for topic, broker_name, queue_id in () if offsets is None else offsets.queues:
+def _check_named(queues: Sequence[MessageQueue], named: Iterable[QueueKey], option: str) -> None:
+    known = {_key(queue) for queue in queues}
+    for topic, broker_name, queue_id in named:
         if (topic, broker_name, queue_id) not in known:
             raise OptionError(
                 f"option {option}: queue {queue_id} of topic {topic} on {broker_name} is not there"
@@ -88,7 +91,8 @@ def starts(
     """
     if options.starting_timestamp_ms is not None:
         return cluster.offsets_at(queues, options.starting_timestamp_ms)
-    return _resolved(cluster, queues, options.starting_offsets or Offsets(default), options)
+    offsets = options.starting_offsets or Offsets(default)
+    return _by_time(cluster, queues, options.starting_times, offsets, options)
 
 
 def ends(
@@ -97,7 +101,31 @@ def ends(
     """Where a read ends in each queue: the first offset that is not read."""
     if options.ending_timestamp_ms is not None:
         return cluster.offsets_at(queues, options.ending_timestamp_ms)
-    return _resolved(cluster, queues, options.ending_offsets or Offsets(LATEST), options)
+    offsets = options.ending_offsets or Offsets(LATEST)
+    return _by_time(cluster, queues, options.ending_times, offsets, options)
+
+
+def _by_time(
+    cluster: Cluster,
+    queues: Sequence[MessageQueue],
+    times: Mapping[QueueKey, int] | None,
+    offsets: Offsets,
+    options: SourceOptions,
+) -> dict[MessageQueue, int]:
+    """Of queues with a time by the time, of all others by the offsets."""
+    by_time: dict[int, list[MessageQueue]] = defaultdict(list)
+    others: list[MessageQueue] = []
+    for queue in queues:
+        moment = (times or {}).get(_key(queue))
+        (others if moment is None else by_time[moment]).append(queue)
+    found = _resolved(cluster, others, offsets, options)
+    for moment, some in by_time.items():
+        found |= cluster.offsets_at(some, moment)
+    return found
+
+
+def _key(queue: MessageQueue) -> QueueKey:
+    return queue.topic, queue.broker_name, queue.queue_id
 
 
 def _resolved(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +68,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._missing: set[str] = set()
         self._to_report: Ends = {}
         self._reported: dict[MessageQueue, int] = {}
+        self._waits_since_s: float | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
@@ -96,6 +98,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         shrunk = {queue: backlog for queue, backlog in backlogs.items() if backlog < 0}
         for queue in sorted(shrunk):
             shrunk[queue] = self._shrink(queue, froms[queue], shrunk[queue])
+        if not shrunk and self._waits_for_more(sum(backlogs.values())):
+            return start
         if isinstance(limit, ReadMaxRows):
             turn = sum(begin.next_offsets.values())
             steps = share(limit.max_rows, backlogs, turn)
@@ -125,6 +129,20 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         close_connections()
+
+    def _waits_for_more(self, backlog: int) -> bool:
+        """Whether there is something to read, but so little that more is to come first."""
+        least = self._options.min_offsets_per_trigger
+        if least is None or self._target is not None or not 0 < backlog < least:
+            self._waits_since_s = None
+            return False
+        now_s = monotonic()
+        if self._waits_since_s is None:
+            self._waits_since_s = now_s
+        if now_s - self._waits_since_s < self._options.max_trigger_delay_s:
+            return True
+        self._waits_since_s = None
+        return False
 
     def _reachable_ends(self) -> Ends:
         """Where the queues end; those of a broker that cannot answer now are left out."""

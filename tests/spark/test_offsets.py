@@ -13,6 +13,7 @@ from txrocketmq.spark.offsets import (
     LATEST,
     Offsets,
     ending_offsets,
+    queue_times,
     starting_offsets,
 )
 
@@ -88,3 +89,19 @@ def test_what_makes_no_sense_is_refused(text: str) -> None:
 def test_nothing_ends_at_its_beginning(text: str) -> None:
     with pytest.raises(OptionError, match="endingOffsets: a read cannot end"):
         ending_offsets("endingOffsets", text)
+
+
+def test_times_of_queues() -> None:
+    assert queue_times("o", '{"t": {"b": {"0": 5, "1": 0}}}') == {
+        ("t", "b", 0): 5,
+        ("t", "b", 1): 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["latest", "{}", "[]", '{"t": 5}', '{"t": {"b": {"0": -1}}}',
+             '{"t": {"b": {"0": "5"}}}', '{"t": {"b": {"x": 5}}}', '{"t": {"b": {}}}'],
+)  # fmt: skip
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="o"):
+        queue_times("o", text)

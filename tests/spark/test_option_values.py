@@ -98,3 +98,15 @@ def test_timestamps_are_read_as_they_are_written(naive: datetime) -> None:
     moment = naive.replace(microsecond=naive.microsecond // 1000 * 1000, tzinfo=UTC)
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     assert values.timestamp("startingTimestamp", moment.isoformat()) == expected
+
+
+def test_spans_of_time() -> None:
+    assert [values.span("o", text) for text in ("30s", "15m", " 2 hours ")] == [30, 900, 7200]
+    for text in ("30", "0s", "m", "1d"):
+        with pytest.raises(OptionError, match="a length of time such as 30s, 15m or 1h"):
+            values.span("o", text)
+
+
+def test_all_columns() -> None:
+    assert values.column_names("columns", " * ") is None
+    assert values.column_names("columns", "topic, body") == ("topic", "body")

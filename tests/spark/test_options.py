@@ -172,3 +172,24 @@ def test_a_permanent_table_keeps_no_secret(option: str) -> None:
     SourceOptions.of({**given, "accessKey": "me"}).check_table()
     with pytest.raises(OptionError, match=f"option {option} would be shown to all"):
         SourceOptions.of({**given, option: "x"}).check_table()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is more than maxOffsetsPer"),
+        ({"maxTriggerDelay": "30s"}, "minOffsetsPerTrigger is needed with maxTriggerDelay"),
+        ({"startingOffsetsByTimestamp": '{"u": {"b": {"0": 1}}}'}, "topic u, which is not selec"),
+    ],
+)
+def test_what_does_not_go_together_in_a_stream(given: dict[str, str], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        SourceOptions.of({"nameServer": "a:1", "topic": "t", **given}).check(Use.LIVE_STREAM)
+
+
+@pytest.mark.parametrize("given", [{"topic": "a,%LMQ%x"}, {"assign": '{"%LMQ%x": [0]}'}])
+def test_light_queues_are_refused_where_they_would_be_empty(given: dict[str, str]) -> None:
+    parsed = SourceOptions.of({"storePath": "/s", **given})
+    with pytest.raises(OptionError, match="%LMQ%x is a light queue, .* consumequeue has its units"):
+        parsed.check(Use.STORE_BATCH)
+    parsed.check(Use.TABLE)

@@ -90,6 +90,16 @@ def test_streams_say_which_pyspark_they_need(path: str, monkeypatch: pytest.Monk
         source.streamWriter(SCHEMA, overwrite=False)
 
 
+def test_all_columns_are_worth_a_warning(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    for given, warnings in (({}, 1), ({"columns": "*"}, 0), ({"kafkaNames": "true"}, 0)):
+        caplog.clear()
+        source = RocketMQSource({"path": path, **given})
+        source.reader(source.schema())
+        assert len(caplog.records) == warnings, given
+    RocketMQSource({"path": path}).reader(SCHEMA)
+    assert not caplog.records, "a schema that the user has given"
+
+
 def test_names() -> None:
     assert RocketMQSource.name() == PushdownSource.name() == "rocketmq"
     assert OldNameSource.name() == "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"

@@ -108,6 +108,20 @@ def test_where_a_read_begins(world: MakeWorld) -> None:
     assert bounds(made, latest, startingTimestamp=moment, startingOffsets=some_named) == [5, 5, 5]
 
 
+def test_queues_that_begin_and_end_at_times_of_their_own(world: MakeWorld) -> None:
+    made = some(world)
+
+    def latest(*args: Any) -> Any:
+        return starts(*args, default=LATEST)
+
+    times = f'{{"t": {{"a": {{"0": {BORN_MS + 4500}}}, "b": {{"0": {BORN_MS + 99_000}}}}}}}'
+    own = {"startingOffsetsByTimestamp": times}
+    assert bounds(made, latest, **own) == [5, 7, 5], "at the end where there is nothing so young"
+    assert bounds(made, latest, **own, startingOffsets="earliest") == [5, 3, 5]
+    assert bounds(made, latest, **own, startingTimestamp=str(BORN_MS + 4000)) == [4, 4, 4]
+    assert bounds(made, ends, endingOffsetsByTimestamp=times) == [5, 7, 5]
+
+
 def test_where_a_read_ends(world: MakeWorld) -> None:
     made = some(world)
     assert bounds(made, ends) == [13, 7, 5]

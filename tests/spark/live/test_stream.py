@@ -13,7 +13,7 @@ from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.protocol.offset import UPDATE_CONSUMER_OFFSET
 from txrocketmq.spark.errors import ClusterError, DataLossError
-from txrocketmq.spark.live import bounds
+from txrocketmq.spark.live import bounds, stream
 from txrocketmq.spark.live.stream import LiveStreamReader
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.output import Output
@@ -101,6 +101,32 @@ def test_a_limit_is_shared_out(world: MakeWorld, reader: MakeReader) -> None:
     start = ours.initialOffset()
     everything = [("a/0", 3, 13), ("b/0", 0, 5)]
     assert ranges(ours, start, ours.latestOffset(start, ALL)) == everything, "as Once wants it"
+
+
+def test_a_few_messages_wait_for_others_but_not_for_ever(
+    world: MakeWorld, reader: MakeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(stream, "monotonic", lambda: now_s)
+    made = some(world)
+    ours = reader(made, minOffsetsPerTrigger="4", maxTriggerDelay="30s")
+    start = ours.initialOffset()
+    made.brokers["b"].add("t", 0, 3)
+    assert ours.latestOffset(start, ALL) is start
+    now_s += 29
+    assert ours.latestOffset(start, ALL) is start
+    now_s += 1
+    first = ours.latestOffset(start, ALL)
+    assert ranges(ours, start, first) == [("b/0", 5, 8)], "the delay is over"
+    assert ours.latestOffset(first, ALL) is first
+    made.brokers["b"].add("t", 0, 3)
+    assert ours.latestOffset(first, ALL) is first, "the delay begins anew"
+    made.brokers["a"].add("t", 0, 1)
+    second = ours.latestOffset(first, ALL)
+    assert ranges(ours, first, second) == [("a/0", 13, 14), ("b/0", 8, 11)], "there are enough"
+    made.brokers["a"].add("t", 0, 1)
+    ours.prepareForTriggerAvailableNow()
+    assert ours.latestOffset(second, ALL) is not second, "all that is there now"
 
 
 def test_available_now_ends_at_what_was_there(world: MakeWorld, reader: MakeReader) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.broker.store import formats
-from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.remoting.packing import dtype, fixed
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.files import Files
@@ -33,9 +32,6 @@ ENTRIES: Final = np.dtype(
 )
 """An item in memory, in native byte order; `store_timestamp` in ms, to the second."""
 
-MAX_FOUND: Final = 1024
-"""The most records that a look-up names."""
-
 _HEADER: Final = fixed(formats.INDEX_HEADER)
 _ITEM: Final = fixed(formats.INDEX_ITEM)
 _ITEM_TYPE: Final = dtype(formats.INDEX_ITEM)
@@ -45,8 +41,6 @@ _ITEMS_PER_SLOT: Final = 4
 """As brokers are configured: 20,000,000 items."""
 _PIECE_ITEMS: Final = 1 << 18
 _SEARCH_BYTES: Final = 8 << 20
-_MAX_CHAIN: Final = 100_000
-"""Items of one slot that are looked through, against a chain that was damaged into a ring."""
 
 
 class Header(NamedTuple):
@@ -95,24 +89,6 @@ class IndexFile:
             seconds = raw["seconds_since_begin"].astype(np.int64)
             rows["store_timestamp"] = header.begin_timestamp + seconds * 1000
             yield rows
-
-    def lookup(self, key_hash: int) -> Iterator[int]:
-        """Physical offsets of the records with a key of this hash, newest first."""
-        header = self.header()
-        slots = self._slots(header)
-        if slots is None:
-            return
-        slot_at = _HEADER.size + key_hash % slots * _SLOT_BYTES
-        item = int.from_bytes(self._read(slot_at, _SLOT_BYTES), "big", signed=True)
-        for _ in range(_MAX_CHAIN):
-            if not 0 < item < header.index_count:
-                return
-            found, physical_offset, _, previous = self._item(slots, item)
-            if found == key_hash:
-                yield physical_offset
-            if previous >= item:
-                return
-            item = previous
 
     def _slots(self, header: Header) -> int | None:
         """How many slots the file has; None of a file without items."""
@@ -180,31 +156,3 @@ def index_files(files: Files, directory: str) -> list[IndexFile]:
         for each in entries
         if each.name.isdecimal() and each.size > _HEADER.size
     ]
-
-
-def key_hash(topic: str, key: str, index_type: str | None = None) -> int:
-    """The hash that the index has for a key of a topic; of tags, 5.x has the index type T."""
-    middle = f"{index_type}#" if index_type else ""
-    value = abs(java_string_hash(f"{topic}#{middle}{key}"))
-    return 0 if value == 1 << 31 else value
-
-
-def lookup(
-    found: list[IndexFile], topic: str, key: str, index_type: str | None = None
-) -> list[int]:
-    """Physical offsets of records that may have the key, newest first, at most MAX_FOUND.
-
-    Other keys may have the same hash: compare the key of the record. Files that are gone meanwhile
-    had nothing that is still in the log.
-    """
-    wanted = key_hash(topic, key, index_type)
-    offsets: dict[int, None] = {}
-    for file in reversed(found):
-        try:
-            for offset in file.lookup(wanted):
-                offsets[offset] = None
-                if len(offsets) >= MAX_FOUND:
-                    return list(offsets)
-        except FileNotFoundError:
-            continue
-    return list(offsets)

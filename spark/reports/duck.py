@@ -8,7 +8,7 @@ understands the queries with a few functions of Spark's that are defined here by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -129,18 +129,3 @@ def _plain(table: pa.Table) -> pa.Table:
         for field in table.schema
     ]
     return table.cast(pa.schema(fields))
-
-
-def run_all(
-    database: Database,
-    reports: Sequence[Report],
-    values: Mapping[str, Any],
-    tell: Callable[[int, int], None] = lambda *_: None,
-) -> list[Result]:
-    """The results, in order; `tell` hears how many there are, of how many."""
-    results: list[Result] = []
-    for report in reports:
-        tell(len(results), len(reports))
-        results.append(database.run(report, values))
-    tell(len(results), len(reports))
-    return results

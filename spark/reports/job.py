@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -20,9 +21,9 @@ from txrocketmq.spark.ingest.runner import Runner, run_here
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
-from txrocketmq.spark.reports.duck import database, run_all
+from txrocketmq.spark.reports.duck import database
 from txrocketmq.spark.reports.frames import asked
-from txrocketmq.spark.reports.report import Report, Result
+from txrocketmq.spark.reports.report import Report, Result, run_all
 from txrocketmq.spark.session import is_submitted, session
 from txrocketmq.spark.store import Store
 from txrocketmq.spark.tables.reading import TableReading, table_columns
@@ -70,7 +71,9 @@ class Job:
                 options = _divided(self.options, spark.sparkContext.defaultParallelism)
                 path = options.pop("storePath")
                 views.register_views(spark, path, reports=self.reports, **options)
-                return views.run_all(spark, self.reports, self.values, listener.asking)
+                return run_all(
+                    partial(views.run, spark), self.reports, self.values, listener.asking
+                )
         except PySparkException as error:
             raise SparkSourceError(cause(error)) from error
 
@@ -94,7 +97,7 @@ class Job:
             for name, (reading, parts) in planned.items():
                 made.load(name, reading.schema, reader.batches(reading, parts))
             made.load_messages(self.options)
-            return run_all(made, self.reports, self.values, listener.asking)
+            return run_all(made.run, self.reports, self.values, listener.asking)
 
 
 def reading_of(options: Mapping[str, str]) -> AnyReading:

@@ -9,7 +9,7 @@ matplotlib.
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -111,3 +111,18 @@ class Result(NamedTuple):
     def without_rows(self) -> str:
         """What to say when there are none."""
         return self.problem or "Nothing of this kind in the store."
+
+
+def run_all(
+    run: Callable[[Report, Mapping[str, Any]], Result],
+    reports: Sequence[Report],
+    values: Mapping[str, Any],
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> list[Result]:
+    """The results, in order, each by an engine's `run`; `tell` hears how many there are, of all."""
+    results: list[Result] = []
+    for report in reports:
+        tell(len(results), len(reports))
+        results.append(run(report, values))
+    tell(len(results), len(reports))
+    return results

@@ -8,7 +8,7 @@ machine, and for queries of one's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -54,18 +54,3 @@ def run(spark: SparkSession, report: Report, values: Mapping[str, Any]) -> Resul
             raise
         return Result(report, [], [], cause(error))
     return Result(report, table.column_names, table.to_pylist())
-
-
-def run_all(
-    spark: SparkSession,
-    reports: Sequence[Report],
-    values: Mapping[str, Any],
-    tell: Callable[[int, int], None] = lambda *_: None,
-) -> list[Result]:
-    """The results, in order; `tell` hears how many there are, of how many."""
-    results: list[Result] = []
-    for report in reports:
-        tell(len(results), len(reports))
-        results.append(run(spark, report, values))
-    tell(len(results), len(reports))
-    return results

@@ -37,16 +37,15 @@ class IndexWriter:
         items_at = slots_at + 4 * self._slots
         file_bytes = items_at + formats.INDEX_ITEM.sizeof() * self._items
         write_at(path, 0, b"", file_bytes)
-        key_hash = abs(java_string_hash(key))
-        key_hash = 0 if key_hash == 1 << 31 else key_hash
-        slot_at = slots_at + 4 * (key_hash % self._slots)
+        its_hash = hash_of(key)
+        slot_at = slots_at + 4 * (its_hash % self._slots)
         number = header["index_count"]
         with path.open("rb") as file:
             file.seek(slot_at)
             previous = formats.INDEX_SLOT.parse(file.read(4)).newest_item
         item = formats.INDEX_ITEM.build(
             {
-                "key_hash": key_hash,
+                "key_hash": its_hash,
                 "physical_offset": physical_offset,
                 "seconds_since_begin": (store_timestamp - header["begin_timestamp"]) // 1000,
                 "previous_item": previous,
@@ -70,3 +69,14 @@ def write_at(path: Path, at: int, data: bytes, file_bytes: int) -> None:
     with path.open("r+b") as file:
         file.seek(at)
         file.write(data)
+
+
+def key_hash(topic: str, key: str, index_type: str | None = None) -> int:
+    """The hash that the index has for a key of a topic; of tags, 5.x has the index type T."""
+    return hash_of(f"{topic}#{f'{index_type}#' if index_type else ''}{key}")
+
+
+def hash_of(text: str) -> int:
+    """Java's hash without its sign (IndexFile.indexKeyHashMethod)."""
+    value = abs(java_string_hash(text))
+    return 0 if value == 1 << 31 else value

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.spark.store_index import key_hash
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.remoting.message.tags import java_string_hash
 from txrocketmq.spark import index_files as index_module
 from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.files import LocalFiles
-from txrocketmq.spark.index_files import index_files, key_hash, lookup
+from txrocketmq.spark.index_files import IndexFile, index_files
 from txrocketmq.spark.store import Store
 
 
@@ -31,23 +29,26 @@ def _write(root: Path, slots: int = 32, items: int = 128) -> StoreWriter:
     return writer
 
 
-def _offsets(writer: StoreWriter, key: str) -> list[int]:
+def _rows(found: list[IndexFile]) -> list[tuple[int, int]]:
+    """Hash and place in the log of each item."""
     return [
-        each.physical_offset
-        for each in reversed(writer.stored)
-        if key in " ".join(each.draft.properties.values()).split()
+        (int(row["key_hash"]), int(row["physical_offset"]))
+        for file in found
+        for piece in file.entries()
+        for row in piece
     ]
 
 
 @pytest.mark.parametrize(("slots", "items"), [(32, 128), (50, 200), (7, 1000), (101, 40)])
-def test_lookup_finds_what_was_put(tmp_path: Path, slots: int, items: int) -> None:
+def test_the_number_of_slots_is_found(tmp_path: Path, slots: int, items: int) -> None:
     writer = _write(tmp_path / "store", slots, items)
     found = Store.open(str(writer.root)).index_files()
     assert len(found) == -(-300 // (items - 1))
-    for key in ("uk0", "uk57", "a3", "b2"):
-        assert lookup(found, "Topic", key) == _offsets(writer, key)
-    assert lookup(found, "Topic", "missing") == []
-    assert lookup(found, "Other", "a3") == []
+    assert _rows(found) == [
+        (key_hash("Topic", key), each.physical_offset)
+        for each in writer.stored
+        for key in " ".join(each.draft.properties.values()).split()
+    ]
 
 
 @pytest.mark.parametrize("search_bytes", [1, 7, 100])
@@ -81,15 +82,15 @@ def test_golden_stores(
     golden_messages: Callable[[str], list[dict[str, Any]]],
     golden_version: str,
 ) -> None:
-    found = Store.open(str(golden_store(golden_version) / "clean")).index_files()
+    rows = set(_rows(Store.open(str(golden_store(golden_version) / "clean")).index_files()))
     for message in golden_messages(golden_version):
         properties = message["properties"]
         for key in (properties.get("UNIQ_KEY", ""), *properties.get("KEYS", "").split()):
             if key:
-                assert message["commitLogOffset"] in lookup(found, message["topic"], key)
+                assert (key_hash(message["topic"], key), message["commitLogOffset"]) in rows
         if "TAGS" in properties and golden_version == "5.4.0":
-            tagged = lookup(found, message["topic"], properties["TAGS"], "T")
-            assert message["commitLogOffset"] in tagged
+            tagged = key_hash(message["topic"], properties["TAGS"], "T")
+            assert (tagged, message["commitLogOffset"]) in rows
 
 
 def test_a_store_without_index(tmp_path: Path) -> None:
@@ -100,17 +101,14 @@ def test_a_file_that_was_just_made(tmp_path: Path) -> None:
     (tmp_path / "20261121000000001").write_bytes(bytes(1000))
     (found,) = index_files(LocalFiles(), str(tmp_path))
     assert list(found.entries()) == []
-    assert list(found.lookup(5)) == []
 
 
 def test_a_file_that_is_gone_meanwhile(tmp_path: Path) -> None:
     writer = _write(tmp_path / "store")
-    found = Store.open(str(writer.root)).index_files()
-    first = tmp_path / "store/index" / found[0].name
-    first.unlink()
-    kept = lookup(found, "Topic", "b2")
-    assert kept
-    assert kept == _offsets(writer, "b2")[: len(kept)]
+    found = Store.open(str(writer.root)).index_files()[0]
+    (tmp_path / "store/index" / found.name).unlink()
+    with pytest.raises(FileNotFoundError):
+        found.header()
 
 
 def test_slots_that_cannot_be_told(tmp_path: Path) -> None:
@@ -121,20 +119,3 @@ def test_slots_that_cannot_be_told(tmp_path: Path) -> None:
         file.write(b"\x7f" * 8)  # endPhyOffset, of which no item knows
     with pytest.raises(UnsupportedLayout, match="number of slots cannot be told"):
         list(found.entries())
-
-
-def test_a_chain_that_is_a_ring_ends(tmp_path: Path) -> None:
-    writer = _write(tmp_path / "store", 1, 1000)
-    found = Store.open(str(writer.root)).index_files()[0]
-    with (tmp_path / "store/index" / found.name).open("r+b") as file:
-        file.seek(40 + 4 + 20 * 3 + 16)
-        file.write((200).to_bytes(4, "big"))  # of item 3: the one before it is item 200
-    assert len(lookup([found], "Topic", "uk99")) == 1
-    assert lookup([found], "Topic", "uk0") == []
-
-
-@given(st.text(), st.text())
-def test_hashes_are_java_hashes_without_sign(topic: str, key: str) -> None:
-    java = java_string_hash(f"{topic}#{key}")
-    assert key_hash(topic, key) == (0 if java == -(1 << 31) else abs(java))
-    assert key_hash(topic, key, "T") == key_hash(f"{topic}#T", key)

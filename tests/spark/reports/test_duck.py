@@ -15,8 +15,8 @@ import pytest
 from tests.spark.reports.messages import START, after, messages, offsets, several, table
 from txrocketmq.spark.errors import NotAStore, SparkSourceError, UnsupportedLayout
 from txrocketmq.spark.reports import catalog, space
-from txrocketmq.spark.reports.duck import Database, database, run_all
-from txrocketmq.spark.reports.report import Report, parameters
+from txrocketmq.spark.reports.duck import Database, database
+from txrocketmq.spark.reports.report import Report, parameters, run_all
 
 Ask = Callable[..., list[dict[str, Any]]]
 VALUES = parameters(after(3600), 20, 72)
@@ -310,7 +310,7 @@ def test_what_the_stores_lack_is_a_problem_of_the_reports_that_read_it(empty: Da
     empty.load_messages({})
     told: list[tuple[int, int]] = []
     lag, topics, disk = run_all(
-        empty,
+        empty.run,
         [catalog.LAG, catalog.TOPICS, space.DISK],
         VALUES,
         lambda done, of: told.append((done, of)),

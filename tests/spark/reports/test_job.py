@@ -187,9 +187,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     monkeypatch.setattr(
         views, "register_views", lambda _, path, reports, **options: made.views(path, options)
     )
-    monkeypatch.setattr(
-        views, "run_all", lambda _, reports, *__: [Result(each, [], []) for each in reports]
-    )
+    monkeypatch.setattr(views, "run", lambda _, report, __: Result(report, [], []))
     return made
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,8 @@ from pyspark.errors import PySparkException
 
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.reports import catalog, space
-from txrocketmq.spark.reports.report import Report, parameters
-from txrocketmq.spark.reports.views import register_views, run, run_all
+from txrocketmq.spark.reports.report import Report, parameters, run_all
+from txrocketmq.spark.reports.views import register_views, run
 
 VALUES = parameters(datetime(2026, 11, 20, tzinfo=UTC), 20, 72)
 
@@ -57,7 +58,9 @@ def test_results_are_in_order_and_told_one_by_one() -> None:
     reports = [_report(name) for name in "abcde"]
     told: list[tuple[int, int]] = []
     session: Any = Session()
-    found = run_all(session, reports, VALUES, lambda done, of: told.append((done, of)))
+    found = run_all(
+        partial(run, session), reports, VALUES, lambda done, of: told.append((done, of))
+    )
     assert [each.report.name for each in found] == list("abcde")
     assert told == [(done, 5) for done in range(6)]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.store_index import key_hash
 from tests.spark.stores import Draft, StoreWriter
 from tests.spark.tables.rows import rows_of
 from txrocketmq.remoting.message.tags import java_string_hash
-from txrocketmq.spark.index_files import key_hash
 from txrocketmq.spark.store import Store
 from txrocketmq.spark.tables import queues
 

@@ -28,7 +28,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.security import NOT_NOW, OPEN, Security, pending
+from txrocketmq.spark.live.security import NOT_NOW, OPEN, Security
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
@@ -38,6 +38,7 @@ DEFAULT_TIMEOUT_MS: Final = 3_000
 MAX_CONNECTIONS: Final = 64
 """Connections that a thread keeps; beyond that the one unused for longest is closed."""
 _READ_BYTES: Final = 1 << 18
+"""More than a record of TLS (16 KiB): one is read as a whole, and poll(2) tells of what follows."""
 
 
 class Unreachable(ClusterError):
@@ -207,12 +208,9 @@ class Connection:
         return 0
 
     def _read(self) -> None:
-        """Reads what is there; of an encrypted connection all of it, poll(2) sees no more of it."""
         assert self._socket is not None
         try:
             data = self._socket.recv(_READ_BYTES)
-            while more := pending(self._socket):
-                data += self._socket.recv(more)
         except NOT_NOW:
             return
         except OSError as error:

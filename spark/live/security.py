@@ -88,11 +88,6 @@ OPEN: Final = Security()
 """No account, no encryption."""
 
 
-def pending(connected: socket.socket) -> int:
-    """How much of what has come is decrypted already, so that poll(2) does not tell of it."""
-    return connected.pending() if isinstance(connected, ssl.SSLSocket) else 0
-
-
 @lru_cache(maxsize=8)
 def _context(security: Security) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -22,7 +22,7 @@ from txrocketmq.remoting.protocol.pull import PULL_MESSAGE
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.live.cluster import pull_header
 from txrocketmq.spark.live.rpc import Connection, Unreachable
-from txrocketmq.spark.live.security import OPEN, Security, pending
+from txrocketmq.spark.live.security import OPEN, Security
 from txrocketmq.spark.options import SourceOptions
 
 LARGE = 3 << 20
@@ -198,10 +198,3 @@ def test_secrets_are_not_shown_and_travel() -> None:
 def test_what_cannot_be_used_is_said(given: dict[str, str], why: str) -> None:
     with pytest.raises(OptionError, match=why):
         of(**given)
-
-
-def test_nothing_is_pending_of_a_plain_socket() -> None:
-    ours, theirs = socket.socketpair()
-    assert pending(ours) == 0
-    ours.close()
-    theirs.close()

@@ -21,7 +21,6 @@ from txrocketmq.client.consumer.pull_queue import QueuePull
 from txrocketmq.client.errors import AdminRefused, GroupOffline, MessageNotFound
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import SendResult
-from txrocketmq.client.route import subscribe_queues
 from txrocketmq.client.trace import TraceRecord, decode_records
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
@@ -35,6 +34,7 @@ from txrocketmq.remoting.protocol.body.client import (
     ConsumerConnection,
 )
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader, ViewMessageRequestHeader
+from txrocketmq.remoting.routes import subscribe_queues
 
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 """The group of whoever only looks; brokers know it (MixAll.TOOLS_CONSUMER_GROUP)."""

@@ -78,7 +78,7 @@ def test_a_new_member_begins_at_the_end_unless_all_is_new(
     parts.put("T")
     parts.put("T")
     assert members.first_offset(pull(-1), "c1") == 0
-    monkeypatch.setattr(parts.store, "is_recent", lambda *_: False)
+    monkeypatch.setattr(parts.store, "is_recent", lambda *_, **__: False)
     assert members.first_offset(pull(-1), "c1") == 2
 
 

@@ -15,6 +15,7 @@ from tests.broker.store.test_flush import flushed
 from tests.broker.store.test_retention import FOUR_MS, HOUR_MS, NOON_MS, OLD_MS, logs, ticks
 from tests.live import Checks
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.config_file import Configuration
@@ -22,6 +23,7 @@ from txrocketmq.remoting.config_file import Configuration
 NOW_MS = FOUR_MS + 2 * HOUR_MS
 check = Checks()
 SETTINGS: dict[str, dict[str, Any]] = {
+    "max_lmq_consume_queue_num": {"enable_lmq": True, "enable_multi_dispatch": True},
     "max_filter_message_size": {"mapped_file_size_consume_queue": 20_000},
     "offset_check_in_slave": {"broker_role": "SLAVE"},
 }
@@ -277,6 +279,20 @@ def offset_check_in_slave(live: Live) -> None:
     assert live.get(99).next_begin_offset == 99
     live.set(offsetCheckInSlave="true")
     assert live.get(99).next_begin_offset == 4
+
+
+@check
+def max_lmq_consume_queue_num(live: Live) -> None:
+    def put() -> PutStatus:
+        lists_one = live.message()._replace(
+            properties=b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02", sys_flag=MULTI_DISPATCH
+        )
+        return live.store.put([lists_one], NOW_MS)[0].status
+
+    live.set(maxLmqConsumeQueueNum=0)
+    assert put() is PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
+    live.set(maxLmqConsumeQueueNum=1)
+    assert put() is PutStatus.PUT_OK
 
 
 @pytest.mark.parametrize("name", check)

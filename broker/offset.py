@@ -153,6 +153,22 @@ class ConsumerOffsets:
             queues = self._queues_of(key)
         queues[queue_id] = offset
 
+    def set_back(self, max_offset: Callable[[str, int], int]) -> int:
+        """Sets offsets beyond the ends of their queues back to these; how many there were.
+
+        They were saved before the messages in front of them were durable, and a crash took those.
+        The group would miss the messages that come to their places.
+        """
+        count = 0
+        for key, queues in self.entries():
+            topic, _, group = key.partition(_SEPARATOR)
+            for queue_id, offset in list(queues.items()):
+                end = max_offset(topic, queue_id)
+                if offset > end:
+                    self.commit(group, topic, queue_id, end)
+                    count += 1
+        return count
+
     def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """A group was given what is before this offset; it is not written to the file."""
         key = topic + _SEPARATOR + group

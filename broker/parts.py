@@ -262,6 +262,11 @@ class Parts:
                 " no log: is another volume mounted there, or none? Nothing was changed yet but"
                 " that new messages are taken"
             )
+        elif after_crash and (behind := self.offsets.set_back(store.max_offset)):
+            said.append(
+                f"{behind} offsets of groups were beyond the ends of their queues, whose last"
+                " messages were not durable yet: the groups go on at the ends"
+            )
         queues = sum(
             _has_messages(store, name, each)
             for name in queue_nums

@@ -26,6 +26,16 @@ def test_a_commit_counts_forwards_and_backwards(tmp_path: Path) -> None:
     assert offsets.query("h", "T", 0) == NOT_FOUND
 
 
+def test_offsets_beyond_the_ends_of_queues_are_set_back(tmp_path: Path) -> None:
+    offsets = offsets_of(tmp_path)
+    for group, queue_id, offset in (("g", 0, 5), ("g", 1, 4), ("h", 0, 9)):
+        offsets.commit(group, "T", queue_id, offset)
+    assert offsets.set_back(lambda topic, queue_id: 4 if topic == "T" else 0) == 2
+    assert offsets.of("g", "T") == {0: 4, 1: 4}
+    assert offsets.of("h", "T") == {0: 4}
+    assert offsets.set_back(lambda *_: 4) == 0
+
+
 def test_a_reset_holds_until_a_pull_was_told(tmp_path: Path) -> None:
     offsets = offsets_of(tmp_path)
     offsets.commit("g", "T", 0, 9)

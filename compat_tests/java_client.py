@@ -198,7 +198,7 @@ class ClientJvm:
 
     def diagnosis(self) -> str:
         """The last events and the end of the log."""
-        log = "\n".join(self.process.log().splitlines()[-30:])
+        log = self.process.log(30)
         events = "".join(self._last_lines[-15:])
         return f"--- last events of the Java {self.release} client\n{events}--- its log\n{log}"
 

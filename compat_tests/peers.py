@@ -148,8 +148,8 @@ class Server:
 
     def log_tail(self, lines: int = 40) -> str:
         """The end of what the server logged."""
-        said = "" if self.process is None else self.process.log()
-        return f"--- {self.origin.name} {self.address}\n{_tail(said, lines)}"
+        said = "" if self.process is None else self.process.log(lines)
+        return f"--- {self.origin.name} {self.address}\n{said}"
 
     def close(self) -> None:
         """The end of its use: ours stops in order; the original, slow at that, is killed."""
@@ -296,7 +296,3 @@ def running(name_server: NameServer, broker: Broker) -> Iterator[None]:
     finally:
         broker.close()
         name_server.close()
-
-
-def _tail(text: str, lines: int) -> str:
-    return "\n".join(text.splitlines()[-lines:])

@@ -6,6 +6,7 @@ Runs in an environment of its own, which has neither this project nor its depend
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -59,7 +60,9 @@ def produce(command: dict[str, Any]) -> None:
         if how == "fifo":
             message.message_group = "one"
         if how in ("delay", "recall"):
-            message.delivery_timestamp = int(time.time()) + command["delay_s"]
+            message.delivery_timestamp = (
+                math.ceil(time.time()) + command["delay_s"]
+            )  # whole seconds
         if checker is None:
             receipt = producer.send(message)
         else:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.index_rows import rows_of
 from txrocketmq.broker.store.log_walk import LogWalk, record_at
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
-from txrocketmq.broker.store.reput import has_keys
+from txrocketmq.broker.store.reput import has_keys, index_entry
 
 _MAX_KEYLESS: Final = 32
 """How many messages in a row may have no key before the index is taken to have had none there."""
@@ -35,6 +36,23 @@ def first_misdated(index: Index, log: MappedFileQueue) -> tuple[int, str] | None
                     f" log has as {record.store_timestamp_ms}"
                 )
     return None
+
+
+def lacks_before(index: Index, log: MappedFileQueue, number: int, at: int) -> bool:
+    """Whether the files before this one, which end at a place of the log, lack something.
+
+    A message has several items, which may be in two files. A power cut can leave a message and
+    take the file with the first of them, when both had expired.
+    """
+    first = index.files[number]
+    if first.begin_physical_offset > at:
+        return has_keys_between(log, at, first.begin_physical_offset)
+    if number or first.begin_physical_offset < at:
+        return False
+    record = record_at(log, first.begin_physical_offset, check_crc=False)
+    entry = None if record is None else index_entry(record)
+    hashes = [] if entry is None else rows_of([entry]).hashes
+    return first.has_items and bool(hashes) and first.first_hash != hashes[0]
 
 
 def has_keys_between(log: MappedFileQueue, start: int, end: int) -> bool:

@@ -29,7 +29,7 @@ from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.coverage import Range
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import Index
-from txrocketmq.broker.store.indexed import first_misdated, has_keys_between
+from txrocketmq.broker.store.indexed import first_misdated, has_keys_between, lacks_before
 from txrocketmq.broker.store.inventory import Inventory, InventoryFile
 from txrocketmq.broker.store.light_queues import is_light, is_served, parts_with_places
 from txrocketmq.broker.store.log_walk import Damage, LogWalk, record_at
@@ -459,21 +459,20 @@ class Recovery:
             return end
         if inventory is not None and inventory.is_indexed and index.extents() == inventory.index:
             return end
-        begin = max(self._log.min_offset, 0)
-        at = begin
-        for number, (first, last) in enumerate(index.spans()):
-            if first > at and has_keys_between(self._log.files, at, first):
+        row, at = self._log.files, (begin := max(self._log.min_offset, 0))
+        for number, (_, last) in enumerate(index.spans()):
+            if lacks_before(index, row, number, at):
                 for path in index.drop_from(number):
                     self._warn(
                         f"{path} is not gone on with, since the index lacks messages before it."
                         f" {self._set_aside(path)}"
                     )
                 break
-            record = record_at(self._log.files, last, check_crc=False)
+            record = record_at(row, last, check_crc=False)
             at = max(last if record is None else last + record.size_bytes, begin)
         if index.spans():
             return at
-        if not has_keys_between(self._log.files, begin, end):
+        if not has_keys_between(row, begin, end):
             return self._durable  # no producer here sets keys
         if done.was_closed:
             self._warn("The index is missing; it is built from the log.")

@@ -27,6 +27,7 @@ from txrocketmq.broker.store.dispatch import (
     is_indexed,
 )
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.index_rows import IndexEntry
 from txrocketmq.broker.store.light_queues import QUEUE_ID, has_places, is_served, places
 from txrocketmq.broker.store.scan import Dispatched, Record, Walk, dispatched
 from txrocketmq.broker.store.unit_repair import UnitRepair
@@ -263,9 +264,19 @@ class Reput:
         return queue
 
 
+def index_entry(record: Record) -> IndexEntry | None:
+    """What the index is to have of a message; None when it is not indexed."""
+    if not is_indexed(record.sys_flag):
+        return None
+    known = dispatched(record, {})
+    at, stored_ms = record.physical_offset, record.store_timestamp_ms
+    return known.topic, known.uniq_key, known.keys, known.tags, at, stored_ms
+
+
 def has_keys(record: Record) -> bool:
     """Whether the message is indexed and has something to be found by."""
-    if not is_indexed(record.sys_flag):
+    entry = index_entry(record)
+    if entry is None:
         return False
-    known = dispatched(record, {})
-    return bool(known.uniq_key is not None or known.keys or known.tags)
+    _, uniq_key, keys, tags, _, _ = entry
+    return bool(uniq_key is not None or keys or tags)

@@ -35,6 +35,9 @@ def test_light_queues_survive_kills_and_power_cuts(crash_round: Round, flush: st
         life = Life(config, ledger, now_ms, disk)
         life.start()
         crash_round.judge(life.judge, life.said)
+        # Were nothing of the log durable, a cut could leave queues without one: that is refused.
+        life.put(1)
+        life.flush()
         ledger.durable(life.store.flush.flushed_offset)
         for _ in range(random.randrange(80)):
             life.step(random, deletes_topics=random.random() < 0.1)

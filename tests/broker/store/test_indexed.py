@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.stored import NOW_MS, SETTINGS, filled_store, spoil
+from txrocketmq.broker.store import indexed
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.index_rows import rows_of
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.steps import finished
 
@@ -35,3 +39,19 @@ def test_a_header_with_another_time_is_not_believed(tmp_path: Path, at: int, wro
 def test_times_that_are_right_are_believed(tmp_path: Path) -> None:
     filled_store(tmp_path)
     assert opened(tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_items_of_the_first_message_may_have_gone_with_a_file(
+    monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    entry = ("T", "uniq-key", "a b", None, 5, NOW_MS)
+    monkeypatch.setattr(indexed, "record_at", lambda *_, **__: object())
+    monkeypatch.setattr(indexed, "index_entry", lambda _: entry)
+    hashes = rows_of([entry]).hashes
+    file = SimpleNamespace(begin_physical_offset=5, has_items=True, first_hash=hashes[missing])
+    index: Any = SimpleNamespace(files=[file, file])
+    log: Any = None
+    assert indexed.lacks_before(index, log, 0, 5) == (missing > 0)
+    assert not indexed.lacks_before(index, log, 1, 5), "they are in the file before it"
+    assert not indexed.lacks_before(index, log, 0, 6), "the log no longer has the message"

@@ -113,12 +113,6 @@ class IndexFile:
         """The number that the next item will have."""
         return self._next_item
 
-    @property
-    def first_hash(self) -> int:
-        """The hash of the key of the first item."""
-        key_hash, _, _, _ = _ITEM.unpack_from(self.file.view, self._items_at + _ITEM.size)
-        return int(key_hash)
-
     def why_damaged(self) -> str:
         """What cannot be in the header; empty when all of it can be."""
         if not 0 < self._next_item <= self._items:

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.index_rows import rows_of
 from txrocketmq.broker.store.log_walk import LogWalk, record_at
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
 from txrocketmq.broker.store.reput import has_keys, index_entry
+from txrocketmq.remoting.packing import fixed
 
+_HASH: Final = fixed(formats.INDEX_ITEM).codec_of("key_hash")
+_HASH_AT: Final = fixed(formats.INDEX_ITEM).offset_of("key_hash")
 _MAX_KEYLESS: Final = 32
 """How many messages in a row may have no key before the index is taken to have had none there."""
 
@@ -52,7 +56,10 @@ def lacks_before(index: Index, log: MappedFileQueue, number: int, at: int) -> bo
     record = record_at(log, first.begin_physical_offset, check_crc=False)
     entry = None if record is None else index_entry(record)
     hashes = [] if entry is None else rows_of([entry]).hashes
-    return first.has_items and bool(hashes) and first.first_hash != hashes[0]
+    position = next((position for position, _ in first.items()), None)
+    if position is None or not hashes:
+        return False
+    return bool(_HASH.unpack_from(first.file.view, position + _HASH_AT)[0] != hashes[0])
 
 
 def has_keys_between(log: MappedFileQueue, start: int, end: int) -> bool:

@@ -49,7 +49,10 @@ def test_items_of_the_first_message_may_have_gone_with_a_file(
     monkeypatch.setattr(indexed, "record_at", lambda *_, **__: object())
     monkeypatch.setattr(indexed, "index_entry", lambda _: entry)
     hashes = rows_of([entry]).hashes
-    file = SimpleNamespace(begin_physical_offset=5, has_items=True, first_hash=hashes[missing])
+    view = struct.pack(">iqii", hashes[missing], 5, 0, 0)
+    file = SimpleNamespace(
+        begin_physical_offset=5, file=SimpleNamespace(view=view), items=lambda: iter([(0, 5)])
+    )
     index: Any = SimpleNamespace(files=[file, file])
     log: Any = None
     assert indexed.lacks_before(index, log, 0, 5) == (missing > 0)

@@ -6,6 +6,7 @@ Servers and JVMs live for the whole session; topics, groups and clients belong t
 
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,12 @@ def pytest_runtest_makereport(
 def work_folder(request: pytest.FixtureRequest) -> Path:
     """For all files of servers and clients: containers see no other."""
     return request.config.stash[_FOLDER]
+
+
+@pytest.fixture
+def test_folder(work_folder: Path) -> Path:
+    """For the files of one run of one test: when it is run again, it finds none of the first."""
+    return Path(tempfile.mkdtemp(prefix="test-", dir=work_folder))
 
 
 @pytest.fixture(scope="session")

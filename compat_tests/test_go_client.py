@@ -72,11 +72,11 @@ def test_java_produces_and_go_filters(program: Path, broker: Broker, scene: Scen
 
 
 def test_java_produces_and_go_filters_by_sql(
-    program: Path, origin: Origin, scene: Scene, work_folder: Path
+    program: Path, origin: Origin, scene: Scene, test_folder: Path
 ) -> None:
-    names = NameServer(origin, work_folder / f"go-{scene.jvm.release}" / "namesrv")
+    names = NameServer(origin, test_folder / f"go-{scene.jvm.release}" / "namesrv")
     settings = {"enablePropertyFilter": "true"}
-    folder = work_folder / f"go-{scene.jvm.release}" / "broker"
+    folder = test_folder / f"go-{scene.jvm.release}" / "broker"
     server = Broker(origin, folder, names, "broker-go", settings)
     with running(names, server):
         filtering = Scene(scene.jvm, server)

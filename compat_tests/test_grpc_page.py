@@ -41,13 +41,13 @@ def run(command: Sequence[str], folder: Path) -> str:
 
 
 @pytest.mark.timeout(1200)
-def test_the_page(origin: Origin, broker: Broker, engine: Engine, work_folder: Path) -> None:
+def test_the_page(origin: Origin, broker: Broker, engine: Engine, test_folder: Path) -> None:
     if not isinstance(origin, Ours):
         pytest.skip("the page is about our servers")
     for program in ("mvn", "java"):
         if shutil.which(program) is None:
             pytest.skip(f"there is no {program}")
-    folder = work_folder / "grpc-page"  # containers see no other
+    folder = test_folder / "grpc-page"  # containers see no other
     folder.mkdir()
     port = probe.free_ports([0, 1])
 

@@ -210,13 +210,13 @@ def test_a_pull_consumer(filter_scene: Scene, origin: Origin) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_bitmaps_and_filters_of_the_other_are_used(
-    origin: Origin, engine: Engine, release: str, jvms: dict[str, ClientJvm], work_folder: Path
+    origin: Origin, engine: Engine, release: str, jvms: dict[str, ClientJvm], test_folder: Path
 ) -> None:
     """A store goes from the broker under test to an original one, and back.
 
     The group reads all messages each time, those of the round before by the bitmaps of the other.
     """
-    folder = work_folder / f"bitmaps-{origin.name}-{release}"
+    folder = test_folder / f"bitmaps-{origin.name}-{release}"
     names = NameServer(origin, folder / "namesrv")
     broker = Broker(origin, folder, names, "broker-bitmap", BITMAPS)
     other = broker.under(Original(release, engine))

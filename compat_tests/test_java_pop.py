@@ -144,11 +144,11 @@ def test_what_takes_too_long_comes_back(pops: Scene) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_acks_hold_and_nothing_is_lost(
-    origin: Origin, jvms: dict[str, ClientJvm], work_folder: Path, end: str
+    origin: Origin, jvms: dict[str, ClientJvm], test_folder: Path, end: str
 ) -> None:
     """Over a restart, and over a kill."""
-    names = NameServer(origin, work_folder / f"pop-{end}-namesrv")
-    broker = Broker(origin, work_folder / f"pop-{end}", names, "broker-e", _AT_ONCE)
+    names = NameServer(origin, test_folder / f"pop-{end}-namesrv")
+    broker = Broker(origin, test_folder / f"pop-{end}", names, "broker-e", _AT_ONCE)
     try:
         names.start()
         broker.start()

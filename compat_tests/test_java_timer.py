@@ -184,7 +184,7 @@ class Handed:
 def test_what_waits_goes_from_hand_to_hand(
     origin: Origin,
     engine: Engine,
-    work_folder: Path,
+    test_folder: Path,
     jvms: dict[str, ClientJvm],
     first: str,
     end: str,
@@ -192,7 +192,7 @@ def test_what_waits_goes_from_hand_to_hand(
     """What one has left in its wheel the other delivers."""
     if not isinstance(origin, Ours):
         pytest.skip("one of both sides is ours")
-    folder = work_folder / f"timers-handed-{first}-{end}"
+    folder = test_folder / f"timers-handed-{first}-{end}"
     names = NameServer(origin, folder / "namesrv")
     ours = Broker(origin, folder, names, "broker-h", SETTINGS)
     official = ours.under(Original(RELEASE, engine))

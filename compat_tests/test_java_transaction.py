@@ -220,7 +220,7 @@ class Handed:
 def test_open_transactions_go_from_hand_to_hand(
     origin: Origin,
     engine: Engine,
-    work_folder: Path,
+    test_folder: Path,
     first_jvm: ClientJvm,
     release: str,
     end: str,
@@ -228,7 +228,7 @@ def test_open_transactions_go_from_hand_to_hand(
     """What an original has left open is asked for by ours, and the other way round."""
     if not isinstance(origin, Ours):
         pytest.skip("one of both sides is ours")
-    folder = work_folder / f"handed-{release}-{end}"
+    folder = test_folder / f"handed-{release}-{end}"
     names = NameServer(origin, folder / "namesrv")
     slow = {**PATIENT, "transactionTimeOut": "3600000"}
     ours = Broker(origin, folder, names, "broker-h", slow)
@@ -257,10 +257,10 @@ def test_open_transactions_go_from_hand_to_hand(
 
 @pytest.mark.timeout(300)
 def test_the_broker_is_killed_between_the_phases(
-    origin: Origin, work_folder: Path, first_jvm: ClientJvm
+    origin: Origin, test_folder: Path, first_jvm: ClientJvm
 ) -> None:
-    names = NameServer(origin, work_folder / "killed-namesrv")
-    broker = Broker(origin, work_folder / "killed-transactions", names, "broker-k", PATIENT)
+    names = NameServer(origin, test_folder / "killed-namesrv")
+    broker = Broker(origin, test_folder / "killed-transactions", names, "broker-k", PATIENT)
     names.start()
     try:
         broker.start()

@@ -20,11 +20,11 @@ EVERYDAY = [each for each in COMMANDS if each.is_everyday]
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("release", RELEASES)
 def test_commands_print_what_the_table_says(
-    release: str, origin: Origin, engine: Engine, work_folder: Path
+    release: str, origin: Origin, engine: Engine, test_folder: Path
 ) -> None:
     if not isinstance(origin, Ours) and origin.behaves_as != release:
         pytest.skip(f"{origin.name} is measured by its own release")
-    folder = work_folder / f"mqadmin-{release}"
+    folder = test_folder / f"mqadmin-{release}"
     found = outputs(origin, release, engine, folder, EVERYDAY)
     original = golden(release)
     expected = verdicts(PAGE.read_text()) if isinstance(origin, Ours) else {}

@@ -115,7 +115,7 @@ class Handed:
 def test_what_is_popped_goes_from_hand_to_hand(
     origin: Origin,
     engine: Engine,
-    work_folder: Path,
+    test_folder: Path,
     jvms: dict[str, ClientJvm],
     first: str,
     end: str,
@@ -126,7 +126,7 @@ def test_what_is_popped_goes_from_hand_to_hand(
     if not isinstance(origin, Ours):
         pytest.skip("one of both sides is ours")
     word = f"pops-handed-{first}-{end}-{merge}"
-    folder = work_folder / word
+    folder = test_folder / word
     names = NameServer(origin, folder / "namesrv")
     settings = {
         "popFromRetryProbability": "0", "enablePopBufferMerge": merge, "enableRetryTopicV2": v2,

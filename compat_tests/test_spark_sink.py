@@ -152,11 +152,11 @@ def test_a_replay_sends_what_was_not_committed(scene: Scene) -> None:
 
 
 def test_a_broker_that_rejects_half_messages_gets_nothing(
-    first_jvm: ClientJvm, work_folder: Path
+    first_jvm: ClientJvm, test_folder: Path
 ) -> None:
-    names = NameServer(Ours(), work_folder / "sink-namesrv-rejecting")
+    names = NameServer(Ours(), test_folder / "sink-namesrv-rejecting")
     settings = {"rejectTransactionMessage": "true"}
-    broker = Broker(Ours(), work_folder / "sink-broker-rejecting", names, "broker-a", settings)
+    broker = Broker(Ours(), test_folder / "sink-broker-rejecting", names, "broker-a", settings)
     with running(names, broker):
         scene = Scene(first_jvm, broker)
         topic = scene.topic("refused")

@@ -29,14 +29,14 @@ def _ours(case: Case) -> Outcome:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("release", RELEASES)
-def test_random_expressions(release: str, engine: Engine, work_folder: Path) -> None:
+def test_random_expressions(release: str, engine: Engine, test_folder: Path) -> None:
     seed = random.randrange(1 << 32)
     asked = cases(seed, COUNT)
     if release == "4.9.7":  # to which these words are names
         asked = [
             each for each in asked if not any(word in each.expression.upper() for word in OF_5X)
         ]
-    found = outcomes(release, engine, work_folder, asked)
+    found = outcomes(release, engine, test_folder, asked)
     wrong = [
         (case, theirs, ours)
         for case, theirs in zip(asked, found, strict=True)

@@ -93,11 +93,11 @@ def running(broker: Broker, jvm: ClientJvm, topic: str, stored: list[Json]) -> I
 @pytest.mark.timeout(300)  # official brokers take up to 20 s to stop
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_store_goes_from_hand_to_hand(
-    origin: Origin, engine: Engine, work_folder: Path, first_jvm: ClientJvm, release: str
+    origin: Origin, engine: Engine, test_folder: Path, first_jvm: ClientJvm, release: str
 ) -> None:
-    names = NameServer(origin, work_folder / f"exchange-namesrv-{release}")
+    names = NameServer(origin, test_folder / f"exchange-namesrv-{release}")
     settings = {"mappedFileSizeCommitLog": str(1024 * 1024)}
-    ours = Broker(origin, work_folder / f"exchange-{release}", names, "broker-x", settings)
+    ours = Broker(origin, test_folder / f"exchange-{release}", names, "broker-x", settings)
     official = ours.under(Original(release, engine))
     topic, group = f"exchange-{release.replace('.', '_')}", f"group-{release.replace('.', '_')}"
     names.start()

@@ -36,7 +36,8 @@ tidy: environment ## who may import whom, sizes, mirror of modules, pages up to 
 
 process: environment ## commands and servers as processes, those of the pages, killed; ARGS="-k tail"
 	@echo "process: our commands and servers, those of README and docs too"
-	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(PROCESS_TESTS) $(ARGS)
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile -rfEsR \
+		$(PROCESS_TESTS) $(ARGS)
 
 crash: environment ## kills, power cuts, damages, failures, judged by one rule; ROUNDS=1000, SEED=4711
 	@seed=$(or $(SEED),$$RANDOM); echo "crash: $(or $(ROUNDS),1000) rounds, from seed $$seed on"; \
@@ -45,7 +46,7 @@ crash: environment ## kills, power cuts, damages, failures, judged by one rule; 
 
 engine: environment ## tests of the Spark sources through Spark itself (Java 17); ARGS="-k stream"
 	@echo "engine: Spark sessions over stores and servers"
-	@$(BIN)/pytest tests/engine --timeout 300 $(ARGS)
+	@$(BIN)/pytest tests/engine --timeout 300 --reruns 1 -rfEsR $(ARGS)
 
 engine-oldest: ## batches and tables with PySpark 4.0, in an environment of its own in var/ (a large download)
 	@test -x var/pyspark-4.0/bin/pytest || { python3 -m venv var/pyspark-4.0 \

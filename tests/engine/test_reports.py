@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -210,6 +211,8 @@ def test_the_command(golden_store: Callable[[str], Path], tmp_path: Path) -> Non
     program = tmp_path / "program.py"
     program.write_text("import sys; from txrocketmq.cli.report import main; sys.exit(main())\n")
     submit = [str(scripts / "spark-submit"), "--master", "local[2]", str(program), *arguments]
-    submitted = subprocess.run(submit, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    submitted = subprocess.run(submit, capture_output=True, text=True, check=False, env=environment)
     assert submitted.returncode == 0, submitted.stderr
-    assert json.loads(submitted.stdout)["reports"] == found
+    # What Python libraries write to standard error, spark-submit puts on standard output.
+    assert json.loads(submitted.stdout.splitlines()[-1])["reports"] == found

@@ -32,7 +32,15 @@ class HeaderError(RemotingError):
 
 
 class ConnectError(RemotingError):
-    """No connection to the peer (RemotingConnectException)."""
+    """No connection to the peer (RemotingConnectException).
+
+    `again_in_ms` is above 0 when none was tried, since the attempts before it had failed: so long
+    it takes until one is tried again.
+    """
+
+    def __init__(self, text: str, again_in_ms: int = 0) -> None:
+        super().__init__(text)
+        self.again_in_ms = again_in_ms
 
 
 class SendError(RemotingError):

@@ -323,20 +323,19 @@ class Producer:
     ) -> SendResult:
         config, steady_ms = self.config, self._instance.clock.steady_ms
         timeout_ms = timeout_ms or config.send_timeout_ms
-        if queue is not None:
-            return await self._attempts.attempt(parcel, queue, timeout_ms)
         deadline_ms = steady_ms() + timeout_ms
+        if queue is not None:
+            return await self._attempt(parcel, queue, deadline_ms, is_last=True)
         failed: list[tuple[str, Exception]] = []
         result: SendResult | None = None
         last_broker: str | None = None
-        for _ in range(1 + config.retry_times):
+        for retries_left in reversed(range(1 + config.retry_times)):
             target = await self._attempts.next_queue(parcel.topic, last_broker)
             last_broker = target.broker_name
-            left_ms = self._shortened(deadline_ms - steady_ms())
-            if left_ms <= 0:
+            if deadline_ms <= steady_ms():
                 break
             try:
-                result = await self._attempts.attempt(parcel, target, left_ms)
+                result = await self._attempt(parcel, target, deadline_ms, is_last=not retries_left)
             except MQBrokerError as error:
                 failed.append((last_broker, error))
                 if error.code not in config.retry_response_codes:
@@ -354,6 +353,25 @@ class Producer:
         if not failed:
             failed.append(("-", RequestTimeout(f"{timeout_ms} ms were over before the first")))
         raise SendFailed(parcel.topic, failed, _code_of(failed[-1][1]))
+
+    async def _attempt(
+        self, parcel: Parcel, queue: MessageQueue, deadline_ms: int, *, is_last: bool
+    ) -> SendResult:
+        """Sends to a queue. The last attempt waits for a broker that is left alone for a while.
+
+        The attempts before it ask another broker instead. A broker that has just come back is found
+        in this way, although connections to it failed shortly before.
+        """
+        clock = self._instance.clock
+        timeout_ms = self._shortened(deadline_ms - clock.steady_ms())
+        try:
+            return await self._attempts.attempt(parcel, queue, timeout_ms)
+        except ConnectError as error:
+            left_ms = deadline_ms - clock.steady_ms()
+            if not (is_last and 0 < error.again_in_ms < left_ms):
+                raise
+            await clock.pause(error.again_in_ms)
+        return await self._attempt(parcel, queue, deadline_ms, is_last=False)
 
 
 def _code_of(error: Exception) -> int:

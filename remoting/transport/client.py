@@ -36,7 +36,7 @@ _LOOK_UP_MS = 1_000
 _EXPIRE_MS = 200
 _FIRST_PAUSE_MS = 100
 """After the second attempt in a row that failed; twice as long after each further one."""
-_LAST_PAUSE_MS = 3_000
+_LAST_PAUSE_MS = 1_000
 _MAX_FAILURES = 10_000
 
 
@@ -195,8 +195,10 @@ class Connections:
             then(ConnectError(f"connect to {address} failed: this client is closed"))
             return
         count, not_before_ms = self._failures.get(address, (0, 0))
-        if address not in self._connecting and self._clock.steady_ms() < not_before_ms:
-            then(ConnectError(f"connect to {address} failed {count} times, the last time just now"))
+        again_in_ms = not_before_ms - self._clock.steady_ms()
+        if address not in self._connecting and again_in_ms > 0:
+            text = f"connect to {address} failed {count} times, the last time just now"
+            then(ConnectError(text, again_in_ms))
             return
         waiting = self._connecting.setdefault(address, [])
         waiting.append(then)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of
+from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of, started
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MessageIllegal, MQBrokerError, NoRoute, SendFailed
 from txrocketmq.client.producer.producer import Producer
@@ -175,6 +175,32 @@ def test_a_queue_of_ones_own_choice_is_tried_once(two: Scene) -> None:
     with pytest.raises(ConnectError):
         result_of(producer.send(Message("T", b"x"), queue=queue))
     assert len(sent(two)) == 2
+
+
+@pytest.mark.parametrize("queue", [None, MessageQueue("T", "broker-b", 1)])
+def test_a_broker_that_is_left_alone_is_waited_for_at_last(
+    two: Scene, queue: MessageQueue | None
+) -> None:
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, ConnectError("just now", 1_000))
+    sending = started(Producer(two.client, "g").send(Message("T", b"x"), queue=queue))
+    asked = 1 if queue else 3
+    assert len(sent(two)) == asked
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, STORED)
+    two.time.advance(0.999)
+    assert len(sent(two)) == asked
+    two.time.advance(0.001)
+    assert result_of(sending).status is SendStatus.SEND_OK
+    assert two.connections.asked[-1][-1] == 2_000  # what is left of the time
+
+
+def test_no_longer_than_there_is_time(two: Scene) -> None:
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_MESSAGE_V2, ConnectError("just now", 1_000))
+    with pytest.raises(SendFailed, match="after 3 attempts"):
+        result_of(Producer(two.client, "g").send(Message("T", b"x"), timeout_ms=1_000))
+    assert len(sent(two)) == 3
 
 
 def test_a_batch_is_one_request(two: Scene) -> None:

@@ -346,6 +346,7 @@ def test_who_cannot_be_connected_to_is_left_alone_longer_each_time(scene: Scene)
     assert scene.attempts == 2
     assert isinstance(scene.outcomes[-1], ConnectError)
     assert "failed 2 times" in str(scene.outcomes[-1])
+    assert scene.outcomes[-1].again_in_ms == 100
     scene.pass_ms(200)
     scene.ask()
     assert scene.attempts == 3

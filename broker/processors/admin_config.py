@@ -33,6 +33,7 @@ from txrocketmq.remoting.dispatch import serves
 from txrocketmq.remoting.edited_properties import edited
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.remoting.protocol import admin
 from txrocketmq.remoting.protocol.admin import GetBrokerConfigResponseHeader
 from txrocketmq.remoting.protocol.body.route import DataVersion
@@ -40,7 +41,6 @@ from txrocketmq.remoting.replaced_file import write_replacing
 
 BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
 """Keys that nobody may change, whatever configBlackList says."""
-LIGHT_QUEUE_PREFIX = "%LMQ%"
 
 
 class AdminConfigProcessor:
@@ -131,7 +131,7 @@ class AdminConfigProcessor:
             if not (
                 self._topics.get(name) is not None
                 or self._topics.is_system(name)
-                or name.startswith(LIGHT_QUEUE_PREFIX)
+                or name.startswith(LMQ_PREFIX)
             ):
                 self._store.delete_topic(name)
             yield

@@ -67,9 +67,11 @@ ORIGINAL: dict[str, dict[str, frozenset[int]]] = {
 """Who serves which codes in the original: registerProcessor, the processors' switches."""
 
 RECEIVERS = {
+    39: "the broker asks producers",
     40: "the broker tells consumers",
     220: "the broker tells consumers",
     221: "the broker asks consumers",
+    326: "the broker tells who asked",
     905: "the name server tells brokers",
 }
 """Codes that the other side serves; here they are "yes" when our servers send them."""
@@ -81,13 +83,10 @@ PARTLY: dict[int, str] = {
 """Codes that are served with something missing, and what."""
 
 _MISSING_BY_FAMILY: tuple[tuple[ModuleType, str], ...] = (
-    (protocol.transaction, "transactions"),
     (protocol.auth, "ACL"),
     (protocol.ha, "replication"),
 )
 _MISSING: dict[int, str] = {
-    **dict.fromkeys((43, 45, 402), "replication: what slaves ask"),
-    **dict.fromkeys((324, 325, 326), "request-reply"),
     **dict.fromkeys((354, 355), "RocksDB"),
     **dict.fromkeys((2001, 2002, 2003, 2004), "cold data"),
     **dict.fromkeys((52, 54), "ACL"),

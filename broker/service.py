@@ -261,6 +261,7 @@ class Broker:
         for part in (parts.topics, parts.groups, parts.modes, parts.timers.metrics):
             every(SECOND_MS, part.saving.begin)
         every(lambda: store.config.flush_interval_commit_log, self._flush)
+        every(SECOND_MS, self._upkeep.follow_log)
         every(EXPIRE_MS, self._upkeep.expire)
         every(EXPIRE_MS, parts.pop.save)
         every(config.flush_consumer_offset_interval, parts.offsets.saving.begin)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Upkeep: what a broker looks through by itself from time to time, in steps.
 
-Counters are sampled, and locks and clients of which nothing was heard for long are forgotten. All
-of it grows with topics, groups and clients, so it goes in turns with whatever else there is
-(`broker/walks.py`). Java: the scheduled executors of BrokerStatsManager, ClientHousekeepingService.
+Counters are sampled, locks and clients of which nothing was heard for long are forgotten, and
+queues follow the log when it has lost a file. All of it grows with topics, groups and clients, so
+it goes in turns with whatever else there is (`broker/walks.py`). Java: the scheduled executors of
+BrokerStatsManager, ClientHousekeepingService, ConsumeQueueStore.CleanConsumeQueueService.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ class Upkeep:
         self._run("forgetting locks", parts.locks.expire(steady_ms))
         for members in (parts.consumers, parts.producers):
             self._run("forgetting clients", self._expired(members.expire(steady_ms)))
+
+    def follow_log(self) -> None:
+        """Lets queues and index begin where the log does."""
+        steps = self._parts.store.follow_log()
+        if steps is not None:
+            self._run("deleting what refers to expired messages", steps)
 
     def _expired(self, steps: Steps[list[Any]]) -> Steps[None]:
         while True:

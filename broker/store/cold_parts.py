@@ -91,12 +91,13 @@ class ColdParts:
         if size_bytes is None:
             if start + HEAD.size > file.wrote_bytes:
                 return
-            self._check(file, start, start + HEAD.size)
+            self.check_part(file, start, start + HEAD.size)
             size_bytes = HEAD.unpack_from(file.view, start)[0]
         if size_bytes > 0:
-            self._check(file, start, min(start + size_bytes, file.wrote_bytes))
+            self.check_part(file, start, min(start + size_bytes, file.wrote_bytes))
 
-    def _check(self, file: MappedFile, start: int, end: int) -> None:
+    def check_part(self, file: MappedFile, start: int, end: int) -> None:
+        """NotInMemory when the disk would have to be waited for to read this part of a file."""
         cold = self.memory.missing(file, start, end)
         if cold:
             raise self.cold(cold)

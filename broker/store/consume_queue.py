@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from struct import Struct
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
+from txrocketmq.broker.store.in_memory import Check, unchecked
 from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.units import (
@@ -247,7 +248,7 @@ class ConsumeQueue:
         data = self._files.select(offset * UNIT_BYTES, UNIT_BYTES) if offset >= 0 else None
         return None if data is None else UNIT.unpack(data)
 
-    def written_from(self, offset: int) -> int:
+    def written_from(self, offset: int, check: Check = unchecked) -> int:
         """The offset of the first unit from there on that is not blank; max_offset without one."""
         files = self._files
         while offset < self.max_offset:
@@ -260,19 +261,30 @@ class ConsumeQueue:
                 continue
             file = files.mapped_files[index]
             start = offset * UNIT_BYTES - file.from_offset
+            check(file, start, start + UNIT_BYTES)
             units = file.view[start : file.wrote_bytes]
-            found = first_written(units)
+            found = first_written(units[:UNIT_BYTES])
+            if found:
+                check(file, start, file.wrote_bytes)
+                found = first_written(units)
             if found < len(units) // UNIT_BYTES:
                 return offset + found
             offset = file.end_offset // UNIT_BYTES
         return self.max_offset
 
-    def written_before(self, offset: int) -> int:
+    def written_before(self, offset: int, check: Check = unchecked) -> int:
         """The offset of the last unit before there that is not blank; -1 without one."""
         for file in reversed(self._files.mapped_files):
             end = min(offset * UNIT_BYTES - file.from_offset, file.wrote_bytes)
-            if end > 0 and (found := last_written(file.view[:end])) >= 0:
-                return file.from_offset // UNIT_BYTES + found
+            if end <= 0:
+                continue
+            check(file, max(end - UNIT_BYTES, 0), end)
+            first = end // UNIT_BYTES - 1
+            if last_written(file.view[max(end - UNIT_BYTES, 0) : end]) < 0:
+                check(file, 0, end)
+                first = last_written(file.view[:end])
+            if first >= 0:
+                return file.from_offset // UNIT_BYTES + first
         return -1
 
     def units(self, offset: int, count: int) -> Iterator[Unit]:
@@ -402,15 +414,28 @@ class ConsumeQueue:
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
         """Moves min_offset to the first unit whose message the log still has."""
+        self.min_offset = self._first_kept(min_physical_offset, unchecked)
+
+    def _first_kept(self, min_physical_offset: int, check: Check) -> int:
+        """The offset of that unit; max_offset when the log has lost all messages.
+
+        Mostly nothing has changed, which two units tell: one alone may be damaged.
+        """
         if self._files.last is None or self.min_offset >= self.max_offset:
-            return
-        first = self.offset_of(max(min_physical_offset, 0))
-        found = self.written_from(max(first, self.min_offset))
+            return self.min_offset
+        least = max(min_physical_offset, 0)
+        offsets = range(self.min_offset, self.max_offset)
+        place = partial(self._physical_offset, check=check)
+        first = offsets.start
+        if any(place(offset) < least for offset in offsets[:2]):
+            first += bisect_left(offsets, least, key=place)
+        found = self.written_from(first, check)
         if found == self.max_offset and self.max_physical_offset > min_physical_offset:
-            last = self.stored(self.written_before(self.max_offset))
+            before = self.written_before(self.max_offset, check)
+            last = self.stored(before)
             if last is None or last[0] >= min_physical_offset:
-                return  # there is such a unit, but it does not read so
-        self.min_offset = found
+                return self.min_offset  # there is such a unit, but it does not read so
+        return found
 
     def find_min_offset(self, min_physical_offset: int) -> None:
         """As correct_min_offset, but min_offset may move back: units were put before it."""
@@ -418,21 +443,22 @@ class ConsumeQueue:
             self.min_offset = self._files.min_offset // UNIT_BYTES
         self.correct_min_offset(min_physical_offset)
 
-    def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
-        """Gives up the files all of whose messages the log has lost, never the last."""
-        count = 0
-        for file in self._files.mapped_files[:-1]:
-            end = file.end_offset // UNIT_BYTES
-            last = self.stored(self.written_before(end))
-            if last is not None and last[0] >= min_physical_offset:
-                break
+    def take_files_before(
+        self, min_physical_offset: int, check: Check = unchecked
+    ) -> list[MappedFile]:
+        """Gives up the files all of whose messages the log has lost, never the last.
+
+        `check` hears of what is read; when it raises, nothing has changed.
+        """
+        first = self._first_kept(min_physical_offset, check)
+        unit = self.stored(first)
+        self.min_offset = first
+        row, count = self._files.mapped_files, 0
+        while count < len(row) - 1 and row[count].end_offset <= first * UNIT_BYTES:
             count += 1
         taken = self._files.take_first(count)
-        self.correct_min_offset(min_physical_offset)
-        if self.ext is not None and self.writes_ext and self.min_offset < self.max_offset:
-            data = self._files.select(self.min_offset * UNIT_BYTES, UNIT_BYTES)
-            if data is not None:
-                taken += self.ext.take_files_before(UNIT.unpack(data)[2])
+        if self.ext is not None and self.writes_ext and unit is not None:
+            taken += self.ext.take_files_before(unit[2])
         return taken
 
     def take_all(self) -> list[MappedFile]:
@@ -447,9 +473,9 @@ class ConsumeQueue:
         self.next_offset = self.min_offset = self.max_offset = 0
         self.max_physical_offset = -1
 
-    def _physical_offset(self, offset: int) -> int:
+    def _physical_offset(self, offset: int, check: Check = unchecked) -> int:
         """For searches: of the unit, or of the next one that is not blank."""
-        found = self.stored(self.written_from(offset))
+        found = self.stored(self.written_from(offset, check))
         return _NOWHERE if found is None else found[0]
 
     def _find_last(self) -> None:

@@ -112,6 +112,14 @@ def nothing_cold(file: MappedFile, start: int, size_bytes: int) -> None:
     """A ColdPart for who may wait for the disk."""
 
 
+Check = Callable[[MappedFile, int, int], None]
+"""Called before a part of a file is read, from a position to another; it may raise NotInMemory."""
+
+
+def unchecked(file: MappedFile, start: int, end: int) -> None:
+    """A Check for who may wait for the disk."""
+
+
 class NotInMemory(Exception):
     """A get, or a search, would have to wait for the disk: run `read`, and ask again."""
 

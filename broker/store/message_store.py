@@ -4,8 +4,8 @@
 What comes out of it is in stored_messages.py.
 
 It belongs to one thread. It reads no clock but to measure itself, starts no thread and keeps no
-timer: whoever runs it calls `tick` every second and takes the jobs of `flush` (see flush.py). Until
-`load` has returned, and after `stop`, it takes and gives nothing.
+timer: whoever runs it calls `tick` every second, takes the steps of `follow_log` and the jobs of
+`flush` (see flush.py). Until `load` has returned, and after `stop`, it takes and gives nothing.
 
 Java: DefaultMessageStore.
 """
@@ -74,7 +74,9 @@ class MessageStore(StoredMessages):
         self._checkpoint = Checkpoint(disk, os.path.join(root, "checkpoint"))
         self._reput = Reput(config, self._log, self._queues, self._index)
         self.flush = Flush(disk, config, self._log, self._queues, self._index, self._checkpoint)
-        self._retention = Retention(disk, config, self._log, self._queues, self._index)
+        self._retention = Retention(
+            disk, config, self._log, self._queues, self._index, self._reader.check_part
+        )
         self._retention.before_removal = self._marks.note_start
         self.removals = self._retention.removals
         self.removals.notes.add(self._marks.path)
@@ -294,6 +296,10 @@ class MessageStore(StoredMessages):
         """Deletes old log files, whatever the hour: one now, others with the next ticks."""
         self._retention.ask()
         self._retention.tick(now_ms, now_ms if steady_ms is None else steady_ms)
+
+    def follow_log(self) -> Steps[None] | None:
+        """What is to be done since the log has lost files; None for nothing. See retention.py."""
+        return self._retention.follow_log() if self._is_open else None
 
     def tick(self, now_ms: int, steady_ms: int | None = None) -> None:
         """Housekeeping, each second. Periods go by `steady_ms`, which is `now_ms` unless told."""

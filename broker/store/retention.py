@@ -5,8 +5,9 @@ A log file is old when nothing was written to it for fileReservedTime. Old files
 hours of deleteWhen, or at any hour when the disk is fuller than diskMaxUsedSpaceRatio; when it is
 fuller than diskSpaceCleanForciblyRatio, young ones too. Above diskSpaceWarningLevelRatio the store
 takes no more messages. Where diskSpaceMinFreeBytes is set, the room that is left decides instead of
-these ratios. The last file is never deleted, and none is skipped. Queues and index follow: files
-that refer to lost messages only are deleted, and queues begin where the log does.
+these ratios. The last file is never deleted, and none is skipped. Queues and index follow, in the
+steps of `follow_log`: files that refer to lost messages only are deleted, and queues begin where
+the log does.
 
 Deleting a large file takes its time. Here it only leaves its row, one file of the log with each
 `tick`; it is unlinked by a job of removals.py. While such jobs are to be done no new round begins,
@@ -21,13 +22,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.in_memory import Check, unchecked
 from txrocketmq.broker.store.index_file import Index
+from txrocketmq.broker.store.steps import Steps, when_in_memory
 
 _HOUR_MS: Final = 3_600_000
 _MANUAL_ROUNDS: Final = 20
@@ -35,22 +40,31 @@ _MANUAL_ROUNDS: Final = 20
 
 
 class Retention:
-    """Cleans one store."""
+    """Cleans one store; `check` hears of each part of a queue's file that is read."""
 
     def __init__(
-        self, files: Files, config: StoreConfig, log: CommitLog, queues: ConsumeQueues, index: Index
+        self,
+        files: Files,
+        config: StoreConfig,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: Index,
+        check: Check = unchecked,
     ) -> None:
         self._files = files
         self.config = config
         self._log = log
         self._queues = queues
         self._index = index
+        self._check = check
         self._last_round_ms: int | None = None
         self.removals = queues.removals
         self._manual_rounds = 0
         self._removals = 0
         """How many log files this round is still to delete."""
-        self._min_offset = -1
+        self._followed = -1
+        """Where the log began when queues and index last followed it."""
+        self._is_following = False
         self.before_removal: Callable[[int], None] = lambda _: None
         """Called with the place where the log begins from now on, before a file of it goes."""
         self.log_disk_ratio = -1.0
@@ -144,7 +158,7 @@ class Retention:
         self._last_round_ms = None
 
     def tick(self, now_ms: int, steady_ms: int) -> int:
-        """Does what is due; called every second. How many files of log, queues and index went.
+        """Does what is due; called every second. How many files of the log went.
 
         Rounds come by the steady clock; the hour and the age of files are the wall clock's.
         """
@@ -163,8 +177,6 @@ class Retention:
                 self.before_removal(self._log.min_offset)
             self.removals.add(taken)
             removed = 1
-        if self._log.min_offset != self._min_offset:
-            removed += self._follow_log()
         return removed
 
     def _may_remove(self) -> bool:
@@ -175,14 +187,31 @@ class Retention:
         row = self._log.files
         return len(row.mapped_files) > 1 and row.mapped_files[1].from_offset <= row.flushed_offset
 
-    def _follow_log(self) -> int:
-        """Removes what refers to messages that the log has lost."""
-        self._min_offset = self._log.min_offset
-        gone = self._index.take_files_before(self._min_offset)
-        for queue in self._queues:
-            gone += queue.take_files_before(self._min_offset)
-        self.removals.add(gone)
-        return len(gone)
+    def follow_log(self) -> Steps[None] | None:
+        """Gives up what refers to messages that the log has lost, a queue at a step.
+
+        None when it has lost none since, or that is under way. Gets pass over such messages.
+        """
+        if self._is_following or self._log.min_offset == self._followed:
+            return None
+        self._is_following = True
+        return self._follow(self._log.min_offset)
+
+    def _follow(self, min_offset: int) -> Steps[None]:
+        try:
+            self.removals.add(self._index.take_files_before(min_offset))
+            for topic in list(self._queues.table):
+                for queue in list(self._queues.table.get(topic, {}).values()):
+                    yield from when_in_memory(partial(self._follow_with, queue, min_offset))
+                    yield
+            self._followed = min_offset
+        finally:
+            self._is_following = False
+
+    def _follow_with(self, queue: ConsumeQueue, min_offset: int, *, only_in_memory: bool) -> None:
+        if self._queues.find(queue.topic, queue.queue_id) is queue:
+            check = self._check if only_in_memory else unchecked
+            self.removals.add(queue.take_files_before(min_offset, check))
 
     def _expired_files(self, now_ms: int) -> int:
         """How many log files from the first on are to be deleted now."""

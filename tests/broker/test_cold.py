@@ -17,13 +17,15 @@ from typing import Any
 import pytest
 
 from tests.broker.conftest import STORE_HOST, Parts
-from tests.broker.test_turns import BODIES, FIELDS, OF_ONE_CLIENT, OF_SETTINGS
+from tests.broker.test_turns import BODIES, FIELDS, IN_TWENTY_YEARS_MS, OF_ONE_CLIENT, OF_SETTINGS
 from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.all_processors import all_processors
+from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.store.files import OsFiles
 from txrocketmq.broker.store.in_memory import CHUNK_BYTES, ColdRead
 from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.upkeep import Upkeep
 from txrocketmq.remoting.call import PendingReply, Request
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -81,10 +83,6 @@ READING = {11, 12, 14, 28, 29, 32, 33, 36, 37, 202, 208, 222, 303, 309, 317, 321
 
 def _message_id(offset: int) -> str:
     return (STORE_HOST + offset.to_bytes(8, "big")).hex().upper()
-
-
-WAITING = {329}
-"""Still waits: the first offset of each queue is searched for when the log has lost a file."""
 
 
 class Disk:
@@ -234,9 +232,7 @@ def test_every_request_is_asked(scene: Scene) -> None:
     assert set(scene.registry.bindings) == set(CODES) | NO_MESSAGES
 
 
-@pytest.mark.parametrize(
-    "code", sorted(set(CODES) - WAITING), ids=lambda code: RequestCode(code).name
-)
+@pytest.mark.parametrize("code", CODES, ids=lambda code: RequestCode(code).name)
 def test_no_request_waits_for_the_disk(scene: Scene, code: int) -> None:
     def ask() -> None:
         try:
@@ -304,7 +300,6 @@ def test_timer_messages_are_read_in_a_thread(scene: Scene) -> None:
 
 def test_what_is_done_every_second_reads_nothing(scene: Scene) -> None:
     parts = scene.parts
-    parts.store.tick(LATER_MS)  # looks once where queues begin, which recovery has just read
 
     def pass_a_second() -> None:
         parts.store.tick(LATER_MS)
@@ -314,6 +309,20 @@ def test_what_is_done_every_second_reads_nothing(scene: Scene) -> None:
         parts.filters.clean()
 
     scene.disk.watch(pass_a_second)
+
+
+def test_queues_follow_the_log_in_a_thread(scene: Scene) -> None:
+    parts = scene.parts
+    store = parts.store
+    store.delete_expired(IN_TWENTY_YEARS_MS)
+    assert store.min_physical_offset > 0
+    failed: list[Exception] = []
+    upkeep = Upkeep(parts, Journal(parts), lambda: LATER_MS, lambda _, why: failed.append(why))
+    scene.disk.watch(upkeep.follow_log)
+    assert failed == []
+    assert store.min_offset("T", 0) == store.max_offset("T", 0) == 4
+    assert any("/consumequeue/T/" in path for path in scene.disk.read)
+    assert store.follow_log() is None
 
 
 def test_a_key_is_looked_for_in_a_thread(scene: Scene) -> None:

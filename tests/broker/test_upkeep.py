@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tests.broker.conftest import Parts
+from tests.broker.test_turns import IN_TWENTY_YEARS_MS
 from txrocketmq.broker.clients import EXPIRED_MS
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.upkeep import Upkeep
@@ -40,6 +41,22 @@ def test_counters_are_sampled(parts: Parts) -> None:
         parts.now_ms += 10_000
         upkeep.sample(1)
     assert parts.stats.topic_put_tps("T") > 0
+
+
+def test_queues_follow_the_log(parts: Parts) -> None:
+    failed: list[tuple[str, Exception]] = []
+    upkeep = Upkeep(
+        parts, Journal(parts), lambda: parts.now_ms, lambda what, why: failed.append((what, why))
+    )
+    for _ in range(3):
+        parts.put("T", 0, body=bytes(40_000))
+    upkeep.follow_log()
+    assert parts.store.min_offset("T", 0) == 0
+    parts.store.flush.flush_all()
+    parts.store.delete_expired(IN_TWENTY_YEARS_MS)
+    upkeep.follow_log()
+    assert parts.store.min_offset("T", 0) == 1
+    assert failed == []
 
 
 def test_a_failure_is_told_and_is_not_the_end(parts: Parts) -> None:

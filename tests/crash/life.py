@@ -21,6 +21,7 @@ from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.message_store import MessageStore, PutStatus
 from txrocketmq.broker.store.put_message import Appended
 from txrocketmq.broker.store.recovered import Recovered
+from txrocketmq.broker.store.steps import finished
 
 TINY: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16_384,
@@ -129,6 +130,9 @@ class Life:
         if self._is_expiring:
             self._note_expired()
         self.store.tick(self.now_ms, self.steady_ms)
+        steps = self.store.follow_log()
+        if steps is not None:
+            finished(steps)
         job = self.store.removals.begin()
         if job is not None:
             try:

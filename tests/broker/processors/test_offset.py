@@ -6,6 +6,7 @@ import pytest
 from tests.broker.conftest import Parts
 from tests.fakes import refused, reply_of, request
 from txrocketmq.broker.processors.offset import OffsetProcessor
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import NoHeader
@@ -90,6 +91,9 @@ def test_a_queue_that_lost_all_its_messages_has_no_first_offset(
     parts.put("U", 0, body=bytes(40_000))
     parts.store.flush.flush_all()
     parts.store.delete_expired(parts.now_ms + 20 * 365 * 86_400_000)
+    steps = parts.store.follow_log()
+    assert steps is not None
+    finished(steps)
     assert parts.store.min_offset("T", 0) == parts.store.max_offset("T", 0) == 1
     with refused(ResponseCode.QUERY_NOT_FOUND):
         query(processor)

@@ -52,8 +52,16 @@ def logs(files: Any) -> list[str]:
 
 def ticks(store: MessageStore, now_ms: int, count: int = 30) -> None:
     for second in range(count):
-        store.tick(now_ms + second * 1000)
+        tick(store, now_ms + second * 1000)
         unlink(store)
+
+
+def tick(store: MessageStore, now_ms: int) -> None:
+    """Passes a second."""
+    store.tick(now_ms)
+    steps = store.follow_log()
+    if steps is not None:
+        finished(steps)
 
 
 def unlink(store: MessageStore) -> None:
@@ -132,7 +140,7 @@ def test_no_file_is_unlinked_where_the_store_lives(
 ) -> None:
     store = filled(3, max_index_num=4)
     for second in range(9):
-        store.tick(FOUR_MS + second * 1000)
+        tick(store, FOUR_MS + second * 1000)
     assert files.removed == []
     assert store.min_physical_offset == 3 * 8192, "though they have left the row"
     assert store.get("Topic", 0, 0, 1, 9000).next_begin_offset == 3
@@ -153,11 +161,11 @@ def test_no_young_file_goes_for_room_that_is_being_made(
     store = filled(10, delete_file_batch_max=2)
     files.ratio = 0.86
     for second in range(25):
-        store.tick(NOON_MS + second * 1000)
+        tick(store, NOON_MS + second * 1000)
     assert store.min_physical_offset == 2 * 8192, "what the first two free does not show yet"
     unlink(store)
     files.ratio = 0.5
-    store.tick(NOON_MS + 60_000)
+    tick(store, NOON_MS + 60_000)
     assert store.min_physical_offset == 2 * 8192
 
 
@@ -166,7 +174,7 @@ def test_what_left_its_row_and_is_still_there_is_harmless(
 ) -> None:
     store = filled(3)
     for second in range(3):
-        store.tick(FOUR_MS + second * 1000)
+        tick(store, FOUR_MS + second * 1000)
     again = files.after_kill()
     again.modified = dict(files.modified)
     after = open_store(again)
@@ -183,9 +191,9 @@ def test_a_queue_made_anew_keeps_its_file_though_the_old_one_was_to_be_unlinked(
     filled: Callable[..., MessageStore], files: Any, message: Build
 ) -> None:
     store = filled(9)
-    store.tick(FOUR_MS)
+    tick(store, FOUR_MS)
     for second in range(10):
-        store.tick(FOUR_MS + second * 1000)
+        tick(store, FOUR_MS + second * 1000)
     first = "/store/consumequeue/Topic/0/" + "0" * 20
     assert first in files.maps, "expired, and still to be unlinked"
     job = store.removals.begin()
@@ -258,6 +266,53 @@ def test_queues_and_index_follow(filled: Callable[..., MessageStore], files: Any
     assert store.earliest_store_time("Topic", 0) == FOUR_MS
     found = finished(store.query("Topic", "k", 64, 0, FOUR_MS * 2))
     assert len(found.buffers) == 3
+
+
+def test_what_refers_to_lost_messages_goes_a_queue_at_a_step(
+    open_store: OpenStore, files: Any, message: Build
+) -> None:
+    queues = 50
+    store = open_store(file_reserved_time=0)
+    for _ in range(8):
+        store.put([message(f"T{each % 5}", each, bytes(400)) for each in range(queues)], FOUR_MS)
+    store.flush.flush_all()
+    files.modified = dict.fromkeys(files.modified, OLD_MS)
+    for second in range(5):
+        store.tick(FOUR_MS + second * 1000)
+    steps = store.follow_log()
+    assert steps is not None
+    assert store.follow_log() is None, "it is under way"
+    before = _first_offsets(store, queues)
+    assert sum(before) == 0
+    for taken, _ in enumerate(steps, 1):
+        after = _first_offsets(store, queues)
+        assert sum(a != b for a, b in zip(before, after, strict=True)) <= 1
+        before = after
+        if taken == queues // 2:
+            store.delete_topic("T4")
+            store.put([message("T4", 4)], FOUR_MS)
+    assert taken > queues // 2
+    assert all(first > 0 for number, first in enumerate(before) if number % 5 != 4)
+    assert (store.min_offset("T4", 4), store.max_offset("T4", 4)) == (0, 1), "it was made anew"
+    assert store.follow_log() is None, "all of it has followed"
+
+
+def _first_offsets(store: MessageStore, queues: int) -> list[int]:
+    return [store.min_offset(f"T{each % 5}", each) for each in range(queues)]
+
+
+def test_what_was_given_up_half_way_is_done_again(filled: Callable[..., MessageStore]) -> None:
+    store = filled(3)
+    for second in range(5):
+        store.tick(FOUR_MS + second * 1000)
+    steps = store.follow_log()
+    assert steps is not None
+    next(steps)
+    steps.close()
+    again = store.follow_log()
+    assert again is not None
+    finished(again)
+    assert store.min_offset("Topic", 0) == 3
 
 
 def test_index_files_follow(filled: Callable[..., MessageStore], files: Any) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from txrocketmq.broker.store.commit_log import CommitLog
-from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from txrocketmq.broker.store.consume_queue import UNIT, UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.in_memory import Chunk, ColdRead, InMemory, NotInMemory
 from txrocketmq.broker.store.mapped_file import MappedFile
@@ -62,7 +62,10 @@ class ColdParts:
         return ColdRead(self._files, self.memory, chunks) if chunks else None
 
     def check_units(self, queue: ConsumeQueue, offset: int, count: int) -> None:
-        """NotInMemory when the disk would have to be waited for to read these units."""
+        """NotInMemory when the disk would have to be waited for to read these units.
+
+        So when it would be to read what the ext row has of them.
+        """
         end = min(offset + count, queue.max_offset)
         offset = max(offset, queue.min_offset)
         cold: list[Chunk] = []
@@ -75,6 +78,9 @@ class ColdParts:
             if start >= stop:
                 break
             cold += self.memory.missing(file, start, stop)
+            if queue.ext is not None and not cold:
+                for _, _, code in UNIT.iter_unpack(file.view[start:stop]):
+                    queue.tags_code(code, self.check_part)
             offset += (stop - start) // UNIT_BYTES
         if cold:
             raise self.cold(cold)

@@ -299,11 +299,11 @@ class ConsumeQueue:
                 yield Unit(physical_offset, size, self.tags_code(tags_code) or 0)
             offset += len(data) // UNIT_BYTES
 
-    def tags_code(self, stored: int) -> int | None:
+    def tags_code(self, stored: int, check: Check = unchecked) -> int | None:
         """What a unit's tags code means: itself, or what the ext row has; None when it is lost."""
         if not is_ext_address(stored):
             return stored
-        unit = self.ext.get(stored) if self.ext is not None else None
+        unit = self.ext.get(stored, check) if self.ext is not None else None
         return None if unit is None else unit.tags_code
 
     def next_file_offset(self, offset: int) -> int:

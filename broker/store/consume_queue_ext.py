@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.in_memory import Check, unchecked
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.remoting.packing import fixed
 
@@ -65,16 +66,26 @@ class ConsumeQueueExt:
         self.files.misfits = [entry for entry in self.files.misfits if entry.size_bytes]
         self.files.refuse_misfits()
 
-    def get(self, address: int) -> ExtUnit | None:
-        """The unit at the address; None when there is none, or a damaged one."""
+    def get(self, address: int, check: Check = unchecked) -> ExtUnit | None:
+        """The unit at the address; None when there is none, or a damaged one.
+
+        `check` hears of what is read.
+        """
         offset = address - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
-        head = self.files.select(offset, _HEAD.size)
+        file = self.files.find(offset)
+        if file is None:
+            return None
+        at = offset - file.from_offset
+        check(file, at, at + _HEAD.size)
+        head = file.select(at, _HEAD.size)
         if head is None:
             return None
         size, tags_code, store_time, bitmap_size = _HEAD.unpack(head)
         if size < _HEAD.size or not 0 <= bitmap_size <= size - _HEAD.size:
             return None
-        bitmap = self.files.select(offset + _HEAD.size, bitmap_size)
+        at += _HEAD.size
+        check(file, at, at + bitmap_size)
+        bitmap = file.select(at, bitmap_size)
         if bitmap is None:
             return None
         return ExtUnit(tags_code, store_time, bytes(bitmap), size)

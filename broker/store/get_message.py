@@ -22,6 +22,7 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
@@ -41,7 +42,7 @@ from txrocketmq.broker.store.consume_queue import (
 from txrocketmq.broker.store.consume_queue_ext import ExtUnit, is_ext_address
 from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.files import Files
-from txrocketmq.broker.store.in_memory import Chunk
+from txrocketmq.broker.store.in_memory import Chunk, NotInMemory, unchecked
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.slices import Slices, one_slice, slices_of
 
@@ -190,7 +191,7 @@ class MessageReader(ColdParts):
         """When a message of a queue was stored; -1 when there is none; NotInMemory as `units`."""
         if only_in_memory:
             self.units(queue, offset, 1, only_in_memory=True)
-        unit = queue.unit(offset)
+        unit = queue.stored(offset)
         if unit is None:
             return -1
         start, size, _ = unit
@@ -301,6 +302,7 @@ class _Search:
         self._request = request
         self._config = reader.config
         self._recent = reader.recent_bytes
+        self._check = reader.check_part if request.only_in_memory else unchecked
         self._status = GetMessageStatus.NO_MATCHED_MESSAGE
         self._next = request.offset
         self._slices = Slices(reader.log)
@@ -346,35 +348,40 @@ class _Search:
         asked_before = self._reader.asked_before if self._request.only_in_memory else 0
         slices = self._slices
         count = total = passed = 0
-        for physical_offset, size, code in UNIT.iter_unpack(units):
-            if count:
-                most_count, most = recent_most if physical_offset >= recent_from else older_most
-                if count >= most_count or total + size > most:
-                    break
-            if size == PRE_BLANK_SIZE or (
-                wanted is not None and code not in wanted and not self._stands_for(code, wanted)
-            ):
+        try:
+            for physical_offset, size, code in UNIT.iter_unpack(units):
+                if count:
+                    most_count, most = recent_most if physical_offset >= recent_from else older_most
+                    if count >= most_count or total + size > most:
+                        break
+                if (
+                    size == PRE_BLANK_SIZE
+                    or (
+                        wanted is not None
+                        and code not in wanted
+                        and not self._stands_for(code, wanted)
+                    )
+                    or (has_ext and not self._wants_ext(code))
+                ):
+                    passed += 1
+                    continue
+                if physical_offset < asked_before and self._cold_record(physical_offset, size):
+                    ahead = 0 if count else older_most[0]
+                    raise self._reader.cold(self._cold_ahead(units, passed, ahead))
+                if not slices.find(physical_offset, size):
+                    if count and not self._is_lost(physical_offset, size):
+                        break
+                    self._pass_over(physical_offset, size, self._next + passed)
+                elif filter_message is not None and not filter_message(slices.found()):
+                    self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+                else:
+                    slices.take()
+                    count += 1
+                    total += size
                 passed += 1
-                continue
-            if has_ext and not self._wants_ext(code):
-                self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-                passed += 1
-                continue
-            if physical_offset < asked_before and self._cold_record(physical_offset, size):
-                if not count:
-                    raise self._reader.cold(self._cold_ahead(units, passed, older_most[0]))
-                break
-            if not slices.find(physical_offset, size):
-                if count and not self._is_lost(physical_offset, size):
-                    break
-                self._pass_over(physical_offset, size, self._next + passed)
-            elif filter_message is not None and not filter_message(slices.found()):
-                self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-            else:
-                slices.take()
-                count += 1
-                total += size
-            passed += 1
+        except NotInMemory:  # of a record, or of an ext unit
+            if not count:
+                raise
         if passed:
             self._last_physical_offset = UNIT.unpack_from(units, (passed - 1) * UNIT_BYTES)[0]
         self._next += passed
@@ -385,8 +392,11 @@ class _Search:
         ext, filter_ext = self._queue.ext, self._request.filter_ext
         if ext is None or filter_ext is None or not is_ext_address(stored_code):
             return True
-        unit = ext.get(stored_code)
-        return unit is None or filter_ext(unit)
+        unit = ext.get(stored_code, self._check)
+        if unit is None or filter_ext(unit):
+            return True
+        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+        return False
 
     def _is_lost(self, physical_offset: int, size: int) -> bool:
         """Whether it may be that the message was there, before its file expired."""
@@ -413,16 +423,17 @@ class _Search:
         """What is to be read for so many messages from a unit on, the first of them whole."""
         wanted = self._request.tag_codes
         found: list[Chunk] = []
-        for physical_offset, size, code in UNIT.iter_unpack(units[at * UNIT_BYTES :]):
-            if size == PRE_BLANK_SIZE or (
-                wanted is not None and code not in wanted and not self._stands_for(code, wanted)
-            ):
-                continue
-            chunks = self._cold_record(physical_offset, size)
-            if count <= 0 or (found and len(found) + len(chunks) > _MOST_CHUNKS):
-                break
-            count -= 1
-            found += chunks
+        with suppress(NotInMemory):  # whether the next is wanted cannot be told without waiting
+            for physical_offset, size, code in UNIT.iter_unpack(units[at * UNIT_BYTES :]):
+                if size == PRE_BLANK_SIZE or (
+                    wanted is not None and code not in wanted and not self._stands_for(code, wanted)
+                ):
+                    continue
+                chunks = self._cold_record(physical_offset, size)
+                if count <= 0 or (found and len(found) + len(chunks) > _MOST_CHUNKS):
+                    break
+                count -= 1
+                found += chunks
         return found
 
     def _limits(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -444,5 +455,5 @@ class _Search:
         """Whether a code that is not itself wanted stands for one; one that is lost is taken."""
         if -_INT <= stored_code < _INT:
             return False
-        code = self._queue.tags_code(stored_code)
+        code = self._queue.tags_code(stored_code, self._check)
         return code is None or ((code + _INT) & _UINT) - _INT in wanted

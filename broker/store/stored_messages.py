@@ -140,11 +140,14 @@ class StoredMessages:
         queue = self._queues.find(topic, queue_id)
         if queue is not None and only_in_memory:
             self._reader.check_units(queue, queue_offset, 1)
-        unit = queue.unit(queue_offset) if queue is not None else None
-        file = None if unit is None else self._log.files.find(unit.physical_offset)
-        if unit is None or file is None or unit.physical_offset + unit.size_bytes > file.end_offset:
+        unit = queue.stored(queue_offset) if queue is not None else None
+        if unit is None:
             return False
-        return self._log.max_offset - unit.physical_offset <= self._reader.recent_bytes
+        physical_offset, size_bytes, _ = unit
+        file = self._log.files.find(physical_offset)
+        if file is None or physical_offset + size_bytes > file.end_offset:
+            return False
+        return self._log.max_offset - physical_offset <= self._reader.recent_bytes
 
     def queue_units(
         self,

@@ -22,15 +22,26 @@ from tests.fakes import NOW_MS, FakePeer
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.metrics import BrokerMetrics
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queue_ext import ExtUnit
 from txrocketmq.broker.store.files import OsFiles
-from txrocketmq.broker.store.in_memory import CHUNK_BYTES, ColdRead
+from txrocketmq.broker.store.in_memory import (
+    CHUNK_BYTES,
+    Check,
+    ColdRead,
+    NotInMemory,
+    unchecked,
+)
 from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.message_store import GetResult
+from txrocketmq.broker.store.steps import finished, when_in_memory
 from txrocketmq.broker.upkeep import Upkeep
 from txrocketmq.remoting.call import PendingReply, Request
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Registry, Run
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import (
     SCHEDULE_TOPIC,
     TIMER_TOPIC,
@@ -81,6 +92,10 @@ READING = {11, 12, 14, 28, 29, 32, 33, 36, 37, 202, 208, 222, 303, 309, 317, 321
 """What cannot be answered without the files."""
 
 
+PUTTING = {36, 37, 323, 200050}
+"""What puts messages, too: bitmaps are made of records that were just written."""
+
+
 def _message_id(offset: int) -> str:
     return (STORE_HOST + offset.to_bytes(8, "big")).hex().upper()
 
@@ -93,6 +108,7 @@ class Disk:
         self.read: set[str] = set()
         self.touched: list[str] = []
         self.is_watched = False
+        self.patch = patch
         viewed: Any = vars(MappedFile)["view"]
         run = ColdRead.run
 
@@ -133,8 +149,9 @@ class Disk:
 
 
 class Scene:
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, **settings: Any) -> None:
         self.places: dict[str, int] = {}
+        self.settings = {"max_hash_slot_num": 50, **settings}
         first = self._open(folder)
         self._fill(first)
         first.store.stop(first.now_ms)
@@ -145,7 +162,7 @@ class Scene:
         self.peer = self.parts.consumer("G", "c1", "T")
 
     def _open(self, folder: Path) -> Parts:
-        parts = Parts(folder, store_settings={"max_hash_slot_num": 50})
+        parts = Parts(folder, store_settings=self.settings)
         parts.topic("T", queues=1)
         parts.topic("W", queues=2)
         parts.groups.find("G")
@@ -155,7 +172,7 @@ class Scene:
 
     def _fill(self, parts: Parts) -> None:
         for number in range(4):
-            parts.put("T", 0, KEYS="hot", UNIQ_KEY=f"{number:032X}")
+            parts.put("T", 0, KEYS="hot", UNIQ_KEY=f"{number:032X}", TAGS="AB"[number % 2])
         real: dict[str, Any] = {names.REAL_TOPIC: "T", names.REAL_QID: "0", names.PGROUP: "P"}
         self.places["half"] = parts.put(TRANS_HALF_TOPIC, 0, **real).physical_offset
         given_up = parts.put(TRANS_CHECK_MAX_TIME_TOPIC, 0, **real)
@@ -225,6 +242,19 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     made.parts.store.stop(LATER_MS)
 
 
+@pytest.fixture
+def with_ext(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """A store whose queues have ext files."""
+    made = Scene(
+        tmp_path,
+        monkeypatch,
+        enable_consume_queue_ext=True,
+        mapped_file_size_consume_queue_ext=4_096,
+    )
+    yield made
+    made.parts.store.stop(LATER_MS)
+
+
 CODES = sorted(FIELDS_HERE.keys() | FIELDS.keys() | {37, 309, 323})
 
 
@@ -243,6 +273,58 @@ def test_no_request_waits_for_the_disk(scene: Scene, code: int) -> None:
     scene.disk.watch(ask)
     if code in READING:
         assert scene.disk.read
+
+
+@pytest.mark.parametrize("code", sorted(READING - PUTTING), ids=lambda code: RequestCode(code).name)
+def test_no_request_waits_for_an_ext_file(with_ext: Scene, code: int) -> None:
+    with_ext.disk.watch(lambda: with_ext.ask(code))
+    assert with_ext.disk.read
+
+
+def test_tags_and_bitmaps_of_ext_files_are_read_in_a_thread(with_ext: Scene) -> None:
+    store, disk = with_ext.parts.store, with_ext.disk
+    wanted = frozenset([tags_code("B")])
+    seen: list[ExtUnit] = []
+
+    def get(**only: bool) -> GetResult:
+        return store.get("T", 0, 0, 8, 1 << 20, wanted, None, filter_ext, **only)
+
+    def filter_ext(unit: ExtUnit) -> bool:
+        seen.append(unit)
+        return True
+
+    for _ in range(2):
+        seen.clear()
+        found = disk.watch(lambda: finished(when_in_memory(get)))
+        assert found.count == 2
+        assert {unit.tags_code for unit in seen} == wanted
+        assert any("/consumequeue_ext/T/" in path for path in disk.read)
+        store._reader.memory.tick()
+        store._reader.memory.tick()
+
+
+def test_what_is_in_memory_is_given_though_an_ext_unit_behind_it_is_not(with_ext: Scene) -> None:
+    parts, disk = with_ext.parts, with_ext.disk
+    parts.put("T", 0, body=bytes(10), TAGS="B")
+    queue = parts.store._queues.find("T", 0)
+    assert queue is not None
+    assert queue.ext is not None
+    units = [queue.stored(offset) for offset in range(queue.max_offset)]
+    hidden = units[3]
+    assert hidden is not None
+    tags_code_of = queue.tags_code
+
+    def hide(code: int, check: Check = unchecked) -> int | None:
+        if code == hidden[2]:
+            raise NotInMemory(ColdRead(OsFiles(), parts.store._reader.memory, []))
+        return tags_code_of(code, check)
+
+    disk.patch.setattr(ConsumeQueue, "tags_code", lambda _, *of: hide(*of))
+    wanted = frozenset([tags_code("B")])
+    found = parts.store.get("T", 0, 0, 8, 1 << 20, wanted, only_in_memory=True)
+    assert (found.count, found.next_begin_offset) == (1, 3)
+    with pytest.raises(NotInMemory):
+        parts.store.get("T", 0, 2, 8, 1 << 20, wanted, only_in_memory=True)
 
 
 def test_delayed_messages_are_read_in_a_thread(scene: Scene) -> None:

@@ -68,6 +68,11 @@ class ConsumeQueues:
         for queues in self.table.values():
             yield from queues.values()
 
+    def one_by_one(self) -> Iterator[ConsumeQueue]:
+        """All of them; the table may change between two. What comes meanwhile may be left out."""
+        for topic in list(self.table):
+            yield from list(self.table.get(topic, {}).values())
+
     @property
     def directory(self) -> str:
         """Where the queues are."""

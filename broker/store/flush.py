@@ -12,8 +12,9 @@ it may block, and brings it back with `finish`:
 every flushIntervalCommitLog, and at once when somebody waits for it (commit_point.py). One job at a
 time; it covers all that was written when it began, so one sync answers all who wait (group commit).
 
-The log is in every job. Queues are in it when `tick` finds it is time, a few in each job: those
-with enough new pages, or thoroughly all; after a thorough round the checkpoint moves on.
+The log is in every job. Queues are in it when `tick` finds it is time: those with enough new pages,
+or thoroughly all. Each job looks at some of the queues and has a few of them; after a thorough
+round the checkpoint moves on.
 
 A sync may fail for two reasons. Without a descriptor or memory nothing was tried: `trouble` says so
 for as long as it lasts, and what was in the job is in the next one. Any other failure is the
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -48,6 +49,8 @@ _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIN
 _NO_LIMIT_MS: Final = 1 << 62
 _QUEUES_AT_ONCE: Final = 32
 """Queues in one job: who waits for the log should not wait for thousands of them."""
+_LOOKED_AT: Final = 2_000
+"""Queues that are looked at for one job: of a hundred thousand most have nothing new."""
 
 
 class FlushJob:
@@ -123,6 +126,9 @@ class Flush:
         self._last_thorough_ms = 0
         self._due: deque[ConsumeQueue] = deque()
         """Queues that are to be in the next jobs."""
+        self._unseen: Iterator[ConsumeQueue] | None = None
+        """Queues that the round under way has not looked at."""
+        self._least_pages = 0
         self._round_timestamp_ms = 0
         """What a thorough round that is under way will have made durable in all queues; else 0."""
         self._checkpoint_saved = False
@@ -153,11 +159,13 @@ class Flush:
             self._last_thorough_ms = self._last_queue_flush_ms = steady_ms
         if steady_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
             return
-        if self._due:
+        interval_ms = self.config.flush_consume_queue_thorough_interval
+        is_thorough = steady_ms - self._last_thorough_ms >= interval_ms
+        is_in_its_way = self._unseen is not None and not (is_thorough and self._least_pages)
+        if self._due or is_in_its_way:
             return
         self._last_queue_flush_ms = steady_ms
-        interval_ms = self.config.flush_consume_queue_thorough_interval
-        if steady_ms - self._last_thorough_ms < interval_ms:
+        if not is_thorough:
             self._begin_round(self.config.flush_consume_queue_least_pages)
         else:
             self._last_thorough_ms = steady_ms
@@ -189,10 +197,18 @@ class Flush:
         self._round_timestamp_ms = self.queues_timestamp_ms
 
     def _begin_round(self, least_pages: int) -> None:
-        for queue in self._queues:
+        self._unseen, self._least_pages = self._queues.one_by_one(), least_pages
+
+    def _look(self, unseen: Iterator[ConsumeQueue]) -> None:
+        """Finds those that are due, until there are enough for a job, or none is left."""
+        least_pages, due = self._least_pages, self._due
+        for seen, queue in enumerate(unseen, 1):
             end, flushed = queue.max_offset * UNIT_BYTES, queue.files.flushed_offset
             if end > flushed and end // _PAGE_BYTES - flushed // _PAGE_BYTES >= least_pages:
-                self._due.append(queue)
+                due.append(queue)
+            if seen == _LOOKED_AT or len(due) == _QUEUES_AT_ONCE:
+                return
+        self._unseen = None
 
     def begin(self) -> FlushJob | None:
         """A job for all that is to be flushed now; None without such, or while one is under way."""
@@ -217,14 +233,21 @@ class Flush:
         self._job = job
         return job
 
+    @property
+    def _is_looking(self) -> bool:
+        """Whether the next job may have something, though this one had nothing."""
+        return self._unseen is not None and self.error is None
+
     def _add_queues(self, job: FlushJob) -> None:
+        if self._unseen is not None and len(self._due) < _QUEUES_AT_ONCE:
+            self._look(self._unseen)
         for _ in range(min(len(self._due), _QUEUES_AT_ONCE)):
             queue = self._due.popleft()
             job.queues.append(queue)
             for row in (queue.files,) if queue.ext is None else (queue.files, queue.ext.files):
                 job.row_ends.append((row, row.max_offset))
                 job.other_paths += [file.path for file in row.unflushed()]
-        if not self._due:
+        if not self._due and self._unseen is None:
             job.queues_timestamp_ms = self._round_timestamp_ms
             self._round_timestamp_ms = 0
 
@@ -282,8 +305,11 @@ class Flush:
             self._job.run()
             self.finish(self._job)
         self._due.clear()
+        self._unseen, self._round_timestamp_ms = None, 0
         self._begin_thorough_round()
-        while (job := self.begin()) is not None:
+        while (job := self.begin()) is not None or self._is_looking:
+            if job is None:
+                continue
             job.run()
             self.finish(job)
             if self.trouble is not None:

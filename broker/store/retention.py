@@ -200,10 +200,9 @@ class Retention:
     def _follow(self, min_offset: int) -> Steps[None]:
         try:
             self.removals.add(self._index.take_files_before(min_offset))
-            for topic in list(self._queues.table):
-                for queue in list(self._queues.table.get(topic, {}).values()):
-                    yield from when_in_memory(partial(self._follow_with, queue, min_offset))
-                    yield
+            for queue in self._queues.one_by_one():
+                yield from when_in_memory(partial(self._follow_with, queue, min_offset))
+                yield
             self._followed = min_offset
         finally:
             self._is_following = False

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.broker.store import formats
+from txrocketmq.broker.store import flush, formats
 from txrocketmq.broker.store.commit_point import Ticket
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage, PutStatus
 from txrocketmq.broker.store.steps import finished
@@ -142,6 +143,50 @@ def test_many_queues_are_flushed_a_few_at_a_time(
     assert int.from_bytes(logics[8:16], "big") == 0, "as long as one is missing"
     assert len(flushed(store)) == 4
     assert int.from_bytes(logics[8:16], "big") == NOW_MS + 1
+
+
+def test_many_queues_are_looked_at_some_at_a_time(
+    open_store: OpenStore, message: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    max_offset: Any = vars(ConsumeQueue)["max_offset"]
+
+    def looked_at(queue: ConsumeQueue) -> int:
+        seen.append(queue.queue_id)
+        found: int = max_offset.__get__(queue)
+        return found
+
+    store = open_store(message_index_enable=False)
+    store.put([message(queue_id=each) for each in range(10)], NOW_MS)
+    store.flush.flush_all()
+    before_ms = store.flush._checkpoint.logics_msg_timestamp_ms
+    store.put([message(queue_id=9)], NOW_MS + 5)
+    monkeypatch.setattr(flush, "_LOOKED_AT", 3)
+    store.tick(NOW_MS)
+    monkeypatch.setattr(ConsumeQueue, "max_offset", property(looked_at, max_offset.__set__))
+    store.flush.tick(NOW_MS + 120_000)
+    assert seen == [], "that is for the jobs"
+    synced = []
+    for expected in ([0, 1, 2], [3, 4, 5], [6, 7, 8], [9]):
+        seen.clear()
+        assert store.flush._checkpoint.logics_msg_timestamp_ms == before_ms
+        synced += flushed(store)
+        assert seen == expected
+    assert synced == ["commitlog", "consumequeue"]
+    assert store.flush._checkpoint.logics_msg_timestamp_ms == NOW_MS + 5
+
+
+def test_the_last_flush_looks_at_all_queues(
+    open_store: OpenStore, files: Any, message: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush, "_LOOKED_AT", 1)
+    store = open_store()
+    store.put([message(queue_id=each) for each in range(4)], NOW_MS)
+    store.flush.flush_all()
+    store.put([message(queue_id=3)], NOW_MS)
+    store.flush.flush_all()
+    disk = files.after_power_loss()
+    assert open_store(disk).max_offset("Topic", 3) == 2
 
 
 def test_the_checkpoint_never_says_more_than_is_durable(

@@ -89,6 +89,8 @@ class LongPolling:
         self._count = 0
         self._woken: dict[Key, int] = {}
         """Queues with arrivals, and the offset after the newest of them."""
+        self._to_look: deque[Key] = deque()
+        """The same queues in order: to take the first out of a long dict looks for it each time."""
         self._looked_at: deque[HeldRequest] = deque()
         """Who is to be looked at, since something arrived."""
         self._ready: deque[HeldRequest] = deque()
@@ -119,7 +121,7 @@ class LongPolling:
         """Messages are in a queue, up to `max_offset`; cheap when nobody waits for it."""
         key = (topic, queue_id)
         if key in self._held:
-            self._woken[key] = max_offset
+            self._note(key, max_offset)
             self._wake()
 
     def run_woken(self) -> None:
@@ -135,12 +137,12 @@ class LongPolling:
                 request = self._looked_at.popleft()
                 if self._has_news(request):
                     self._resume(request)
-            elif self._woken:
-                key = next(iter(self._woken))
+            elif self._to_look:
+                key = self._to_look.popleft()
                 self._look(key, self._woken.pop(key))
             else:
                 return
-        if self._ready or self._looked_at or self._woken:
+        if self._ready or self._looked_at or self._to_look:
             self._wake()
 
     def tick(self, steady_ms: int) -> None:
@@ -152,7 +154,7 @@ class LongPolling:
             key = self._unchecked.pop()
             of_queue = self._held.get(key)
             if of_queue is not None and (top := self._queues.max_offset(*key)) > of_queue.top:
-                self._woken[key] = top
+                self._note(key, top)
         self.run_woken()
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
@@ -166,6 +168,11 @@ class LongPolling:
         if of_queue is not None:
             self._ready.extend(of_queue.requests)
             self.run_woken()
+
+    def _note(self, key: Key, top: int) -> None:
+        if key not in self._woken:
+            self._to_look.append(key)
+        self._woken[key] = top
 
     def _wake(self) -> None:
         if not self._is_waking:

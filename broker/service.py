@@ -249,7 +249,8 @@ class Broker:
         every(SCHEDULE_MS, self._deliver, first_ms=SECOND_MS)
         every(SCHEDULE_MS, timer_slices.begin)
         every(SECOND_MS, lambda: store.tick(now_ms(), steady_ms()))
-        for tick in (self._journal.tick, self._unlink, check_slices.begin, self._count):
+        follow = self._upkeep.follow_log
+        for tick in (self._journal.tick, follow, self._unlink, check_slices.begin, self._count):
             every(SECOND_MS, tick)
         every(SCHEDULE_MS, lambda: parts.pop.tick(now_ms(), steady_ms()))
         every(config.revive_interval, revive_slices.begin)
@@ -261,15 +262,13 @@ class Broker:
         for part in (parts.topics, parts.groups, parts.modes, parts.timers.metrics):
             every(SECOND_MS, part.saving.begin)
         every(lambda: store.config.flush_interval_commit_log, self._flush)
-        every(SECOND_MS, self._upkeep.follow_log)
         every(EXPIRE_MS, self._upkeep.expire)
-        every(EXPIRE_MS, parts.pop.save)
         every(config.flush_consumer_offset_interval, parts.offsets.saving.begin)
         every(store.config.flush_delay_offset_interval, self._save_progress)
         every(config.transaction_metric_flush_interval, parts.transaction_metrics.saving.begin)
         period_ms = min(max(config.register_name_server_period, _MIN_REGISTER_MS), _MAX_REGISTER_MS)
         every(period_ms, lambda: self.register(force=config.force_register))
-        every(ROUTES_MS, parts.routes.refresh)
+        every(ROUTES_MS, self._upkeep.refresh_routes)
         every(DELAYED_MS, parts.group_changes.tick)
         every(BROADCAST_MS, lambda: parts.broadcast_offsets.scan(parts.walks))
         every(FILTERS_MS, parts.filters.clean)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError
@@ -45,10 +46,11 @@ class TopicRoutes:
 
         self._ask(topic).then(answered)
 
-    def refresh(self) -> None:
-        """Asks for everything again; what fails stays as it was."""
+    def refresh(self) -> Steps[None]:
+        """Asks for everything again, one by one; what fails stays as it was."""
         for topic in list(self._queues):
             self._ask(topic).then(partial(self._take, topic))
+            yield
 
     def _take(self, topic: str, outcome: Reply[Any] | Exception) -> None:
         if isinstance(outcome, Exception):

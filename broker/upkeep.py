@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Upkeep: what a broker looks through by itself from time to time, in steps.
 
-Counters are sampled, locks and clients of which nothing was heard for long are forgotten, and
-queues follow the log when it has lost a file. All of it grows with topics, groups and clients, so
-it goes in turns with whatever else there is (`broker/walks.py`). Java: the scheduled executors of
-BrokerStatsManager, ClientHousekeepingService, ConsumeQueueStore.CleanConsumeQueueService.
+Counters are sampled; locks, clients and pops of which nothing was heard for long are forgotten;
+queues follow the log when it has lost a file; routes of other brokers are asked for. All of it
+grows with topics, groups and clients, so it goes in turns with whatever else there is
+(`broker/walks.py`). Java: the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
+ConsumeQueueStore.CleanConsumeQueueService, TopicRouteInfoManager.
 """
 
 from __future__ import annotations
@@ -37,17 +38,22 @@ class Upkeep:
         self._run("sampling the counters", self._parts.stats.tick(self._steady_ms(), day))
 
     def expire(self) -> None:
-        """Forgets locks that are over, and clients whose heartbeats do not come."""
+        """Forgets locks that are over, silent clients, and what was popped in order long ago."""
         parts, steady_ms = self._parts, self._steady_ms()
         self._run("forgetting locks", parts.locks.expire(steady_ms))
         for members in (parts.consumers, parts.producers):
             self._run("forgetting clients", self._expired(members.expire(steady_ms)))
+        self._run("writing consumerOrderInfo.json", parts.pop.save())
 
     def follow_log(self) -> None:
         """Lets queues and index begin where the log does."""
         steps = self._parts.store.follow_log()
         if steps is not None:
             self._run("deleting what refers to expired messages", steps)
+
+    def refresh_routes(self) -> None:
+        """Asks name servers again for the queues of other brokers."""
+        self._run("asking for routes", self._parts.routes.refresh())
 
     def _expired(self, steps: Steps[list[Any]]) -> Steps[None]:
         while True:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from txrocketmq.broker.clients import ConsumerGroup
@@ -37,6 +38,8 @@ MAX_FILTERS: Final = 100_000
 """So many are kept; of those that come then, dead ones make room, or they are not taken."""
 MAX_FILTER_CHARS: Final = 16 * 1024 * 1024
 """Their texts, together; likewise."""
+_FORGOTTEN: Final = 1_000
+"""So many of the long dead are forgotten at a time."""
 _HEARTBEAT_CHARS: Final = 32_768
 """New expressions of one heartbeat; the first is always taken, those beyond with the next one."""
 _DEAD_SINCE_MS: Final = 30_000
@@ -223,10 +226,8 @@ class ConsumerFilters:
     def clean(self) -> None:
         """Forgets those that have been dead for long, and begins to write what has changed."""
         long_ago_ms = self._now_ms() - self._config.filter_data_clean_time_span
-        while self._dead:
-            (topic, group), dead_ms = next(iter(self._dead.items()))
-            if dead_ms > long_ago_ms:
-                break
+        oldest = islice(self._dead.items(), _FORGOTTEN)
+        for topic, group in [key for key, dead_ms in oldest if dead_ms <= long_ago_ms]:
             self._remove(self._by_topic[topic][group])
         self.saving.begin()
 

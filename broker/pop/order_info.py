@@ -17,6 +17,7 @@ from typing import Any, Final
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.saving import Saving
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.remoting.message.pop import offset_order_count_info, order_count_info
 from txrocketmq.remoting.protocol.body.base import Body, body, member
 from txrocketmq.remoting.serialize.json import encode_pretty
@@ -239,16 +240,17 @@ class OrderInfos:
                 for heard in self.on_free:
                     heard(topic, group, queue_id)
 
-    def clean(self) -> None:
-        """Forgets what is of no use any more; to be called with each saving (autoClean)."""
+    def clean(self) -> Steps[None]:
+        """Forgets what is of no use any more; to be done before each saving (autoClean)."""
         now_ms = self._now_ms()
-        for key, queues in list(self._table.items()):
+        for key in list(self._table):
             topic, _, group = key.partition("@")
             nums = self._read_queues_of(topic, group)
-            for queue_id, info in list(queues.items()):
+            for queue_id, info in list(self._table.get(key, {}).items()):
                 is_old = now_ms - info.last_timestamp > _UNUSED_MS
                 if nums is None or queue_id >= nums or is_old:
                     self.clear(topic, group, queue_id)
+            yield
 
     # ------------------------------------------------------------------ parts
 

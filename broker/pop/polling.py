@@ -10,6 +10,7 @@ PopLongPollingService and PopRequest.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -28,6 +29,8 @@ _SECOND_MS: Final = 1_000
 
 Place = tuple[str, str]
 """Topic and group."""
+Woken = tuple[Place, int | None]
+"""Who is to look, and at which queue."""
 
 
 class PollingResult(Enum):
@@ -67,9 +70,12 @@ class PopPolling:
         """By topics whose messages wake: the topic itself, and the group's retry topics."""
         self._by_peer: dict[Peer, dict[Waiting, None]] = {}
         self._by_second: dict[int, dict[Waiting, None]] = {}
+        """By the second of their deadline; those that are ready are there no more."""
         self._count = 0
-        self._woken: dict[tuple[Place, int | None], None] = {}
-        self._ready: dict[Waiting, None] = {}
+        self._woken: set[Woken] = set()
+        self._to_look: deque[Woken] = deque()
+        """The same in order: to take the first out of a long dict looks for it each time."""
+        self._ready: deque[Waiting] = deque()
 
     def __len__(self) -> int:
         return self._count
@@ -110,13 +116,13 @@ class PopPolling:
         if places is not None:
             for place in places:
                 # A retry topic's queue is none of the topic's, so any waiting request will do.
-                self._woken[place, queue_id if place[0] == topic else None] = None
+                self._note((place, queue_id if place[0] == topic else None))
             self._wake()
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
         """Something is left, or free again, for a group at a queue (-1: at any)."""
         if (topic, group) in self._waiting:
-            self._woken[(topic, group), queue_id] = None
+            self._note(((topic, group), queue_id))
             self._wake()
 
     def run_woken(self) -> None:
@@ -124,17 +130,15 @@ class PopPolling:
         self._is_waking = False
         for _ in range(SLICE):
             if self._ready:
-                request = next(iter(self._ready))
-                del self._ready[request]
-                self._resume(request)
-            elif self._woken:
-                place, queue_id = key = next(iter(self._woken))
-                del self._woken[key]
+                self._resume(self._ready.popleft())
+            elif self._to_look:
+                place, queue_id = key = self._to_look.popleft()
+                self._woken.remove(key)
                 for found in self._choose(place, queue_id):
                     self._resume(found)
             else:
                 return
-        if self._ready or self._woken:
+        if self._ready or self._to_look:
             self._wake()
 
     def tick(self, steady_ms: int) -> None:
@@ -142,10 +146,12 @@ class PopPolling:
         this_second = steady_ms // _SECOND_MS
         late = [second for second in self._by_second if second < this_second]
         for second in late:
-            self._ready.update(self._by_second[second])
-        for request in self._by_second.get(this_second, ()):
-            if request.deadline_ms <= steady_ms:
-                self._ready[request] = None
+            self._ready.extend(self._by_second.pop(second))
+        now = self._by_second.get(this_second, {})
+        due = [request for request in now if request.deadline_ms <= steady_ms]
+        for request in due:
+            del now[request]
+        self._ready.extend(due)
         if self._ready:
             self.run_woken()
 
@@ -153,6 +159,11 @@ class PopPolling:
         """Forgets the requests of a peer that has gone."""
         for request in list(self._by_peer.get(peer, ())):
             self._forget(request)
+
+    def _note(self, woken: Woken) -> None:
+        if woken not in self._woken:
+            self._woken.add(woken)
+            self._to_look.append(woken)
 
     def _wake(self) -> None:
         if not self._is_waking:
@@ -191,10 +202,10 @@ class PopPolling:
         if not self._by_peer[request.peer]:
             del self._by_peer[request.peer]
         second = request.deadline_ms // _SECOND_MS
-        del self._by_second[second][request]
-        if not self._by_second[second]:
-            del self._by_second[second]
-        self._ready.pop(request, None)
+        in_second = self._by_second.get(second, {})
+        in_second.pop(request, None)
+        if not in_second:
+            self._by_second.pop(second, None)
         self._count -= 1
 
 

@@ -24,6 +24,7 @@ from txrocketmq.broker.pop.queues import PopQueues
 from txrocketmq.broker.pop.records import ReviveTopic
 from txrocketmq.broker.pop.revive import Revive
 from txrocketmq.broker.stats import BrokerStats
+from txrocketmq.broker.store.steps import Steps
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Peer
@@ -102,9 +103,9 @@ class Pop:
         self.polling.tick(steady_ms)
         self.notifications.tick(steady_ms)
 
-    def save(self) -> None:
+    def save(self) -> Steps[None]:
         """Begins to write consumerOrderInfo.json, without what is of no use any more."""
-        self.orders.clean()
+        yield from self.orders.clean()
         self.orders.saving.begin()
 
     def settle(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from txrocketmq.broker import topic_routes
+from txrocketmq.broker.store.steps import finished
 from txrocketmq.broker.topic_routes import Queues, TopicRoutes, readable_queues
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -84,7 +85,7 @@ def test_a_refresh_takes_what_is_new_and_keeps_what_cannot_be_asked() -> None:
     for topic in ("T", "U", "V"):
         routes.find(topic, lambda _: None)
         servers.asked[-1][1].resolve(route(ONE_QUEUE))
-    routes.refresh()
+    finished(routes.refresh())
     t, u, v = (pending for _, pending in servers.asked[3:])
     t.resolve(route())
     u.resolve(ConnectError("nobody"))
@@ -104,3 +105,14 @@ def test_only_so_many_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
         routes.find(topic, found.append)
         servers.asked[-1][1].resolve(route(ONE_QUEUE))
     assert found == [[QUEUE], None]
+
+
+def test_a_step_asks_for_one_topic() -> None:
+    servers = NameServers()
+    routes = TopicRoutes(servers.ask)
+    for number in range(3):
+        routes.find(f"T{number}", lambda _: None)
+        servers.asked[number][1].resolve(route(ONE_QUEUE))
+    for asked, _ in enumerate(routes.refresh(), 4):
+        assert len(servers.asked) == asked
+    assert asked == 6

@@ -28,6 +28,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.long_polling import LongPolling
 from txrocketmq.broker.parts import KnownAs, Parts
 from txrocketmq.broker.service import Broker
+from txrocketmq.broker.store import flush
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.walks import SLICE_S, Walks
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -283,6 +284,13 @@ def test_what_goes_while_a_walk_pauses_does_not_disturb_it(scene: Scene, code: i
     assert isinstance(outcomes[0], Reply)
 
 
+def flushed(parts: Parts) -> None:
+    """Takes a job of the flush, which syncs nothing."""
+    job = parts.store.flush.begin()
+    if job is not None:
+        parts.store.flush.finish(job)
+
+
 def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,9 +303,23 @@ def test_nothing_that_a_broker_does_by_itself_runs_long_in_one_turn(
     parts.polling = LongPolling(parts.store, broker._wake_soon)
     parts.call_soon = parts.group_changes._call_soon = scene.later.append
     broker._threads.run = lambda *_: None  # type: ignore[method-assign]
-    broker._flush = lambda: None  # type: ignore[method-assign]
-    for each in (parts.topics, parts.groups, parts.offsets, parts.modes, parts.filters):
+    broker._flush = lambda: flushed(parts)  # type: ignore[method-assign]
+    for at in range(0, MANY, 500):
+        parts.store.put(
+            [
+                InnerMessage("W", each, b"", NOW_MS, STORE_HOST, STORE_HOST, {}).to_put()
+                for each in range(at, at + 500)
+            ],
+            NOW_MS,
+        )
+    for number in range(MANY):
+        parts.pop.orders.popped(None, f"t{number}", "G", 0, NOW_MS, 60_000, [0])
+        parts.routes._queues[f"t{number}"] = []
+    saved: tuple[Any, ...] = parts.topics, parts.groups, parts.offsets, parts.modes, parts.filters
+    for each in (*saved, parts.pop.orders):
         monkeypatch.setattr(each.saving, "begin", lambda: None)
+    monkeypatch.setattr(flush, "_LOOKED_AT", MANY // 20)
+    monkeypatch.setattr(flush, "_QUEUES_AT_ONCE", 8)
     longest: dict[str, int] = {}
     call_later = reactor.callLater
 

@@ -7,7 +7,9 @@ from tests.broker.conftest import Parts
 from tests.broker.test_turns import IN_TWENTY_YEARS_MS
 from txrocketmq.broker.clients import EXPIRED_MS
 from txrocketmq.broker.journal import Journal
+from txrocketmq.broker.topic_routes import TopicRoutes
 from txrocketmq.broker.upkeep import Upkeep
+from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.message.message import MessageQueue
 
 
@@ -57,6 +59,32 @@ def test_queues_follow_the_log(parts: Parts) -> None:
     upkeep.follow_log()
     assert parts.store.min_offset("T", 0) == 1
     assert failed == []
+
+
+def test_what_was_popped_in_order_long_ago_is_forgotten(parts: Parts) -> None:
+    upkeep = Upkeep(parts, Journal(parts), lambda: parts.now_ms, lambda *_: None)
+    parts.topic("T", queues=1)
+    parts.groups.find("g")
+    orders = parts.pop.orders
+    orders.popped(None, "T", "g", 0, parts.now_ms, 1_000, [5])
+    upkeep.expire()
+    assert orders.get("T", "g", 0) is not None
+    parts.topics.delete("T")
+    upkeep.expire()
+    assert orders.get("T", "g", 0) is None
+
+
+def test_routes_are_asked_for_again(parts: Parts) -> None:
+    asked: list[str] = []
+
+    def ask(topic: str) -> PendingReply:
+        asked.append(topic)
+        return PendingReply()
+
+    parts.routes = TopicRoutes(ask)
+    parts.routes._queues = {"T": [], "U": []}
+    Upkeep(parts, Journal(parts), lambda: parts.now_ms, lambda *_: None).refresh_routes()
+    assert asked == ["T", "U"]
 
 
 def test_a_failure_is_told_and_is_not_the_end(parts: Parts) -> None:

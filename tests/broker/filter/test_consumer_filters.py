@@ -137,6 +137,18 @@ def test_the_long_dead_go(filters: ConsumerFilters, clock: Clock, tmp_path: Path
     assert list(written["filterDataByTopic"]) == ["T"]
 
 
+def test_some_of_the_long_dead_go_at_a_time(
+    filters: ConsumerFilters, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_filters, "_FORGOTTEN", 2)
+    filters.register("g", [sql(), *(sql(f"U{each}") for each in range(5))])
+    filters.register("g", [sql()])
+    clock.now_ms += DAY_MS
+    for left in (4, 2, 1, 1):
+        filters.clean()
+        assert len(filters) == left
+
+
 def test_the_file_is_read_again(filters: ConsumerFilters, clock: Clock, tmp_path: Path) -> None:
     filters.register("g", [sql(), sql("U")])
     filters.register("g", [sql()])

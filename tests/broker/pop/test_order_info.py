@@ -10,6 +10,7 @@ import pytest
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.json_file import JsonFile, JsonFileError
 from txrocketmq.broker.pop.order_info import NOT_FOUND, OTHER_POP, OrderInfos
+from txrocketmq.broker.store.steps import finished
 
 NOW_MS = 1_700_000_000_001
 GOLDEN = """{
@@ -188,17 +189,29 @@ def test_odd_entries(orders: Orders) -> None:
     assert orders.blocks()
 
 
+def test_a_step_looks_at_one_topic_and_group(orders: Orders) -> None:
+    queues = [(f"T{each}", "g", 0) for each in range(5)]
+    for topic, group, queue_id in queues:
+        orders.popped(None, topic, group, queue_id, orders.now_ms, 1_000, [5])
+    orders.queues = None
+    left = [len(queues)]
+    for _ in orders.clean():
+        left.append(sum(orders.get(*queue) is not None for queue in queues))
+        orders.clear("T3", "g", 0)
+    assert left == [5, 4, 2, 1, 1, 0]
+
+
 def test_what_is_of_no_use_is_forgotten(orders: Orders) -> None:
     orders.pop(5)
-    orders.clean()
+    finished(orders.clean())
     assert orders.get("T", "g", 0) is not None
     orders.now_ms += 25 * 3_600_000
-    orders.clean()
+    finished(orders.clean())
     assert orders.get("T", "g", 0) is None
     for queues in (0, None):
         orders.pop(5)
         orders.queues = queues
-        orders.clean()
+        finished(orders.clean())
         assert orders.get("T", "g", 0) is None
     orders.saving.write_now()
     assert json.loads(orders.path.read_text())["table"] == {}

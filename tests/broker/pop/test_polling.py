@@ -143,3 +143,21 @@ def test_many_are_resumed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     waits.tick(20_000)
     assert waits.resumed == ["0", "1"]
     assert waits.turn() == ["0", "1", "2", "3", "4"]
+
+
+def test_those_whose_time_is_over_are_resumed_once_however_often_time_is_told() -> None:
+    waits = Polling()
+    for number in range(3 * polling.SLICE):
+        waits.wait(f"{number}", queue_id=number, poll_ms=5_000)
+    late = FakePeer(9)
+    waits.wait("gone", queue_id=0, peer=late, poll_ms=5_000)
+    waits.wait("later", poll_ms=5_900)
+    waits.tick(5_500)
+    waits.tick(5_600)
+    assert len(waits.resumed) == 2 * polling.SLICE
+    waits.disconnected(late, 5_600)
+    assert waits.turn() == [f"{number}" for number in range(3 * polling.SLICE)]
+    assert len(waits) == 1
+    waits.tick(6_000)
+    assert waits.turn() == ["later"]
+    assert not waits._by_second

@@ -236,7 +236,7 @@ class Broker:
         maybeDeferred(self.clock.in_thread, int).addErrback(
             lambda why: self._journal.went("starting a thread", why.getErrorMessage())
         )
-        store.on_arrival += [parts.polling.arrived, parts.pop.arrived]
+        store.on_arrival += [parts.polling.arrived, *parts.pop.on_arrival]
         store.commit.on_demand.append(self._flush)
         parts.schedule.on_dead_letters.append(self._dead_letters)
         check_slices = Slices(parts.transaction_check, now_ms, steady_ms, parts.call_soon)

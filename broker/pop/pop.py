@@ -81,10 +81,10 @@ class Pop:
         self.topics.on_change.append(self._topic_changed)
         self.groups.on_change.append(self._group_changed)
 
-    def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """Messages are in a queue."""
-        self.polling.arrived(topic, queue_id, max_offset)
-        self.notifications.arrived(topic, queue_id, max_offset)
+    @property
+    def on_arrival(self) -> tuple[Callable[[str, int, int], None], ...]:
+        """What is to be called when messages are in a queue."""
+        return self.polling.arrived, self.notifications.arrived
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
         """A group may pop a queue again."""

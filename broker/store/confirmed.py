@@ -79,11 +79,11 @@ class Confirmed:
             return False
         reput.offset = following.end_offset
         self.shown_ms = following.stored_ms
-        for heard in self.on_arrival:
-            for queue, _, _ in following.units:
-                heard(queue.topic, queue.queue_id, queue.max_offset)
-            for queue, _, _ in following.copies:
-                heard(queue.topic, queue.queue_id, queue.max_offset)
+        rows = following.units + following.copies if following.copies else following.units
+        for queue, _, _ in rows:
+            topic, queue_id, max_offset = queue.topic, queue.queue_id, queue.max_offset
+            for heard in self.on_arrival:
+                heard(topic, queue_id, max_offset)
         return True
 
     def _reput_until(self, end_offset: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import orjson
 
+from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.errors import FrameError, HeaderError
 from txrocketmq.remoting.message.message import MessageQueue
@@ -38,6 +39,8 @@ _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _loads: Final = orjson.loads
 _members: Final = itemgetter("code", "flag", "opaque", "version", "language", "extFields")
+_new_command: Final = RemotingCommand.__new__
+_JSON: Final = SerializeType.JSON
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -88,8 +91,12 @@ def decode_header(header: bytes) -> RemotingCommand:
             and type(language) is str
         ):
             "".join(ext_fields.values())  # the cheapest test that all of them are texts
-            remark = _text(fields["remark"]) if "remark" in fields else None
-            return RemotingCommand(code, ext_fields, b"", flag, opaque, remark, language, version)
+            command = _new_command(RemotingCommand)  # its __init__ takes longer than all of this
+            command.code, command.ext_fields, command.body = code, ext_fields, b""
+            command.flag, command.opaque, command.version = flag, opaque, version
+            command.language, command.serialize_type = language, _JSON
+            command.remark = _text(fields["remark"]) if "remark" in fields else None
+            return command
     except (KeyError, TypeError, AttributeError, RecursionError):
         pass
     return _general_header(fields, header)

@@ -7,7 +7,7 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from txrocketmq.client.errors import MQBrokerError, PopNotSupported
@@ -26,6 +26,9 @@ from txrocketmq.remoting.protocol.body.heartbeat import (
 )
 from txrocketmq.remoting.protocol.body.pop import (
     BatchAckMessageRequestBody,
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
 )
 from txrocketmq.remoting.protocol.heartbeat import (
     GetConsumerListByGroupRequestHeader,
@@ -312,6 +315,16 @@ class Api:
         if reply.header is None:
             raise MQBrokerError(reply.code, "the answer has no new handle", address)
         return reply.header
+
+    async def assignments(
+        self, address: str, body: QueryAssignmentRequestBody
+    ) -> Sequence[MessageQueueAssignment] | None:
+        """The queues of a topic that a consumer is to pull or to pop, as a 5.x broker shares them.
+
+        None: the broker does not know, and the consumer keeps what it has.
+        """
+        reply = await self._ask(address, pull.QUERY_ASSIGNMENT, NoHeader(), body.encode())
+        return QueryAssignmentResponseBody.decode(reply.body_bytes).message_queue_assignments
 
     async def _ask_5x(
         self,

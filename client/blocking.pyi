@@ -715,6 +715,10 @@ class PushConsumer:
         persist_interval_ms: int = ...,
         await_termination_ms: int = ...,
         local_offset_store_dir: Path | None = ...,
+        client_rebalance: bool = ...,
+        pop_invisible_ms: int = ...,
+        pop_batch_size: int = ...,
+        pop_threshold_for_queue: int = ...,
         namesrv_addr: str = ...,
         client_ip: str = ...,
         instance_name: str = ...,
@@ -744,7 +748,7 @@ class PushConsumer:
     def __exit__(self, *_: object) -> None: ...
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are this member's own now."""
+        """The queues that are this member's own now; of one that is popped the id may be -1."""
     def resume(self) -> None:
         """Pulls again, and looks for its queues."""
     def subscribe(self, topic: str, expression: Expression = ...) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our pop consumer, alone and in one group with the official client of 5.4.0 that pops."""
+"""Our consumers that pop, alone and in one group with the official client of 5.4.0 that pops."""
 
 import time
 from collections.abc import Iterator
@@ -8,10 +8,17 @@ from typing import Any, Final
 
 import pytest
 
-from compat_tests.java_client import ClientJvm, message
+from compat_tests.java_client import ClientJvm, message, text
+from compat_tests.our_consumer import OurConsumer
 from compat_tests.peers import Broker, NameServer, Origin
 from compat_tests.scene import Scene, poll
-from compat_tests.test_java_pop import INVISIBLE_MS, RELEASE, consumer_of, group_that_pops
+from compat_tests.test_java_pop import (
+    INVISIBLE_MS,
+    RELEASE,
+    consumer_of,
+    group_that_pops,
+    mqadmin,
+)
 from txrocketmq.client import (
     MessageExt,
     PopConsumer,
@@ -21,6 +28,8 @@ from txrocketmq.client import (
 )
 
 MESSAGES: Final = 200
+REBALANCE_S: Final = 25
+"""A client looks for its queues every 20 s unless the group changes."""
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +157,58 @@ def test_java_and_python_share_a_group_and_nothing_comes_twice(pops: Scene) -> N
         assert consumer.receive(wait_ms=3_000) == []
     everything = _numbered(bodies(ours)) + _numbered(java.bodies())
     assert sorted(everything) == sorted(f"m{number}" for number in range(MESSAGES))
+
+
+@pytest.mark.usefixtures("only_5x")
+@pytest.mark.timeout(400)
+def test_push_consumers_of_both_pop_and_pull_as_the_administrator_says(pops: Scene) -> None:
+    """None is lost while the group changes its mode, and what fails comes again."""
+    topic = pops.topic(queues=4)
+    group = group_that_pops(pops, topic)
+    producer = pops.producer()
+    java = consumer_of(pops, topic, group, times_later=0)
+    config = {"client_rebalance": False, "pop_invisible_ms": INVISIBLE_MS}
+    ours = OurConsumer(pops, "push", topic, group, config=config)
+    failing = OurConsumer(pops, "push", topic, group, config=config, times_later=1)
+    try:
+
+        def all_consume() -> bool:
+            producer.send([message(topic, "probe") for _ in range(8)])
+            return all("probe" in each.bodies() for each in (java, ours, failing))
+
+        poll(all_consume, "all three consume", 90)
+        sent: list[str] = []
+        for mode in ("POP", "PULL", "POP"):
+            said = mqadmin(
+                pops,
+                f"setConsumeMode -b {pops.broker.address} -t {topic} -g {group} -m {mode} -q 0",
+            )
+            assert "success" in said, said
+            ours.rebalance()
+            failing.rebalance()
+            news = [f"{mode}-{len(sent)}-{number}" for number in range(MESSAGES // 2)]
+            producer.send([message(topic, each) for each in news])
+            sent += news
+            _wait_for(set(sent), java, ours, failing)
+        time.sleep(REBALANCE_S)  # until the official client pops again
+        news = [f"calm-{number}" for number in range(MESSAGES)]
+        producer.send([message(topic, each) for each in news])
+        _wait_for(set(news), java, ours, failing)
+        consumed = [each for each in _successes(java, ours, failing) if each in news]
+        assert sorted(consumed) == sorted(news)
+        assert all(any(each in news for each in its.bodies()) for its in (java, ours, failing))
+    finally:
+        failing.stop()
+        ours.stop()
+
+
+def _successes(java: Any, ours: Any, failing: Any) -> list[str]:
+    again = [text(each) for each in failing.messages() if each["reconsume_times"] > 0]
+    return [*java.bodies(), *ours.bodies(), *again]
+
+
+def _wait_for(wanted: set[str], *consumers: Any) -> None:
+    poll(lambda: wanted <= set(_successes(*consumers)), "all messages are consumed", 150)
 
 
 def _numbered(texts: list[str]) -> list[str]:

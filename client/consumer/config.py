@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 MAX_BATCH: Final = 1_024
+MAX_POP: Final = 32
+"""How many messages brokers let be popped at once."""
 _MEBIBYTE: Final = 1024 * 1024
 
 
@@ -82,6 +84,17 @@ class PushConsumerConfig:
     """How long `stop` waits for listeners that are at work."""
     local_offset_store_dir: Path | None = None
     """In broadcasting: the folder of the files with the offsets; None: ~/.rocketmq_offsets."""
+    client_rebalance: bool = True
+    """Whether members share the queues among themselves; if not, a 5.x broker does, and says of
+    each topic whether it is pulled or popped (`mqadmin setConsumeMode`). In order and in
+    broadcasting members always do."""
+    pop_invisible_ms: int = 60_000
+    """When popped: how long messages are hidden from others; what is not consumed then comes
+    again."""
+    pop_batch_size: int = 32
+    """When popped: how many messages are taken at once, at most 32 (popBatchNums)."""
+    pop_threshold_for_queue: int = 96
+    """When popped: no more are taken while more messages than that wait to be acknowledged."""
 
     def __post_init__(self) -> None:
         check_range("consume_concurrency", self.consume_concurrency, 1, 1_000)
@@ -105,6 +118,9 @@ class PushConsumerConfig:
         for name in ("consume_timeout_ms", "rebalance_interval_ms", "persist_interval_ms"):
             check_range(name, getattr(self, name), 1, 2**53)
         check_range("await_termination_ms", self.await_termination_ms, 0, 2**53)
+        check_range("pop_invisible_ms", self.pop_invisible_ms, 5_000, 300_000)
+        check_range("pop_batch_size", self.pop_batch_size, 1, MAX_POP)
+        check_range("pop_threshold_for_queue", self.pop_threshold_for_queue, 1, 65_535)
 
     def threshold_for_queue(self, queues: int) -> int:
         """Messages that may wait of each of so many queues (RebalancePushImpl)."""
@@ -175,10 +191,6 @@ class LitePullConsumerConfig:
             check_range(name, getattr(self, name), 1, 2**53)
         least = self.broker_suspend_max_ms
         check_range("timeout_when_suspended_ms", self.timeout_when_suspended_ms, least, 2**53)
-
-
-MAX_POP: Final = 32
-"""How many messages brokers let be popped at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from txrocketmq.client.consumer.running_info import (
     queues_of,
     stacks,
 )
+from txrocketmq.client.consumer.shares import ByStrategy, Everything, Own
 from txrocketmq.client.consumer.subscription import Expression, Subscriptions, subscription_of
 from txrocketmq.client.errors import MQClientError, NotAssigned, NotRunning, OffsetIllegal
 from txrocketmq.client.instance import ClientInstance
@@ -96,8 +97,7 @@ class LitePullConsumer:
         )
         self._rebalance = Rebalance(
             instance,
-            group,
-            strategy if is_shared else None,
+            ByStrategy(instance, group, strategy) if is_shared else Everything(),
             self._subscriptions.topics,
             self._take_over,
         )
@@ -366,9 +366,8 @@ class LitePullConsumer:
             subscription_data_set=self._subscriptions.all(),
         )
 
-    async def _take_over(
-        self, topic: str, queues: Sequence[MessageQueue], own: frozenset[MessageQueue]
-    ) -> bool:
+    async def _take_over(self, topic: str, queues: Sequence[MessageQueue], share: Own) -> bool:
+        own = share.pulled
         had = {queue for queue in self._assigned.all() if queue.topic == topic}
         if had == own:
             return True

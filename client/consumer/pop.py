@@ -14,7 +14,6 @@ consumer of the proxy, which has these names.
 
 from __future__ import annotations
 
-import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
@@ -27,21 +26,13 @@ from txrocketmq.client.consumer.config import (
     PopConsumerConfig,
     check_range,
 )
-from txrocketmq.client.consumer.pop_result import (
-    ack_of,
-    acks_of,
-    handle_of,
-    hiding,
-    popped_messages,
-    set_new_handle,
-)
 from txrocketmq.client.consumer.pop_waiting import PopPlace, PopWaiting
+from txrocketmq.client.consumer.popper import ANY_QUEUE, Popper
 from txrocketmq.client.consumer.running_info import properties_of, stacks
 from txrocketmq.client.consumer.subscription import Expression, Subscriptions
 from txrocketmq.client.errors import MQClientError, NoRoute, NotRunning
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.validate import check_group
-from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
@@ -50,14 +41,9 @@ from txrocketmq.remoting.protocol.body.client import (
     ConsumerRunningInfo,
 )
 from txrocketmq.remoting.protocol.body.heartbeat import ConsumerData
-from txrocketmq.remoting.protocol.pop import NotificationRequestHeader, PopMessageRequestHeader
 
-ANY_QUEUE: Final = -1
-ANSWER_MS: Final = 10_000
-"""How much longer than it may wait the answer to a pop may take."""
 PAUSE_MS: Final = 1_000
 """How long a place rests that could not be asked."""
-_FROM_FIRST, _FROM_LAST = 0, 1
 
 log = Logger()
 
@@ -89,6 +75,13 @@ class PopConsumer:
         self._instance = instance
         self._clock = instance.clock
         self._subscriptions = Subscriptions(subscriptions or {}, self._clock.now_ms())
+        self._popper = Popper(
+            instance,
+            group,
+            self._subscriptions,
+            is_from_last=self.config.consume_from is ConsumeFrom.LAST_OFFSET,
+            is_orderly=orderly,
+        )
         self._waiting = PopWaiting(self._clock, self._has_something, PAUSE_MS)
         self._turn = 0
         self._given: MessageExt | None = None
@@ -208,7 +201,8 @@ class PopConsumer:
         failed: list[Exception] = []
         for place in places:
             try:
-                messages = await self._pop(place, count, invisible_ms, poll_ms)
+                queue = MessageQueue(place.topic, place.broker_name, ANY_QUEUE)
+                messages = await self._popper.pop(queue, count, invisible_ms, poll_ms)
             except (MQClientError, RemotingError) as error:
                 failed.append(error)
                 continue
@@ -220,56 +214,8 @@ class PopConsumer:
             log.warn("no messages were taken: {error}", error=why)
         return []
 
-    async def _pop(
-        self, place: PopPlace, count: int, invisible_ms: int, poll_ms: int
-    ) -> list[MessageExt]:
-        subscription = self._subscriptions.of(place.topic)
-        address = await self._address(place.topic, place.broker_name)
-        is_last = self.config.consume_from is ConsumeFrom.LAST_OFFSET
-        header = PopMessageRequestHeader(
-            consumer_group=self.group,
-            topic=place.topic,
-            queue_id=ANY_QUEUE,
-            max_msg_nums=count,
-            invisible_time=invisible_ms,
-            poll_time=poll_ms,
-            born_time=self._clock.now_ms(),
-            init_mode=_FROM_LAST if is_last else _FROM_FIRST,
-            exp_type=subscription.expression_type,
-            exp=subscription.sub_string,
-            order=self.is_orderly,
-            attempt_id=str(uuid.uuid4()) if self.is_orderly else None,
-            bname=place.broker_name,
-        )
-        reply = await self._instance.api.pop(address, header, poll_ms + ANSWER_MS)
-        if reply.code != ResponseCode.SUCCESS or reply.header is None:
-            if reply.code == ResponseCode.POLLING_FULL and poll_ms:
-                await self._clock.pause(min(PAUSE_MS, poll_ms))  # too many wait there already
-            return []
-        popped = popped_messages(
-            reply.header,
-            reply.body_bytes,
-            place.broker_name,
-            subscription,
-            is_orderly=self.is_orderly,
-        )
-        if popped.unwanted:  # brokers filter by the hash of the tag only
-            await self._ack_quietly(popped.unwanted)
-        return popped.wanted
-
     async def _has_something(self, place: PopPlace, timeout_ms: int) -> bool:
-        address = await self._address(place.topic, place.broker_name)
-        header = NotificationRequestHeader(
-            consumer_group=self.group,
-            topic=place.topic,
-            queue_id=ANY_QUEUE,
-            poll_time=timeout_ms,
-            born_time=self._clock.now_ms(),
-            order=self.is_orderly,
-            attempt_id=str(uuid.uuid4()) if self.is_orderly else None,
-            bname=place.broker_name,
-        )
-        return await self._instance.api.has_to_pop(address, header, timeout_ms + ANSWER_MS)
+        return await self._popper.has_something(place.topic, place.broker_name, timeout_ms)
 
     # ------------------------------------------------------------- afterwards
 
@@ -280,15 +226,7 @@ class PopConsumer:
         again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
         connection.
         """
-        if isinstance(messages, MessageExt):
-            header = ack_of(self.group, messages.topic, messages)
-            broker_name = handle_of(messages).broker_name
-            await self._instance.api.ack(await self._address(messages.topic, broker_name), header)
-            return
-        many = list(messages)
-        for broker_name, body in acks_of(self.group, ((each.topic, each) for each in many)).items():
-            address = await self._address(many[0].topic, broker_name)
-            await self._instance.api.ack_many(address, body)
+        await self._popper.ack(messages)
 
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
         """Hides a message for so long from now on: longer for slow work, shorter to have it again.
@@ -296,24 +234,11 @@ class PopConsumer:
         Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
         of the connection.
         """
-        header = hiding(self.group, message.topic, message, invisible_ms)
-        address = await self._address(message.topic, handle_of(message).broker_name)
-        answer = await self._instance.api.change_invisible_time(address, header)
-        set_new_handle(message, answer)
+        await self._popper.change_invisible_time(message, invisible_ms)
 
     async def renew(self, message: MessageExt) -> None:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
         await self.change_invisible_time(message, self.config.invisible_ms)
-
-    async def _ack_quietly(self, messages: list[MessageExt]) -> None:
-        try:
-            await self.ack(messages)
-        except (MQClientError, RemotingError) as error:
-            log.warn("messages that nobody wants come again: {error}", error=error)
-
-    async def _address(self, topic: str, broker_name: str) -> str:
-        queue = MessageQueue(topic, broker_name, 0)
-        return await self._instance.address_to_subscribe(queue)
 
     def _check_running(self) -> None:
         if not self._running:

@@ -3,7 +3,7 @@
 
 Nothing is pulled while too many messages of the queue wait to be consumed, while the consumer is
 suspended or, in order, while the broker has not given the queue to it. After an error it waits for
-a moment; a broker that does not know the group, because it was started anew, hears of it first.
+a moment.
 
 Java: DefaultMQPushConsumerImpl.pullMessage.
 """
@@ -11,9 +11,6 @@ Java: DefaultMQPushConsumerImpl.pullMessage.
 from __future__ import annotations
 
 from typing import Final
-
-from twisted.internet.defer import Deferred
-from twisted.logger import Logger
 
 from txrocketmq.client.consumer.concurrent import ConcurrentConsumption
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
@@ -23,11 +20,10 @@ from txrocketmq.client.consumer.process_queue import ProcessQueue
 from txrocketmq.client.consumer.pull_queue import Pulled, QueuePull
 from txrocketmq.client.consumer.statistics import ConsumerStatistics
 from txrocketmq.client.consumer.subscription import Subscriptions
-from txrocketmq.client.errors import ClientClosed, MQBrokerError, MQClientError
+from txrocketmq.client.consumer.troubles import EXCEPTION_MS, Troubles
+from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.message import MessageQueue
 
 SUSPEND_MS: Final = 15_000
 """How long a broker may hold a pull (brokerSuspendMaxTimeMillis)."""
@@ -36,15 +32,6 @@ FLOW_CONTROL_MS: Final = 50
 """The pause while too many messages of a queue wait."""
 SUSPENDED_MS: Final = 1_000
 """The pause while the consumer is suspended."""
-BROKER_FLOW_CONTROL_MS: Final = 20
-"""The pause when the broker has too much to do."""
-EXCEPTION_MS: Final = 1_000
-"""The pause after an error (pullTimeDelayMillsWhenException)."""
-_UNKNOWN_HERE: Final = frozenset(
-    {ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST}
-)
-
-log = Logger()
 
 
 class Pulling:
@@ -59,10 +46,10 @@ class Pulling:
         offsets: OffsetStore,
         consumption: ConcurrentConsumption | OrderlyConsumption,
         statistics: ConsumerStatistics,
+        troubles: Troubles,
     ) -> None:
         self.queues = 0
         self.is_suspended = False
-        self.is_over = False
         self._instance = instance
         self._clock = instance.clock
         self._group = group
@@ -71,10 +58,9 @@ class Pulling:
         self._offsets = offsets
         self._consumption = consumption
         self._statistics = statistics
+        self._troubles = troubles
         self._is_orderly = isinstance(consumption, OrderlyConsumption)
         self._is_shared = config.message_model is MessageModel.CLUSTERING
-        self._troubled: set[str] = set()
-        self._told_ms = -EXCEPTION_MS
 
     async def read(self, process_queue: ProcessQueue, offset: int) -> int | None:
         """Pulls a queue from an offset on, until it is dropped.
@@ -92,7 +78,7 @@ class Pulling:
             batch_size=config.pull_batch_size,
             batch_bytes=config.pull_batch_bytes,
         )
-        while not process_queue.dropped and not self.is_over:
+        while not process_queue.dropped and not self._troubles.is_over:
             begun_ms = process_queue.last_pull_ms = self._clock.steady_ms()
             rest_ms = self._rest_ms(process_queue)
             if rest_ms:
@@ -106,9 +92,9 @@ class Pulling:
                     posts_subscription=config.post_subscription_when_pull,
                 )
             except (MQClientError, RemotingError) as error:
-                await pause(self._troubled_by(queue, error))
+                await pause(self._troubles.begin(queue, error))
                 continue
-            self._troubled.discard(queue.broker_name)
+            self._troubles.end(queue.broker_name)
             if pulled.is_moved:
                 return pulled.next_offset
             self._put(process_queue, pulled, begun_ms)
@@ -144,22 +130,3 @@ class Pulling:
             is_wide = process_queue.span > config.consume_concurrently_max_span
             return FLOW_CONTROL_MS if is_wide else 0
         return EXCEPTION_MS if self._is_shared and not process_queue.locked else 0
-
-    def _troubled_by(self, queue: MessageQueue, error: Exception) -> int:
-        """Says what is wrong, once for a broker until it is read again; how long to wait."""
-        code = error.code if isinstance(error, MQBrokerError) else None
-        if code in _UNKNOWN_HERE:
-            self._tell_brokers()
-        is_news = queue.broker_name not in self._troubled
-        if is_news and not isinstance(error, ClientClosed) and not self.is_over:
-            self._troubled.add(queue.broker_name)
-            log.warn("queue {queue} cannot be pulled, trying on: {error}", queue=queue, error=error)
-        return BROKER_FLOW_CONTROL_MS if code == ResponseCode.FLOW_CONTROL else EXCEPTION_MS
-
-    def _tell_brokers(self) -> None:
-        """Lets brokers know of the group before the next heartbeat, once in a while."""
-        steady_ms = self._clock.steady_ms()
-        if steady_ms - self._told_ms >= EXCEPTION_MS and not self.is_over:
-            self._told_ms = steady_ms
-            telling = Deferred.fromCoroutine(self._instance.heartbeat_now())
-            telling.addErrback(lambda failure: log.failure("telling brokers failed", failure))

@@ -30,6 +30,7 @@ from txrocketmq.client.consumer.local_offsets import LocalOffsets
 from txrocketmq.client.consumer.locks import QueueLocks
 from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
 from txrocketmq.client.consumer.orderly import OrderlyConsumption
+from txrocketmq.client.consumer.popping import Popping
 from txrocketmq.client.consumer.process_queue import ProcessQueue
 from txrocketmq.client.consumer.pulling import Pulling
 from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
@@ -39,14 +40,17 @@ from txrocketmq.client.consumer.running_info import (
     queues_of,
     stacks,
 )
+from txrocketmq.client.consumer.shares import ByBroker, Own, share_of
 from txrocketmq.client.consumer.statistics import SAMPLE_HOUR_MS, SAMPLE_MS, ConsumerStatistics
 from txrocketmq.client.consumer.subscription import Expression, Subscriptions
+from txrocketmq.client.consumer.troubles import Troubles
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.validate import check_group
+from txrocketmq.client.validate import MAX_TOPIC_LENGTH, check_group
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.allocate import Strategy, averagely
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.message.pop import retry_topic_v1
 from txrocketmq.remoting.message.tags import SUB_ALL
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.client import (
@@ -113,6 +117,18 @@ class PushConsumer:
             listener,
             self.config.consume_concurrency if self.config.consume_in_threads else 0,
         )
+        self._make_parts(strategy)
+        self._reading: dict[MessageQueue, ProcessQueue] = {}
+        self._leaving: set[MessageQueue] = set()
+        self._pulling: dict[ProcessQueue, Deferred[None]] = {}
+        self._repeating: list[Any] = []
+        self._stopped = True
+
+    def _make_parts(self, strategy: Strategy) -> None:
+        """What takes messages and what consumes them."""
+        instance, group = self._instance, self.group
+        self._troubles = Troubles(instance)
+        self._back = GiveBack(instance, group, self.config.max_reconsume_times)
         self._consumption = self._make_consumption()
         self._puller = Pulling(
             instance,
@@ -122,22 +138,25 @@ class PushConsumer:
             self.offsets,
             self._consumption,
             self.statistics,
+            self._troubles,
         )
-        self._rebalance = Rebalance(
+        self._popping = Popping(
             instance,
             group,
-            strategy if self._is_shared else None,
-            self.subscriptions.topics,
-            self._take_over,
+            self.config,
+            self.subscriptions,
+            self._calls,
+            self._back.to_broker,
+            self.statistics,
+            self._troubles,
         )
-        self._reading: dict[MessageQueue, ProcessQueue] = {}
-        self._leaving: set[MessageQueue] = set()
-        self._pulling: dict[ProcessQueue, Deferred[None]] = {}
-        self._repeating: list[Any] = []
-        self._stopped = True
+        by_broker = not (self.config.client_rebalance or self.is_orderly)
+        share = share_of(instance, group, strategy, is_shared=self._is_shared, by_broker=by_broker)
+        self._may_pop = isinstance(share, ByBroker)
+        self._rebalance = Rebalance(instance, share, self.subscriptions.topics, self._take_over)
 
     def _make_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
-        back = GiveBack(self._instance, self.group, self.config.max_reconsume_times)
+        back = self._back
         if not self.is_orderly:
             return ConcurrentConsumption(
                 self._clock,
@@ -159,8 +178,8 @@ class PushConsumer:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are this member's own now."""
-        return sorted(self._reading)
+        """The queues that are this member's own now; of one that is popped the id may be -1."""
+        return sorted([*self._reading, *self._popping.queues])
 
     # ------------------------------------------------------------------ life
 
@@ -199,17 +218,19 @@ class PushConsumer:
         """Consumes no more, tells the brokers how far it has come, and leaves the group."""
         if self._stopped:
             return
-        self._stopped = self._puller.is_over = True
+        self._stopped = self._troubles.is_over = True
         self._rebalance.stop()
         for repeating in self._repeating:
             repeating.cancel()
-        idle = self._consumption.when_idle()
+        pops_idle = self._popping.stop()
+        idle = self._consumption.when_idle().addCallback(lambda _: pops_idle)
         for pulling in list(self._pulling.values()):
             pulling.cancel()
         if self._calls.is_calling:
             await self._clock.pause(0)  # until the listener that stops the consumer has returned
         if self.config.await_termination_ms:
             await self._no_longer_than(idle, self.config.await_termination_ms)
+        self._popping.drop_all()
         for process_queue in self._reading.values():
             process_queue.dropped = True
         await self.offsets.persist(list(self._reading))
@@ -221,11 +242,11 @@ class PushConsumer:
 
     def suspend(self) -> None:
         """Pulls no more until `resume`; what was pulled is consumed."""
-        self._puller.is_suspended = True
+        self._puller.is_suspended = self._popping.is_suspended = True
 
     def resume(self) -> None:
         """Pulls again, and looks for its queues."""
-        self._puller.is_suspended = False
+        self._puller.is_suspended = self._popping.is_suspended = False
         self._rebalance.look()
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
@@ -239,9 +260,13 @@ class PushConsumer:
         """Subscribes to a topic no more."""
         self.subscriptions.remove(topic)
         if not self._stopped:
-            for queue in [each for each in self._reading if each.topic == topic]:
-                await self._give_up(queue)
+            await self._read_no_more(topic)
             await self._instance.heartbeat_now()
+
+    async def _read_no_more(self, topic: str) -> None:
+        for queue in [each for each in self._reading if each.topic == topic]:
+            await self._give_up(queue)
+        self._popping.take_over(topic, ())
 
     def describe(self) -> ConsumerData:
         """What brokers are told of it in heartbeats."""
@@ -259,10 +284,12 @@ class PushConsumer:
         """Members of the group came or went: looks which queues are its own."""
         self._rebalance.look()
 
-    async def _take_over(
-        self, topic: str, queues: Sequence[MessageQueue], own: frozenset[MessageQueue]
-    ) -> bool:
+    async def _take_over(self, topic: str, queues: Sequence[MessageQueue], share: Own) -> bool:
         """Takes and gives up queues of a topic; False when some could not be taken."""
+        await self._follow_mode(topic, share)
+        if topic not in self.subscriptions:  # since it was looked at
+            share = Own(frozenset())
+        own = share.pulled
         had = {queue for queue in self._reading if queue.topic == topic}
         steady_ms = self._clock.steady_ms()
         lost = {queue for queue in had if self._reading[queue].is_pull_expired(steady_ms)}
@@ -274,14 +301,34 @@ class PushConsumer:
         taken = 0
         for queue in await self._locked(wanted):
             taken += await self._take(queue)
-        if taken or (had - own) | lost:
+        # Not before the queues are given up that were pulled, so that offsets are known.
+        pops_changed = self._popping.take_over(topic, () if self._stopped else share.popped)
+        if taken or pops_changed or (had - own) | lost:
             # A newer version tells the brokers that this subscription counts, not an older one.
             self.subscriptions.renew(topic, self._clock.now_ms())
             if not self._stopped:
                 await self._instance.heartbeat_now()
             if self._queues_changed is not None:
-                tell(self._queues_changed, topic, queues, sorted(own))
+                tell(self._queues_changed, topic, queues, sorted(own | share.popped))
         return taken == len(own - (had - lost))
+
+    async def _follow_mode(self, topic: str, share: Own) -> None:
+        """What was popped and not acknowledged is in a retry topic, which is pulled when nothing of
+        the topic is popped any more.
+        """
+        again = retry_topic_v1(topic, self.group)
+        if (
+            not share.popped
+            and share.pulled
+            and self._may_pop
+            and not topic.startswith(RETRY_PREFIX)
+        ):
+            if again not in self.subscriptions and len(again) <= MAX_TOPIC_LENGTH:
+                self.subscriptions.add(again, SUB_ALL, self._clock.now_ms())
+                self._rebalance.look()
+        elif share.popped and not share.pulled and again in self.subscriptions:
+            self.subscriptions.remove(again)
+            await self._read_no_more(again)
 
     async def _locked(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
         """Those of some queues that may be read: all, or in order those that are locked."""
@@ -329,7 +376,7 @@ class PushConsumer:
             if not self._stopped:
                 log.warn("queue {queue} is taken later: {error}", queue=queue, error=error)
             return False
-        if self._stopped:
+        if self._stopped or queue.topic not in self.subscriptions:
             return False
         process_queue = ProcessQueue(queue, self._clock.steady_ms())
         process_queue.locked = self._locks is not None
@@ -397,6 +444,7 @@ class PushConsumer:
             properties=properties_of(self._instance, self.group, self.started_ms, properties),
             subscription_set=self.subscriptions.all(),
             mq_table=queues_of(self._instance, self.offsets, self._reading.values()),
+            mq_pop_table=self._popping.describe(),
             status_table={
                 topic: self.statistics.status(topic) for topic in self.subscriptions.topics()
             },

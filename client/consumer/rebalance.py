@@ -3,14 +3,13 @@
 
 It looks every 20 s, at the start, and at once when a broker says that members came or went or the
 route of a topic has changed; and again a second after a look that left queues it could not take.
-There is one look at a time. In broadcasting all queues are everybody's.
+There is one look at a time.
 
 Java: RebalanceService, RebalanceImpl.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
@@ -18,10 +17,10 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from txrocketmq.client.consumer.shares import Own, Share
 from txrocketmq.client.errors import MQClientError, NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.message.allocate import Strategy
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.transport.clock import Repeating
@@ -29,7 +28,7 @@ from txrocketmq.remoting.transport.clock import Repeating
 AGAIN_MS: Final = 1_000
 """When it looks again after a look that left queues (rebalance.minInterval of 5.x)."""
 
-Change = Callable[[str, Sequence[MessageQueue], frozenset[MessageQueue]], Awaitable[bool]]
+Change = Callable[[str, Sequence[MessageQueue], Own], Awaitable[bool]]
 """Takes over the own queues of a topic, which are among all of it; False when some are left."""
 QueuesListener = Callable[
     [str, Sequence[MessageQueue], Sequence[MessageQueue]], "object | Awaitable[object]"
@@ -40,20 +39,17 @@ log = Logger()
 
 
 class Rebalance:
-    """See the module. `topics` tells what is subscribed to, each time."""
+    """See the module. `topics` tells what is subscribed to, each time, `share` what is its own."""
 
     def __init__(
         self,
         instance: ClientInstance,
-        group: str,
-        strategy: Strategy | None,
+        share: Share,
         topics: Callable[[], Collection[str]],
         change: Change,
     ) -> None:
         self._instance = instance
-        self._group = group
-        self._strategy = strategy
-        """None in broadcasting: nothing is shared."""
+        self._share = share
         self._topics = topics
         self._change = change
         self._looking: Deferred[None] | None = None
@@ -135,15 +131,9 @@ class Rebalance:
             queues = sorted(await self._instance.subscribe_queues(topic))
         finally:
             self._watch(topic)  # from now on: what this has found is no news
-        if self._strategy is None:
-            own = frozenset(queues)
-        elif queues:
-            # Any of its brokers knows who is there; not always the same one, which may be away.
-            address = await self._instance.address_to_subscribe(random.choice(queues))
-            members = sorted(await self._instance.api.consumer_ids(address, self._group))
-            own = frozenset(self._strategy(self._instance.client_id, queues, members))
-        else:
-            own = frozenset()
+        own = await self._share.own(topic, queues)
+        if own is None:
+            return not self.is_running
         return not self.is_running or await self._change(topic, queues, own)
 
     def _watch(self, topic: str) -> None:

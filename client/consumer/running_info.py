@@ -33,6 +33,7 @@ def push_properties(config: PushConsumerConfig) -> dict[str, Any]:
     return {
         "adjustThreadPoolNumsThreshold": 100_000,
         "awaitTerminationMillisWhenShutdown": config.await_termination_ms,
+        "clientRebalance": config.client_rebalance,
         "consumeConcurrentlyMaxSpan": config.consume_concurrently_max_span,
         "consumeFromWhere": config.consume_from.value,
         "consumeMessageBatchMaxSize": config.consume_message_batch_max_size,
@@ -43,6 +44,9 @@ def push_properties(config: PushConsumerConfig) -> dict[str, Any]:
         "maxReconsumeTimes": config.max_reconsume_times,
         "messageModel": config.message_model.value,
         "persistConsumerOffsetInterval": config.persist_interval_ms,
+        "popBatchNums": config.pop_batch_size,
+        "popInvisibleTime": config.pop_invisible_ms,
+        "popThresholdForQueue": config.pop_threshold_for_queue,
         "postSubscriptionWhenPull": config.post_subscription_when_pull,
         "pullBatchSize": config.pull_batch_size,
         "pullBatchSizeInBytes": config.pull_batch_bytes,

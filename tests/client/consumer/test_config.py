@@ -27,6 +27,10 @@ from txrocketmq.client.consumer.config import LitePullConsumerConfig, PushConsum
         ("suspend_current_queue_ms", 9),
         ("await_termination_ms", -1),
         ("rebalance_interval_ms", 0),
+        ("pop_invisible_ms", 4_999),
+        ("pop_invisible_ms", 300_001),
+        ("pop_batch_size", 33),
+        ("pop_threshold_for_queue", 0),
     ],
 )
 def test_what_is_out_of_range_is_refused_with_the_range(name: str, value: Any) -> None:

@@ -10,8 +10,9 @@ import pytest
 from tests.client.consumer.fake_broker import QUEUE, Broker, Listener, found
 from tests.client.fakes import Scene, a_route, refusal, result_of
 from txrocketmq.client.consumer.config import PushConsumerConfig
-from txrocketmq.client.consumer.pulling import EXCEPTION_MS, FLOW_CONTROL_MS, SUSPENDED_MS
+from txrocketmq.client.consumer.pulling import FLOW_CONTROL_MS, SUSPENDED_MS
 from txrocketmq.client.consumer.push import PushConsumer
+from txrocketmq.client.consumer.troubles import EXCEPTION_MS
 from txrocketmq.remoting.codes import ResponseCode
 
 

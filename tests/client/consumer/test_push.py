@@ -15,12 +15,9 @@ from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of, sta
 from txrocketmq.client.consumer.begin import HALF_AN_HOUR_MS
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
 from txrocketmq.client.consumer.listener import ConsumeStatus
-from txrocketmq.client.consumer.pulling import (
-    BROKER_FLOW_CONTROL_MS,
-    EXCEPTION_MS,
-    FLOW_CONTROL_MS,
-)
+from txrocketmq.client.consumer.pulling import FLOW_CONTROL_MS
 from txrocketmq.client.consumer.push import PushConsumer
+from txrocketmq.client.consumer.troubles import BROKER_FLOW_CONTROL_MS, EXCEPTION_MS
 from txrocketmq.client.errors import MessageIllegal, NoRoute, OffsetsUnreadable
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.client.consumer.fake_broker import QUEUE, Broker
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
 from txrocketmq.client.consumer.rebalance import AGAIN_MS, Rebalance
+from txrocketmq.client.consumer.shares import ByStrategy, Everything, Own
 from txrocketmq.remoting.call import PendingReply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy, averagely
@@ -28,12 +29,11 @@ class Member:
         self.topics = ["T"]
         self.takes = True
         self.changes: list[tuple[str, list[MessageQueue]]] = []
-        self.rebalance = Rebalance(scene.client, "g", strategy, lambda: self.topics, self._change)
+        share = ByStrategy(scene.client, "g", strategy) if strategy else Everything()
+        self.rebalance = Rebalance(scene.client, share, lambda: self.topics, self._change)
 
-    async def _change(
-        self, topic: str, queues: Sequence[MessageQueue], own: frozenset[MessageQueue]
-    ) -> bool:
-        self.changes.append((topic, sorted(own)))
+    async def _change(self, topic: str, queues: Sequence[MessageQueue], own: Own) -> bool:
+        self.changes.append((topic, sorted(own.pulled)))
         return self.takes
 
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A queue that a push consumer pops, and the messages that one pop has brought.
+
+Messages that were popped belong to whoever has them until their time is over, so nothing is put in
+order here: it is only counted how many wait to be acknowledged.
+
+Java: PopProcessQueue; popTime and invisibleTime of ConsumeMessagePopConcurrentlyService, which are
+told here by this machine's steady clock alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from txrocketmq.client.consumer.process_queue import PULL_MAX_IDLE_MS
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.protocol.body.client import PopProcessQueueInfo
+
+
+class PopProcessQueue:
+    """See the module; `waiting` is how many messages wait to be acknowledged."""
+
+    def __init__(self, queue: MessageQueue, steady_ms: int) -> None:
+        self.queue = queue
+        self.dropped = False
+        self.waiting = 0
+        self.last_pop_ms = steady_ms
+
+    def is_pop_expired(self, steady_ms: int) -> bool:
+        """Whether whoever pops the queue seems to have been lost."""
+        return steady_ms - self.last_pop_ms > PULL_MAX_IDLE_MS
+
+    def describe(self, ahead_ms: int) -> PopProcessQueueInfo:
+        """What administrators are told of it; `ahead_ms`: how far the wall clock is ahead."""
+        return PopProcessQueueInfo(
+            wait_ack_count=self.waiting,
+            droped=self.dropped,
+            last_pop_timestamp=self.last_pop_ms + ahead_ms,
+        )
+
+
+class PoppedBatch:
+    """What one pop has brought; hidden from others until `until_ms` of the steady clock."""
+
+    def __init__(self, process_queue: PopProcessQueue, count: int, until_ms: int) -> None:
+        self.process_queue = process_queue
+        self.until_ms = until_ms
+        self.last_consume_ms = 0
+        process_queue.waiting += count
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue that was popped."""
+        return self.process_queue.queue
+
+    def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
+        """The listener gets these messages now."""
+        self.last_consume_ms = steady_ms
+
+    def is_over(self, steady_ms: int) -> bool:
+        """Whether its messages are not this client's any more."""
+        return self.process_queue.dropped or steady_ms >= self.until_ms
+
+    def end(self, count: int) -> None:
+        """So many of its messages do not wait any more."""
+        self.process_queue.waiting -= count

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which queues of a topic are a member's own: all, those of its strategy, or those a broker says.
+
+A broker of 5.x that is asked says of each queue whether it is to be pulled or popped; a queue id of
+-1 stands for any queue of a broker. Where a broker cannot be asked so, because it is of 4.x, the
+members share the queues of the topic among themselves from then on.
+
+Java: RebalanceImpl.rebalanceByTopic, tryQueryAssignment, getRebalanceResultFromBroker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from twisted.logger import Logger
+
+from txrocketmq.client.errors import MQBrokerError
+from txrocketmq.client.instance import ClientInstance
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.message.allocate import STRATEGIES, Strategy
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.protocol.body.pop import QueryAssignmentRequestBody
+
+POP = "POP"
+
+log = Logger()
+
+
+class Own(NamedTuple):
+    """A member's own queues of a topic, by how they are read."""
+
+    pulled: frozenset[MessageQueue]
+    popped: frozenset[MessageQueue] = frozenset()
+
+
+class Share(Protocol):
+    """One of the ways."""
+
+    async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own | None:
+        """The own ones among all queues of a topic; None: it stays as it is for now.
+
+        Raises MQBrokerError, BrokerNotExist, errors of the connection, and ValueError of a strategy
+        that cannot share out.
+        """
+
+
+class Everything:
+    """In broadcasting all queues are everybody's."""
+
+    async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own:
+        """All of them."""
+        return Own(frozenset(queues))
+
+
+class ByStrategy:
+    """Members of a group come to the same result, since they know the same."""
+
+    def __init__(self, instance: ClientInstance, group: str, strategy: Strategy) -> None:
+        self._instance = instance
+        self._group = group
+        self._strategy = strategy
+
+    async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own:
+        """Those that the strategy gives this client."""
+        if not queues:
+            return Own(frozenset())
+        # Any of its brokers knows who is there; not always the same one, which may be away.
+        address = await self._instance.address_to_subscribe(random.choice(queues))
+        members = sorted(await self._instance.api.consumer_ids(address, self._group))
+        return Own(frozenset(self._strategy(self._instance.client_id, queues, members)))
+
+
+class ByBroker:
+    """A broker of the topic says who reads what, and how. Raises ValueError for a strategy that
+    brokers do not know.
+    """
+
+    def __init__(self, instance: ClientInstance, group: str, strategy: Strategy) -> None:
+        names = [name for name, each in STRATEGIES.items() if each is strategy]
+        if not names:
+            raise ValueError(
+                "with client_rebalance=False brokers share the queues, which know the strategies"
+                " averagely, averagely_by_circle and consistent_hash only"
+            )
+        self._instance = instance
+        self._group = group
+        self._strategy_name = names[0]
+        self._by_strategy = ByStrategy(instance, group, strategy)
+        self._unknown: set[str] = set()
+        """Topics for which a broker could not be asked; as many as are subscribed to."""
+
+    async def own(self, topic: str, queues: Sequence[MessageQueue]) -> Own | None:
+        """Those that a broker of the topic gives this client."""
+        if topic in self._unknown or not queues:
+            return await self._by_strategy.own(topic, queues)
+        address = await self._instance.address_to_subscribe(random.choice(queues))
+        body = QueryAssignmentRequestBody(
+            topic=topic,
+            consumer_group=self._group,
+            client_id=self._instance.client_id,
+            strategy_name=self._strategy_name,
+            message_model="CLUSTERING",
+        )
+        try:
+            found = await self._instance.api.assignments(address, body)
+        except MQBrokerError as error:
+            if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise
+            log.info("the members of {group} share {topic}", group=self._group, topic=topic)
+            self._unknown.add(topic)
+            return await self._by_strategy.own(topic, queues)
+        if found is None:
+            return None
+        pulled: set[MessageQueue] = set()
+        popped: set[MessageQueue] = set()
+        for each in found:
+            if each.message_queue is not None:
+                (popped if each.mode == POP else pulled).add(each.message_queue)
+        return Own(frozenset(pulled), frozenset(popped))
+
+
+def share_of(
+    instance: ClientInstance, group: str, strategy: Strategy, *, is_shared: bool, by_broker: bool
+) -> Share:
+    """The way of a consumer. Raises ValueError for a strategy that brokers do not know."""
+    if not is_shared:
+        return Everything()
+    return (ByBroker if by_broker else ByStrategy)(instance, group, strategy)

@@ -151,6 +151,10 @@ class ClientInstance:
         """The name of a topic or group as the program knows it."""
         return without_namespace(self.config.namespace, name)
 
+    def queue_with_namespace(self, queue: MessageQueue) -> MessageQueue:
+        """A queue as brokers know it."""
+        return dataclasses.replace(queue, topic=self.with_namespace(queue.topic))
+
     async def stop(self) -> None:
         """Takes leave of the brokers and closes all connections."""
         if self._closed:

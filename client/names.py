@@ -18,6 +18,7 @@ from txrocketmq.client.consumer.allocation import (
     nearby_machine_room,
 )
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel
+from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHookContext, ConsumeReturnType
 from txrocketmq.client.consumer.listener import (
     ConsumeContext,
     ConsumeOrderlyContext,
@@ -80,8 +81,11 @@ __all__ = [
     "ConnectError",
     "ConsumeContext",
     "ConsumeFrom",
+    "ConsumeHook",
+    "ConsumeHookContext",
     "ConsumeOrderlyContext",
     "ConsumeOrderlyStatus",
+    "ConsumeReturnType",
     "ConsumeStatus",
     "EndTransactionContext",
     "GroupNotFound",

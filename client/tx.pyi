@@ -14,6 +14,7 @@ from txrocketmq.client.admin.results import TopicStats
 from txrocketmq.client.admin.topics import Attributes
 from txrocketmq.client.consumer.config import ConsumeFrom
 from txrocketmq.client.consumer.config import MessageModel
+from txrocketmq.client.consumer.hooks import ConsumeHook
 from txrocketmq.client.consumer.listener import Listener
 from txrocketmq.client.consumer.listener import OrderlyListener
 from txrocketmq.client.consumer.lite_pull import WatchListener
@@ -55,8 +56,11 @@ from txrocketmq.client.names import (
     ConnectError as ConnectError,
     ConsumeContext as ConsumeContext,
     ConsumeFrom as ConsumeFrom,
+    ConsumeHook as ConsumeHook,
+    ConsumeHookContext as ConsumeHookContext,
     ConsumeOrderlyContext as ConsumeOrderlyContext,
     ConsumeOrderlyStatus as ConsumeOrderlyStatus,
+    ConsumeReturnType as ConsumeReturnType,
     ConsumeStatus as ConsumeStatus,
     EndTransactionContext as EndTransactionContext,
     GroupNotFound as GroupNotFound,
@@ -724,6 +728,8 @@ class PushConsumer:
         pop_invisible_ms: int = ...,
         pop_batch_size: int = ...,
         pop_threshold_for_queue: int = ...,
+        enable_trace: bool = ...,
+        trace_topic: str = ...,
         namesrv_addr: str = ...,
         client_ip: str = ...,
         instance_name: str = ...,
@@ -751,6 +757,8 @@ class PushConsumer:
     def shutdown(self) -> Deferred[None]: ...
     def __aenter__(self) -> Deferred[Self]: ...
     def __aexit__(self, *_: object) -> Deferred[None]: ...
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees messages before and after the listener has them."""
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that are this member's own now; of one that is popped the id may be -1."""
@@ -884,4 +892,4 @@ class TransactionProducer:
 
 def tx(core: type) -> type: ...
 
-__all__ = ['AdminRefused', 'BrokerInfo', 'BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeStatus', 'EndTransactionContext', 'GroupNotFound', 'GroupOffline', 'GroupOnline', 'GroupProgress', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageNotFound', 'MessageQueue', 'MessageSelector', 'MessageTrack', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotKept', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'PartlyFailed', 'PopNotSupported', 'QueueProgress', 'QueueStats', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TopicStats', 'TrackType', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'Admin', 'LitePullConsumer', 'PopConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']
+__all__ = ['AdminRefused', 'BrokerInfo', 'BrokerNotExist', 'ClientClosed', 'CompressionType', 'ConnectError', 'ConsumeContext', 'ConsumeFrom', 'ConsumeHook', 'ConsumeHookContext', 'ConsumeOrderlyContext', 'ConsumeOrderlyStatus', 'ConsumeReturnType', 'ConsumeStatus', 'EndTransactionContext', 'GroupNotFound', 'GroupOffline', 'GroupOnline', 'GroupProgress', 'MQBrokerError', 'MQClientError', 'Message', 'MessageExt', 'MessageIllegal', 'MessageModel', 'MessageNotFound', 'MessageQueue', 'MessageSelector', 'MessageTrack', 'NoNameServer', 'NoRoute', 'NotARequest', 'NotAssigned', 'NotKept', 'NotRunning', 'OffsetIllegal', 'OffsetsUnreadable', 'PartlyFailed', 'PopNotSupported', 'QueueProgress', 'QueueStats', 'RemotingError', 'RequestTimedOut', 'RequestTimeout', 'SendContext', 'SendFailed', 'SendHook', 'SendResult', 'SendStatus', 'SubscriptionError', 'TooMuchOnTheWay', 'TopicStats', 'TrackType', 'TransactionSendResult', 'TransactionStatus', 'averagely', 'averagely_by_circle', 'by_config', 'by_hash', 'by_machine_room', 'by_random', 'consistent_hash', 'nearby_machine_room', 'new_message', 'orderly', 'split_batches', 'Admin', 'LitePullConsumer', 'PopConsumer', 'Producer', 'PushConsumer', 'TransactionProducer']

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.java_client import ClientJvm, Json, message, text
+from compat_tests.our_consumer import OurConsumer
 from compat_tests.peers import Broker, NameServer, Origin
 from compat_tests.scene import Scene, poll
 
@@ -84,6 +85,32 @@ def test_traces_are_written_and_found(trace_scene: Scene) -> None:
     if "SubAfter" not in everything:
         del expected["Sub"]
     assert told() == expected
+
+
+@pytest.mark.timeout(240)
+def test_traces_of_our_consumer_are_found(trace_scene: Scene) -> None:
+    """By mqadmin and by the official client, in the form that these write."""
+    scene = trace_scene
+    topic, group = scene.topic(queues=1), scene.unique("group")
+    consumer = OurConsumer(scene, "push", topic, group, config={"enable_trace": True})
+    try:
+        (sent,) = scene.producer(trace=True).send([message(topic, "traced")])
+        consumer.wait_for(1)
+        by_id = sent["msg_id"]
+
+        def lines(kind: str) -> list[list[str]]:
+            records = "".join(map(text, traces(scene, by_id))).split("\x02")
+            return [line.split("\x01") for line in records if line.startswith(kind)]
+
+        poll(lambda: bool(lines("SubAfter")), "the traces", _TIMEOUT_S)
+        (before,), (after,) = lines("SubBefore"), lines("SubAfter")
+        assert (len(before), before[3], before[5]) == (8, group, by_id)
+        assert (len(after), after[1:3], after[4]) == (9, [before[4], by_id], "true")
+        said = mqadmin(scene, f"queryMsgTraceById -i {by_id}")
+        (row,) = [line.split() for line in said.splitlines() if line.startswith("Sub")]
+        assert (row[1], row[-1]) == (group, "success")
+    finally:
+        consumer.stop()
 
 
 @pytest.mark.timeout(120)

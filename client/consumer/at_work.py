@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
 from txrocketmq.remoting.transport.clock import Clock
@@ -59,3 +59,19 @@ class AtWork:
             idle, self._idle = self._idle, []
             for each in idle:
                 each.callback(None)
+
+
+async def no_longer_than(clock: Clock, done: Deferred[None], timeout_ms: int) -> None:
+    """Returns when something is done, or after a while."""
+    timeout = clock.pause(timeout_ms)
+    timeout.addErrback(lambda failure: failure.trap(CancelledError))
+    both: Deferred[None] = Deferred()
+
+    def first(_: object) -> None:
+        if not both.called:
+            both.callback(None)
+
+    done.addBoth(first)
+    timeout.addBoth(first)
+    await both
+    timeout.cancel()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from txrocketmq.client.config import TRACE_TOPIC
+
 MAX_BATCH: Final = 1_024
 MAX_POP: Final = 32
 """How many messages brokers let be popped at once."""
@@ -95,6 +97,10 @@ class PushConsumerConfig:
     """When popped: how many messages are taken at once, at most 32 (popBatchNums)."""
     pop_threshold_for_queue: int = 96
     """When popped: no more are taken while more messages than that wait to be acknowledged."""
+    enable_trace: bool = False
+    """Whether each call of the listener leaves traces of its messages."""
+    trace_topic: str = TRACE_TOPIC
+    """The topic of the traces."""
 
     def __post_init__(self) -> None:
         check_range("consume_concurrency", self.consume_concurrency, 1, 1_000)

@@ -47,7 +47,7 @@ async def consume_directly(
     begun_ms = clock.steady_ms()
     remark = None
     try:
-        answer = calls.call([message], context)
+        answer = calls.call_unseen([message], context)
         if answer is not None and not isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):
             answer = await answer
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told

@@ -44,15 +44,16 @@ class GiveBack:
 
     async def to_broker(self, message: MessageExt, delay_level: int) -> bool:
         """Gives a message back to its broker, or else sends it again; whether one went well."""
+        topic = self._instance.with_namespace(message.topic)
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.commit_log_offset,
             group=self._group,
             delay_level=delay_level,
             origin_msg_id=message.msg_id,
-            origin_topic=message.topic,
+            origin_topic=topic,
             max_reconsume_times=self._most,
         )
-        queue = MessageQueue(message.topic, message.broker_name or "", message.queue_id)
+        queue = MessageQueue(topic, message.broker_name or "", message.queue_id)
         try:
             address = await self._instance.address_to_subscribe(queue)
             await self._instance.api.send_back(address, header, TIMEOUT_MS)
@@ -71,9 +72,10 @@ class GiveBack:
         `most` is how often it may come again; beyond that the broker puts it to the dead letters.
         """
         again = Message(RETRY_PREFIX + self._group, message.body, message.flag)
+        topic = self._instance.with_namespace(message.topic)
         again.properties = {
             **message.properties,
-            names.RETRY_TOPIC: message.properties.get(names.RETRY_TOPIC, message.topic),
+            names.RETRY_TOPIC: message.properties.get(names.RETRY_TOPIC, topic),
             names.ORIGIN_MESSAGE_ID: message.properties.get(
                 names.ORIGIN_MESSAGE_ID, message.msg_id
             ),

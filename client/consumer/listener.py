@@ -13,6 +13,7 @@ import enum
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from twisted.internet.defer import Deferred, maybeDeferred
@@ -84,6 +85,9 @@ OrderlyListener = Callable[
 ]
 """The same in order: raising anything is SUSPEND_CURRENT_QUEUE_A_MOMENT."""
 
+Around = Callable[[Callable[[], Any], list[MessageExt], MessageQueue], Any]
+"""Makes a call with these messages, and gives its answer."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -110,9 +114,19 @@ class Calls:
     Coroutine functions are always called where the client runs, since they only wait.
     """
 
-    def __init__(self, clock: Clock, listener: Callable[..., Any], threads: int) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        listener: Callable[..., Any],
+        threads: int,
+        name_of: Callable[[str], str] | None = None,
+    ) -> None:
+        """`name_of` tells the name of a topic as the program knows it."""
         self._clock = clock
         self._listener = listener
+        self._name_of = name_of
+        self.around: Around | None = None
+        """What sees the calls, if anything does."""
         self._pool: ThreadPool | None = None
         self.is_calling = False
         """Whether the listener is being called here, so that all else happens on its behalf."""
@@ -133,6 +147,15 @@ class Calls:
 
     def call(self, messages: list[MessageExt], context: Any) -> Any:
         """The listener's answer, or something to wait for. Raises what the listener raises."""
+        if self.around is None:
+            return self.call_unseen(messages, context)
+        self._rename(messages)
+        call = partial(self.call_unseen, messages, context)
+        return self.around(call, messages, context.queue)
+
+    def call_unseen(self, messages: list[MessageExt], context: Any) -> Any:
+        """The same, and no hook sees it."""
+        self._rename(messages)
         if self._pool is None:
             self.is_calling = True
             try:
@@ -142,6 +165,11 @@ class Calls:
         return deferToThreadPool(
             self._clock.reactor, self._pool, self._listener, messages, context
         ).addCallback(_awaited)
+
+    def _rename(self, messages: list[MessageExt]) -> None:
+        if self._name_of is not None:
+            for message in messages:
+                message.topic = self._name_of(message.topic)
 
 
 def is_coroutine(listener: Callable[..., Any]) -> bool:

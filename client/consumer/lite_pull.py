@@ -80,13 +80,14 @@ class LitePullConsumer:
         strategy: Strategy = averagely,
     ) -> None:
         check_group(group)
-        self.group = group
+        self.group = group = instance.with_namespace(group)
         self.config = config or LitePullConsumerConfig()
         self.started_ms = 0
         self._instance = instance
         self._clock = instance.clock
         is_shared = self.config.message_model is MessageModel.CLUSTERING
-        self._subscriptions = Subscriptions(subscriptions or {}, self._clock.now_ms())
+        named = {instance.with_namespace(each): its for each, its in (subscriptions or {}).items()}
+        self._subscriptions = Subscriptions(named, self._clock.now_ms())
         self._assigns = False
         self._assign_expressions: dict[str, Expression] = {}
         self._queues_changed: dict[str, QueuesListener] = {}
@@ -169,6 +170,7 @@ class LitePullConsumer:
         Raises ValueError for a consumer that was assigned queues.
         """
         self._choose(assigns=False)
+        topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if queues_changed is not None:
             self._queues_changed[topic] = queues_changed
@@ -180,6 +182,7 @@ class LitePullConsumer:
 
     async def unsubscribe(self, topic: str) -> None:
         """Shares the queues of a topic no more."""
+        topic = self._instance.with_namespace(topic)
         self._subscriptions.remove(topic)
         await self._give_up([each for each in self._assigned.all() if each.topic == topic])
         if self._running:
@@ -193,8 +196,9 @@ class LitePullConsumer:
         if not queues:
             raise ValueError("assign needs at least one queue")
         self._choose(assigns=True)
-        self._assigned.remove([each for each in self._assigned.all() if each not in queues])
-        self._assigned.add(queues)
+        named = [self._instance.queue_with_namespace(each) for each in queues]
+        self._assigned.remove([each for each in self._assigned.all() if each not in named])
+        self._assigned.add(named)
 
     def filter_assigned(self, topic: str, expression: Expression) -> None:
         """What is wanted of assigned queues of a topic (setSubExpressionForAssign).
@@ -206,7 +210,7 @@ class LitePullConsumer:
         self._choose(assigns=True)
         check_topic(topic)
         subscription_of(topic, expression, 0)
-        self._assign_expressions[topic] = expression
+        self._assign_expressions[self._instance.with_namespace(topic)] = expression
 
     @property
     def assignment(self) -> list[MessageQueue]:
@@ -215,8 +219,9 @@ class LitePullConsumer:
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
         """All queues of a topic, as the name server has them now. Raises NoRoute."""
-        await self._instance.refresh(topic)
-        return sorted(await self._instance.subscribe_queues(topic))
+        name = self._instance.with_namespace(topic)
+        await self._instance.refresh(name)
+        return sorted(await self._instance.subscribe_queues(name))
 
     async def watch_queues(self, topic: str, listener: WatchListener) -> None:
         """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
@@ -267,6 +272,8 @@ class LitePullConsumer:
             messages = self._assigned.next(most)
             left_ms = deadline_ms - steady_ms()
             if messages or left_ms <= 0 or not self._running:
+                for message in messages:
+                    message.topic = self._instance.without_namespace(message.topic)
                 return messages
             await self._assigned.arrival(left_ms)
 
@@ -282,16 +289,17 @@ class LitePullConsumer:
             self._assigned.note_given()
             queues: Collection[MessageQueue] = self._assigned.all()
         else:
-            for queue, offset in offsets.items():
+            queues = [self._instance.queue_with_namespace(each) for each in offsets]
+            for queue, offset in zip(queues, offsets.values(), strict=True):
                 self._check_assigned(queue)
                 self.offsets.set(queue, offset)
-            queues = list(offsets)
         for queue in queues:
             await self.offsets.commit(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """What was committed of a queue, here or by the group; None when nothing was."""
         self._check_running()
+        queue = self._instance.queue_with_namespace(queue)
         noted = self.offsets.noted(queue)
         return await self.offsets.read(queue) if noted is None else noted
 
@@ -301,6 +309,7 @@ class LitePullConsumer:
         Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
         """
         self._check_running()
+        queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         least = await self._instance.api.min_offset(address, queue)
@@ -312,12 +321,14 @@ class LitePullConsumer:
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Goes on at the first message that a queue has."""
+        queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.min_offset(address, queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Goes on after the last message that a queue has."""
+        queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.max_offset(address, queue))
@@ -328,16 +339,19 @@ class LitePullConsumer:
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The offset of the first message of a queue that was stored then or later."""
+        queue = self._instance.queue_with_namespace(queue)
         address = await self._instance.address_to_subscribe(queue)
         return await self._instance.api.search_offset(address, queue, timestamp_ms)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pulls these queues no more; what was pulled is still given by `poll`."""
-        self._assigned.set_paused(queues, is_paused=True)
+        named = [self._instance.queue_with_namespace(each) for each in queues]
+        self._assigned.set_paused(named, is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Pulls these queues again."""
-        self._assigned.set_paused(queues, is_paused=False)
+        named = [self._instance.queue_with_namespace(each) for each in queues]
+        self._assigned.set_paused(named, is_paused=False)
 
     def _check_running(self) -> None:
         if not self._running:

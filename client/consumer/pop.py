@@ -68,13 +68,14 @@ class PopConsumer:
         orderly: bool = False,
     ) -> None:
         check_group(group)
-        self.group = group
+        self.group = group = instance.with_namespace(group)
         self.config = config or PopConsumerConfig()
         self.is_orderly = orderly
         self.started_ms = 0
         self._instance = instance
         self._clock = instance.clock
-        self._subscriptions = Subscriptions(subscriptions or {}, self._clock.now_ms())
+        named = {instance.with_namespace(each): its for each, its in (subscriptions or {}).items()}
+        self._subscriptions = Subscriptions(named, self._clock.now_ms())
         self._popper = Popper(
             instance,
             group,
@@ -116,6 +117,7 @@ class PopConsumer:
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
         """Takes messages of a topic as well, or others of it. Raises NoRoute."""
+        topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if self._running:
             await self._instance.subscribe_queues(topic)
@@ -123,7 +125,7 @@ class PopConsumer:
 
     async def unsubscribe(self, topic: str) -> None:
         """Takes messages of a topic no more."""
-        self._subscriptions.remove(topic)
+        self._subscriptions.remove(self._instance.with_namespace(topic))
         if self._running:
             await self._instance.heartbeat_now()
 
@@ -157,6 +159,8 @@ class PopConsumer:
             messages = await self._pop_any(places, count, hidden_ms, poll_ms)
             left_ms = deadline_ms - self._clock.steady_ms()
             if messages or left_ms <= 0 or not self._running:
+                for message in messages:
+                    message.topic = self._instance.without_namespace(message.topic)
                 return messages
             if len(places) > 1:
                 await self._waiting.wait(places, left_ms)

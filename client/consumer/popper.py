@@ -123,15 +123,14 @@ class Popper:
         Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the connection.
         """
         if isinstance(messages, MessageExt):
-            header = ack_of(self._group, messages.topic, messages)
-            broker_name = handle_of(messages).broker_name
-            await self._instance.api.ack(await self._address(messages.topic, broker_name), header)
+            topic = self._instance.with_namespace(messages.topic)
+            header = ack_of(self._group, topic, messages)
+            address = await self._address(topic, handle_of(messages).broker_name)
+            await self._instance.api.ack(address, header)
             return
-        many = list(messages)
-        for broker_name, body in acks_of(
-            self._group, ((each.topic, each) for each in many)
-        ).items():
-            address = await self._address(many[0].topic, broker_name)
+        many = [(self._instance.with_namespace(each.topic), each) for each in messages]
+        for broker_name, body in acks_of(self._group, many).items():
+            address = await self._address(many[0][0], broker_name)
             await self._instance.api.ack_many(address, body)
 
     async def ack_quietly(self, messages: list[MessageExt]) -> None:
@@ -159,8 +158,9 @@ class Popper:
         Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
         of the connection.
         """
-        header = hiding(self._group, message.topic, message, invisible_ms)
-        address = await self._address(message.topic, handle_of(message).broker_name)
+        topic = self._instance.with_namespace(message.topic)
+        header = hiding(self._group, topic, message, invisible_ms)
+        address = await self._address(topic, handle_of(message).broker_name)
         answer = await self._instance.api.change_invisible_time(address, header)
         set_new_handle(message, answer)
 

@@ -20,11 +20,14 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from txrocketmq.client.consumer import locks
+from txrocketmq.client.consumer.at_work import no_longer_than
 from txrocketmq.client.consumer.begin import first_offset
 from txrocketmq.client.consumer.concurrent import ConcurrentConsumption
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
+from txrocketmq.client.consumer.consume_trace import ConsumeTrace
 from txrocketmq.client.consumer.directly import consume_directly
 from txrocketmq.client.consumer.give_back import GiveBack
+from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
 from txrocketmq.client.consumer.listener import Calls, Listener, OrderlyListener, is_orderly, tell
 from txrocketmq.client.consumer.local_offsets import LocalOffsets
 from txrocketmq.client.consumer.locks import QueueLocks
@@ -93,7 +96,7 @@ class PushConsumer:
         queues_changed: QueuesListener | None = None,
     ) -> None:
         check_group(group)
-        self.group = group
+        self.group = group = instance.with_namespace(group)
         self.config = config or PushConsumerConfig()
         self.listener = listener
         self.is_orderly = is_orderly(listener) if orderly is None else orderly
@@ -103,7 +106,8 @@ class PushConsumer:
         self._clock = instance.clock
         self._is_shared = self.config.message_model is MessageModel.CLUSTERING
         self._queues_changed = queues_changed
-        self.subscriptions = Subscriptions(subscriptions, self._clock.now_ms())
+        named = {instance.with_namespace(topic): each for topic, each in subscriptions.items()}
+        self.subscriptions = Subscriptions(named, self._clock.now_ms())
         if self._is_shared:
             self.subscriptions.add(RETRY_PREFIX + group, SUB_ALL, self._clock.now_ms())
         self.offsets: OffsetStore = (
@@ -116,7 +120,10 @@ class PushConsumer:
             self._clock,
             listener,
             self.config.consume_concurrency if self.config.consume_in_threads else 0,
+            instance.without_namespace if instance.config.namespace else None,
         )
+        self._hooks = ConsumeHooks(self._clock, self.group, self.config.consume_timeout_ms)
+        self._trace: ConsumeTrace | None = None
         self._make_parts(strategy)
         self._reading: dict[MessageQueue, ProcessQueue] = {}
         self._leaving: set[MessageQueue] = set()
@@ -199,6 +206,10 @@ class PushConsumer:
         self._stopped = False
         self.started_ms = self._clock.now_ms()
         self._calls.start()
+        if self.config.enable_trace:
+            self._trace = ConsumeTrace(self._instance, self.group, self.config.trace_topic)
+            self._trace.start()
+            self.add_consume_hook(self._trace)
         every, config, steady_ms = self._clock.every, self.config, self._clock.steady_ms
         self._repeating = [
             every(config.persist_interval_ms, self._persist_soon),
@@ -229,7 +240,7 @@ class PushConsumer:
         if self._calls.is_calling:
             await self._clock.pause(0)  # until the listener that stops the consumer has returned
         if self.config.await_termination_ms:
-            await self._no_longer_than(idle, self.config.await_termination_ms)
+            await no_longer_than(self._clock, idle, self.config.await_termination_ms)
         self._popping.drop_all()
         for process_queue in self._reading.values():
             process_queue.dropped = True
@@ -238,7 +249,14 @@ class PushConsumer:
             await self._locks.unlock_all(list(self._reading.values()))
         self._reading.clear()
         self._calls.stop()
+        if self._trace is not None:
+            await self._trace.shutdown()
         await self._instance.unregister_consumer(self.group)
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees messages before and after the listener has them."""
+        self._hooks.add(hook)
+        self._calls.around = self._hooks.around
 
     def suspend(self) -> None:
         """Pulls no more until `resume`; what was pulled is consumed."""
@@ -251,16 +269,18 @@ class PushConsumer:
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
         """Subscribes to a topic as well, or otherwise; the brokers hear of it at once."""
-        self.subscriptions.add(topic, expression, self._clock.now_ms())
+        name = self._instance.with_namespace(topic)
+        self.subscriptions.add(name, expression, self._clock.now_ms())
         if not self._stopped:
             await self._instance.heartbeat_now()
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
         """Subscribes to a topic no more."""
-        self.subscriptions.remove(topic)
+        name = self._instance.with_namespace(topic)
+        self.subscriptions.remove(name)
         if not self._stopped:
-            await self._read_no_more(topic)
+            await self._read_no_more(name)
             await self._instance.heartbeat_now()
 
     async def _read_no_more(self, topic: str) -> None:
@@ -362,7 +382,7 @@ class PushConsumer:
         if not left.called:
             process_queue.try_unlock_times += 1
             until_ms = process_queue.last_lock_ms + UNLOCK_DELAY_MS
-            await self._no_longer_than(left, max(until_ms - self._clock.steady_ms(), 0))
+            await no_longer_than(self._clock, left, max(until_ms - self._clock.steady_ms(), 0))
         process_queue.locked = False
         self._locks.unlock([queue])
         self._leaving.discard(queue)
@@ -472,20 +492,6 @@ class PushConsumer:
 
     def _spawn(self, work: Coroutine[Deferred[Any], Any, None], what: str) -> None:
         Deferred.fromCoroutine(work).addErrback(self._log_failure, what)
-
-    async def _no_longer_than(self, done: Deferred[None], timeout_ms: int) -> None:
-        timeout = self._clock.pause(timeout_ms)
-        timeout.addErrback(lambda failure: failure.trap(CancelledError))
-        both: Deferred[None] = Deferred()
-
-        def first(_: object) -> None:
-            if not both.called:
-                both.callback(None)
-
-        done.addBoth(first)
-        timeout.addBoth(first)
-        await both
-        timeout.cancel()
 
     def _log_failure(self, failure: Failure, what: str) -> None:
         if failure.check(CancelledError) is None:

@@ -78,20 +78,21 @@ class Hooks:
         for check in self.forbidden:
             check(context)
         for hook in self.send:
-            _quietly(hook.before_send, context)
+            quietly(hook.before_send, context)
 
     def after(self, context: SendContext) -> None:
         """It has been answered, or failed."""
         for hook in self.send:
-            _quietly(hook.after_send, context)
+            quietly(hook.after_send, context)
 
     def ended(self, context: EndTransactionContext) -> None:
         """A transaction ends."""
         for hook in self.end_transaction:
-            _quietly(hook, context)
+            quietly(hook, context)
 
 
-def _quietly(hook: Callable[[Any], None], context: Any) -> None:
+def quietly(hook: Callable[[Any], None], context: Any) -> None:
+    """Calls a hook; what it raises is logged."""
     try:
         hook(context)
     except Exception:  # noqa: BLE001 - a hook that fails must not lose a message

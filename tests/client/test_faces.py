@@ -60,7 +60,7 @@ def test_functions_of_the_program_are_known_by_their_type() -> None:
 def test_what_is_asked_of_consumers_by_others_is_not_public() -> None:
     """The instance and brokers ask; programs see what is theirs."""
     assert [member.name for member in members(PushConsumer)] == [
-        "queues", "resume", "subscribe", "suspend", "unsubscribe",
+        "add_consume_hook", "queues", "resume", "subscribe", "suspend", "unsubscribe",
     ]  # fmt: skip
     assert [member.name for member in members(LitePullConsumer)] == [
         "assign", "assignment", "commit", "committed", "fetch_queues", "filter_assigned",

@@ -251,6 +251,20 @@ def test_a_topic_that_is_not_wanted_any_more_is_popped_no_more(scene: Scene, gro
     result_of(consumer.stop())
 
 
+def test_a_topic_that_is_given_up_while_a_broker_is_asked_is_not_popped(
+    scene: Scene, group: Group
+) -> None:
+    consumer = group.start()
+    result_of(consumer.unsubscribe("T"))
+    answer = PendingReply()
+    scene.connections.on(BROKER_A, pull.QUERY_ASSIGNMENT, answer)
+    result_of(consumer.subscribe("T"))
+    result_of(consumer.unsubscribe("T"))
+    answer.resolve(assigned((ANY, "POP")))
+    assert (ANY in consumer.queues, len(group.asked(pop.POP_MESSAGE))) == (False, 1)
+    result_of(consumer.stop())
+
+
 def test_at_the_end_it_waits_for_listeners_and_acknowledges(scene: Scene, broker: Broker) -> None:
     group = Group(scene, broker, await_termination_ms=5_000)
     group.listener.answer = waiting = Deferred[None]()

@@ -149,13 +149,15 @@ class Calls:
         """The listener's answer, or something to wait for. Raises what the listener raises."""
         if self.around is None:
             return self.call_unseen(messages, context)
-        self._rename(messages)
+        if self._name_of is not None:
+            self._rename(messages, self._name_of)
         call = partial(self.call_unseen, messages, context)
         return self.around(call, messages, context.queue)
 
     def call_unseen(self, messages: list[MessageExt], context: Any) -> Any:
         """The same, and no hook sees it."""
-        self._rename(messages)
+        if self._name_of is not None:
+            self._rename(messages, self._name_of)
         if self._pool is None:
             self.is_calling = True
             try:
@@ -166,10 +168,10 @@ class Calls:
             self._clock.reactor, self._pool, self._listener, messages, context
         ).addCallback(_awaited)
 
-    def _rename(self, messages: list[MessageExt]) -> None:
-        if self._name_of is not None:
-            for message in messages:
-                message.topic = self._name_of(message.topic)
+    @staticmethod
+    def _rename(messages: list[MessageExt], name_of: Callable[[str], str]) -> None:
+        for message in messages:
+            message.topic = name_of(message.topic)
 
 
 def is_coroutine(listener: Callable[..., Any]) -> bool:

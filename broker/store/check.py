@@ -7,6 +7,9 @@ with its CRC, and whether it has its unit in its queue; every unit, and every it
 whether it points at a record. That is done in parts, one for each file of the log and of the
 index, which may be looked at in any order and in several processes.
 
+Where numpy is installed, what is sound is looked at many records at a time (stretches.py); the rest
+of it, and all of it without numpy, one record after the other.
+
 Java: has no counterpart.
 """
 
@@ -16,9 +19,10 @@ import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from importlib.util import find_spec
 from typing import Final, NamedTuple
 
+from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
@@ -30,14 +34,16 @@ from txrocketmq.broker.store.errors import StoreError, StoreLocked, StoreLoss
 from txrocketmq.broker.store.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.indexed import has_keys_between
 from txrocketmq.broker.store.light_queues import QUEUE_ID, places_of
-from txrocketmq.broker.store.log_walk import LogWalk, record_at
+from txrocketmq.broker.store.log_walk import LogWalk, Run, record_at, runs_of
 from txrocketmq.broker.store.record_head import HEAD, MAGICS
 from txrocketmq.broker.store.recover import Recovery
 from txrocketmq.broker.store.recovered import Recovered, messages
 from txrocketmq.broker.store.reput import Reput
-from txrocketmq.broker.store.scan import PROPERTIES_LENGTH_BYTES, Record
+from txrocketmq.broker.store.scan import Record
 from txrocketmq.broker.store.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, is_written
+from txrocketmq.remoting.packing import fixed
 
+_ITEM: Final = fixed(formats.INDEX_ITEM).struct
 _LOG: Final = "log"
 _CRC: Final = "crc"
 _QUEUE: Final = "queue"
@@ -46,7 +52,7 @@ _OPENING: Final = "opening"
 _MAX_FINDINGS: Final = 1_000
 """Of one part; beyond that they are only counted."""
 _UNITS_AT_ONCE: Final = 65_536
-_RECORDS_AT_ONCE: Final = 16_384
+_ITEMS_AT_ONCE: Final = 16_384
 _NONE: Final = -1
 
 QueueKey = tuple[bytes, int]
@@ -104,6 +110,7 @@ class StoreCheck:
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
+        self._walk_type = _fastest_walk()
         self.findings: list[Finding] = []
         self.recovered: Recovered | None = None
         """What opening did, on the copies; None when it is not possible at all."""
@@ -155,7 +162,7 @@ class StoreCheck:
         try:
             done = Recovery(
                 self.files, config, self._marks, checkpoint, self._log, self._queues, self._index,
-                reput,
+                reput, self._walk_type,
             ).run(now_ms, topics)  # fmt: skip
         except BaseException:
             self._marks.unlock()
@@ -196,19 +203,19 @@ class StoreCheck:
             self._look_at_index(looked)
         return looked
 
+    def _walk(self) -> LogWalk:
+        return self._walk_type(self._log.files, self._queues, check_crc=True)
+
     def _look_at_log(self, looked: Looked) -> None:
         file = self._log.files.mapped_files[looked.part.number]
-        end = min(file.from_offset + file.size_bytes, self.end)
-        walk = LogWalk(self._log.files, self._queues, check_crc=True)
-        records = walk.records(file.from_offset, end)
-        has_light = self._queues.light_count > 0
-        while True:
-            count, seen = _by_queue(islice(records, _RECORDS_AT_ONCE), has_light=has_light)
-            looked.messages += count
-            for key, rows in seen.items():
-                self._compare(looked, key, rows[0::3], rows[1::3], rows[2::3])
-            if count < _RECORDS_AT_ONCE:
-                break
+        start, end = file.from_offset, min(file.from_offset + file.size_bytes, self.end)
+        walk = self._walk()
+        for found in walk.batches(start, end):
+            looked.messages += len(found)
+            for run in found.runs():
+                self._compare(looked, run)
+            for run in _light_runs(found.records()) if self._queues.light_count else ():
+                self._compare(looked, run)
         damages = [(damage.start, min(damage.end, end)) for damage in walk.damages]
         for first, after in [*damages, (walk.position, end)]:
             self._tell_damage(looked, first, after, file.path)
@@ -239,26 +246,22 @@ class StoreCheck:
             text = f"{path} has no records from byte {position} on, for {end - at:,} bytes."
             looked.find(Finding(_LOG, text, path, position, at))
 
-    def _compare(
-        self,
-        looked: Looked,
-        key: QueueKey,
-        queue_offsets: list[int],
-        offsets: list[int],
-        sizes: list[int],
-    ) -> None:
+    def _compare(self, looked: Looked, run: Run) -> None:
         """Whether messages of one queue have their units there."""
-        topic, queue_id = str(key[0], "utf-8", "replace"), key[1]
+        key, queue_offsets, offsets, sizes = run[:2], *run[2:]
+        topic, queue_id = str(run.topic, "utf-8", "replace"), run.queue_id
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             looked.without_queue += len(offsets)
             return
         first, count = queue_offsets[0], len(queue_offsets)
-        if queue_offsets[-1] - first + 1 == count:
-            found = _units(queue, first, count)
-            if found is not None and found == (array("q", offsets), array("i", sizes)):
-                looked.has_units(key, count)
-                return
+        if (
+            queue_offsets[-1] - first + 1 == count
+            and queue_offsets == array("q", range(first, first + count))
+            and _units(queue, first, count) == (offsets, sizes)
+        ):
+            looked.has_units(key, count)
+            return
         deleted_until = self._queues.deleted.end_of(topic)
         sound = 0
         for queue_offset, offset, size in zip(queue_offsets, offsets, sizes, strict=True):
@@ -280,11 +283,25 @@ class StoreCheck:
     def _look_at_index(self, looked: Looked) -> None:
         """Whether each item is of a record of the log."""
         file = self._index.files[looked.part.number]
-        wrong: list[tuple[int, int]] = []
+        first = next((position for position, _ in file.items()), 0)
+        after = first + (file.next_item - 1) * ITEM_BYTES
+        looked.messages = file.next_item - 1
+        walk = self._walk()
+        for at in range(first, after, _ITEMS_AT_ONCE * ITEM_BYTES):
+            items = file.file.view[at : min(at + _ITEMS_AT_ONCE * ITEM_BYTES, after)]
+            if walk.names_records(items, self.start, self.end):
+                continue
+            for number, offset in self._unsound_items(items):
+                position = at + number * ITEM_BYTES
+                text = f"{file.path} at byte {position}: its item names {offset} of the log, where"
+                text += " no record begins."
+                looked.find(Finding(_INDEX, text, file.path, position, offset))
+
+    def _unsound_items(self, items: memoryview) -> Iterator[tuple[int, int]]:
+        """The items that name no record: their number among these, and the offset they name."""
         view, view_start, last_start = memoryview(b""), 0, _NONE
         sound = _NONE
-        for position, offset in file.items():
-            looked.messages += 1
+        for number, (_, offset, _, _) in enumerate(_ITEM.iter_unpack(items)):
             if offset == sound:  # a message has several items, one behind the other
                 continue
             if not 0 <= offset - view_start <= last_start:
@@ -292,23 +309,19 @@ class StoreCheck:
                     continue
                 log_file = self._log.files.find(offset) if offset < self.end else None
                 if log_file is None:
-                    wrong.append((position, offset))
+                    yield number, offset
                     continue
                 view, view_start = log_file.view, log_file.from_offset
                 written = min(log_file.wrote_bytes, self.end - view_start)
                 last_start = written - HEAD.size
                 if offset - view_start > last_start:
-                    wrong.append((position, offset))
+                    yield number, offset
                     continue
             _, magic, own = HEAD.unpack_from(view, offset - view_start)
             if own == offset and magic in MAGICS:
                 sound = offset
             else:
-                wrong.append((position, offset))
-        for position, offset in wrong:
-            text = f"{file.path} at byte {position}: its item names {offset} of the log, where"
-            text += " no record begins."
-            looked.find(Finding(_INDEX, text, file.path, position, offset))
+                yield number, offset
 
     # --- together ---
 
@@ -352,30 +365,23 @@ class StoreCheck:
         return f"{text}; {sum(1 for _ in self._queues):,} queues; {items:,} items of the index."
 
 
-def _by_queue(
-    records: Iterable[Record], *, has_light: bool
-) -> tuple[int, dict[QueueKey, list[int]]]:
-    """How many records; and of each queue its offset, the log's and the size, one after the other.
+def _fastest_walk() -> type[LogWalk]:
+    """The one that looks at many records at once, where there is numpy."""
+    if find_spec("numpy") is None:
+        return LogWalk
+    from txrocketmq.broker.store.stretches import StretchWalk  # noqa: PLC0415 - see above
 
-    It is made for speed, as the walk is: a log has millions of them.
-    """
+    return StretchWalk
+
+
+def _light_runs(records: Iterable[Record]) -> Iterator[Run]:
+    """The same messages in light queues."""
     seen: dict[QueueKey, list[int]] = {}
-    find = seen.get
-    count = 0
     for found in records:
-        offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ = found
-        count += 1
-        if sys_flag and not enters_queue(sys_flag):
-            continue
-        key = bytes(view[topic_at : text_at - PROPERTIES_LENGTH_BYTES]), queue_id
-        rows = find(key)
-        if rows is None:
-            rows = seen[key] = []
-        rows += (queue_offset, offset, size)
-        for topic, light_offset in places_of(found) if has_light else ():
-            light = topic.encode("utf-8", "replace"), QUEUE_ID
-            seen.setdefault(light, []).extend((light_offset, offset, size))
-    return count, seen
+        for topic, queue_offset in places_of(found) if enters_queue(found.sys_flag) else ():
+            rows = seen.setdefault((topic.encode("utf-8", "replace"), QUEUE_ID), [])
+            rows += (queue_offset, found.physical_offset, found.size_bytes)
+    return runs_of(seen)
 
 
 def _units(queue: ConsumeQueue, first: int, count: int) -> tuple[array[int], array[int]] | None:

@@ -12,16 +12,20 @@ Java: CommitLog.recoverNormally and recoverAbnormally, which end the log at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
 
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.dispatch import enters_queue
 from txrocketmq.broker.store.light_queues import places_of
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
-from txrocketmq.broker.store.scan import Record, Walk
+from txrocketmq.broker.store.scan import PROPERTIES_LENGTH_BYTES, Record, Walk
 
-_END: Final = 1 << 63
+END: Final = 1 << 63
+_RECORDS_AT_ONCE: Final = 16_384
 
 
 class Damage(NamedTuple):
@@ -30,6 +34,64 @@ class Damage(NamedTuple):
     start: int
     end: int
     messages: int
+
+
+class Run(NamedTuple):
+    """Messages of one queue, in the order of the log."""
+
+    topic: bytes
+    queue_id: int
+    queue_offsets: array[int]
+    offsets: array[int]
+    sizes: array[int]
+
+
+class Batch(Protocol):
+    """Sound records that were read together."""
+
+    def __len__(self) -> int: ...
+
+    def records(self) -> Iterable[Record]:
+        """One after the other."""
+
+    def runs(self) -> Iterator[Run]:
+        """Those that have units, queue by queue."""
+
+
+class RecordBatch:
+    """Records that were looked at one by one."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def records(self) -> Sequence[Record]:
+        """One after the other."""
+        return self._records
+
+    def runs(self) -> Iterator[Run]:
+        """Those that have units, queue by queue."""
+        seen: dict[tuple[bytes, int], list[int]] = {}
+        find = seen.get
+        for found in self._records:
+            offset, size, queue_id, queue_offset, sys_flag, _, view, topic_at, text_at, _ = found
+            if sys_flag and not enters_queue(sys_flag):
+                continue
+            key = bytes(view[topic_at : text_at - PROPERTIES_LENGTH_BYTES]), queue_id
+            rows = find(key)
+            if rows is None:
+                rows = seen[key] = []
+            rows += (queue_offset, offset, size)
+        return runs_of(seen)
+
+
+def runs_of(seen: Mapping[tuple[bytes, int], Sequence[int]]) -> Iterator[Run]:
+    """Of offsets in a queue, offsets in the log and sizes, one after the other, by queue."""
+    for key, rows in seen.items():
+        columns = array("q", rows[0::3]), array("q", rows[1::3]), array("i", rows[2::3])
+        yield Run(*key, *columns)
 
 
 class LogWalk:
@@ -52,7 +114,7 @@ class LogWalk:
         """The store timestamp of the last record."""
         self.newest_ms = 0
 
-    def records(self, start: int, end: int = _END) -> Iterator[Record]:
+    def records(self, start: int, end: int = END) -> Iterator[Record]:
         """The sound records from `start`, where one begins, up to `end`."""
         self.position = start
         while self.position < end:
@@ -76,9 +138,28 @@ class LogWalk:
                 return
             self._skip_to(min(found, end))
 
+    def batches(self, start: int, end: int = END) -> Iterator[Batch]:
+        """The same records, many at a time."""
+        self.position = start
+        while found := list(islice(self.records(self.position, end), _RECORDS_AT_ONCE)):
+            yield RecordBatch(found)
+            if len(found) < _RECORDS_AT_ONCE:
+                return
+
+    def pass_all(self, start: int) -> int:
+        """Goes from `start` to where nothing more is proven; how many records there are."""
+        return sum(1 for _ in self.records(start))
+
+    def names_records(self, items: memoryview, start: int, end: int) -> bool:
+        """Whether all these items of an index name records of the log, from `start` to `end`.
+
+        What is before `start` has expired. False: not all, or that takes a look at each.
+        """
+        return False
+
     def units_behind(self) -> int:
         """When the walk is over: how many messages queues know of at or behind its end."""
-        return 0 if self._units is None else self._units.count_up_to(_END)
+        return 0 if self._units is None else self._units.count_up_to(END)
 
     def _next_proven(self) -> int | None:
         """The next place behind the position where a record is proven; None without one."""
@@ -90,11 +171,11 @@ class LogWalk:
             for file in self._files.mapped_files
             if file.from_offset > self.position and self._starts_soundly(file.from_offset)
         )
-        next_start = next(starts, _END)
+        next_start = next(starts, END)
         found = self._units.next_sound(self.position, next_start, self._files)
         if found is not None:
             return found
-        return next_start if next_start < _END else None
+        return next_start if next_start < END else None
 
     def _starts_soundly(self, offset: int) -> bool:
         """Whether a file begins there with a record that goes on what was read."""

@@ -62,8 +62,9 @@ class Recovery:
         queues: ConsumeQueues,
         index: Index,
         reput: Reput,
+        walk_type: type[LogWalk] = LogWalk,
     ) -> None:
-        self._files = files
+        self._files, self._walk_type = files, walk_type
         self._config = config
         self._log = log
         self._queues = queues
@@ -221,8 +222,8 @@ class Recovery:
         files = self._log.files.mapped_files
         start = files[self._start(done)].from_offset
         check_crc = self._config.check_crc_on_recover
-        walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
-        done.checked_messages = sum(1 for _ in walk.records(start))
+        walk = self._walk_type(self._log.files, self._queues, check_crc=check_crc)
+        done.checked_messages = walk.pass_all(start)
         done.max_offset, done.last_store_timestamp_ms = walk.position, walk.last_ms
         self._durable = start
         self._tell(done, walk.damages)

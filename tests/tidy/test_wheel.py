@@ -24,6 +24,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.stored import MESSAGES, filled_store
+
 _NOT_IN_A_CHECKOUT = shutil.ignore_patterns(
     ".*", "var", "build", "dist", "*.egg-info", "__pycache__", "golden"
 )
@@ -105,8 +107,13 @@ def _link(installed: Distribution, packages: Path, name: str) -> None:
             target.symlink_to(Path(str(installed.locate_file(top))))
 
 
-WITH_METRICS = {"broker/metrics.py", "namesrv/metrics.py", "remoting/transport/exporter.py"}
-"""What is imported only where metrics are switched on."""
+WITH_EXTRAS = {
+    "broker/metrics.py",
+    "broker/store/stretches.py",
+    "namesrv/metrics.py",
+    "remoting/transport/exporter.py",
+}
+"""What is imported only where metrics are switched on, or where there is numpy."""
 
 
 @pytest.mark.parametrize("command", ["mqbroker", "mqnamesrv", "txrocketmq"])
@@ -121,6 +128,14 @@ def test_the_broker_shows_its_configuration_from_the_wheel(environment: Path) ->
     assert "storePathRootDir=" in shown
 
 
+def test_a_store_is_checked_without_the_extras(environment: Path, tmp_path: Path) -> None:
+    filled_store(tmp_path)
+    command = [environment / "bin" / "txrocketmq", "store", "check", tmp_path]
+    shown = _run(command, environment.parent)
+    assert f"Read {MESSAGES} messages in the log" in shown
+    assert shown.endswith("Nothing is wrong.\n")
+
+
 def test_the_code_comes_from_the_wheel_not_from_the_checkout(environment: Path) -> None:
     program = "import txrocketmq.remoting.codes as codes; print(codes.__file__)"
     shown = _run([environment / "bin" / "python", "-c", program], environment.parent)
@@ -128,13 +143,13 @@ def test_the_code_comes_from_the_wheel_not_from_the_checkout(environment: Path) 
 
 
 def test_every_module_imports_from_the_wheel(environment: Path, modules: list[Path]) -> None:
-    """With no more than the wheel depends on; Spark, pytest and metrics are of extras."""
+    """With no more than the wheel depends on; Spark, pytest, metrics and numpy are of extras."""
     names = [
         "txrocketmq." + ".".join(module.with_suffix("").parts)
         for module in modules
         if module.parts[0] not in {"spark", "testing"}
         and not module.name.startswith("__")
-        and str(module) not in WITH_METRICS
+        and str(module) not in WITH_EXTRAS
     ]
     program = f"import importlib\nfor name in {names!r}: importlib.import_module(name)"
     _run([environment / "bin" / "python", "-c", program], environment.parent)
@@ -160,16 +175,42 @@ def _metadata(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
-def test_links_of_the_index_page_lead_to_files_of_this_release(root: Path, wheel: Path) -> None:
-    metadata = _metadata(wheel)
-    links = re.findall(r"\]\(([^)\s]+)\)", str(metadata.get_payload()))
-    urls = dict(text.split(", ") for text in metadata.get_all("Project-URL", []))
-    files = f"{urls['Source']}/blob/v{metadata['Version']}/"
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def _page(root: Path, folder: Path, urls: str) -> str:
+    """The page of a package index, if pyproject.toml says this of addresses."""
+    for name in ("setup.py", "README.md", "pyproject.toml"):
+        shutil.copy(root / name, folder)
+    project = folder / "pyproject.toml"
+    project.write_text(f"{project.read_text()}\n{urls}")
+    program = (
+        "import setuptools; setuptools.setup = lambda **given: print(given['long_description'])"
+    )
+    return _run([sys.executable, "-c", f"{program}; exec(open('setup.py').read())"], folder)
+
+
+def test_links_of_the_index_page_lead_to_files_of_the_release(
+    root: Path, wheel: Path, tmp_path: Path
+) -> None:
+    urls = '[project.urls]\nSource = "https://host.invalid/source"'
+    links = LINK.findall(_page(root, tmp_path, urls))
+    files = f"https://host.invalid/source/blob/v{_metadata(wheel)['Version']}/"
     ours = [link.removeprefix(files).partition("#")[0] for link in links if link.startswith(files)]
     assert "docs/compatibility.md" in ours
     assert all((root / path).exists() for path in ours)
-    relative = [link for link in links if not re.match(r"https?://|#", link)]
-    assert not relative
+    assert not [link for link in links if not re.match(r"https?://|#", link)]
+
+
+def test_without_an_address_the_index_page_has_no_links_to_files(
+    root: Path, wheel: Path, tmp_path: Path
+) -> None:
+    metadata = _metadata(wheel)
+    assert metadata.get_all("Project-URL") is None
+    page = str(metadata.get_payload())
+    assert page.strip() == _page(root, tmp_path, "").strip()
+    assert not [link for link in LINK.findall(page) if not re.match(r"https?://|#", link)]
+    assert "](" not in re.sub(r"\]\((https?://|#)", "", page)
 
 
 def test_a_package_index_would_take_them(archives: Path) -> None:

@@ -17,6 +17,13 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreLocked, StoreLoss
 
 
+@pytest.fixture(autouse=True, params=["together", "one by one"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are looked at with numpy, and as they are without it."""
+    if request.param == "one by one":
+        monkeypatch.setattr("txrocketmq.broker.store.check.find_spec", lambda _: None)
+
+
 def look(root: Path, **settings: object) -> tuple[StoreCheck, list[Looked]]:
     """A whole look, which leaves the store as it was."""
     before = contents(root)
@@ -113,6 +120,13 @@ def test_a_wrong_unit_is_told(tmp_path: Path) -> None:
     assert [each.kind for each in found] == ["queue", "queue"]
     assert "bytes at 10 as unit 5, where the log has a message of" in found[0].text
     assert found[1].text == f"{queue} has 1 units that name no message of the log."
+
+
+def test_a_wrong_offset_among_right_ones_is_told(root: Path) -> None:
+    path, position, offset = record_at(root, 3)
+    spoil(path, position + 20, struct.pack(">q", 4))
+    found = [each for each in findings(root) if "as unit 4, where the log" in each.text]
+    assert [each.offset for each in found] == [offset]
 
 
 def test_a_wrong_item_of_the_index_is_told(root: Path) -> None:

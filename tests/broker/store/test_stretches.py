@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.broker.store.test_scan import FROM_OFFSET, IPV4, IPV6, built
+from tests.stored import SETTINGS, filled_store, spoil
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.dry_files import DryFiles
+from txrocketmq.broker.store.log_walk import LogWalk, RecordBatch, Run
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.scan import Walk
+from txrocketmq.broker.store.stretches import StretchWalk, read_stretch
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+
+FILE_BYTES = 16384
+PREPARED = MessageSysFlag.TRANSACTION_PREPARED_TYPE
+shapes = st.fixed_dictionaries(
+    {
+        "magic": st.sampled_from([MAGIC_V1, MAGIC_V1, MAGIC_V2]),
+        "sys_flag": st.sampled_from([0, 0, PREPARED, MessageSysFlag.BORN_HOST_V6, 0x20, 0x30]),
+        "queue_id": st.integers(0, 2),
+        "queue_offset": st.integers(0, 1 << 40),
+        "store_timestamp": st.integers(0, 1 << 40),
+        "body": st.binary(max_size=300),
+        "topic": st.sampled_from([b"A", b"B", b"AB", b"Topic-8b", b"Topic-8b9", b"x" * 100]),
+        "properties": st.sampled_from([b"", b"TAGS\x01A\x02", b"KEYS\x01key\x02"]),
+    }
+)
+
+
+def record(at: int, shape: dict[str, Any]) -> bytes:
+    hosts = {
+        "born_host": IPV6 if shape["sys_flag"] & 0x10 else IPV4,
+        "store_host": IPV6 if shape["sys_flag"] & 0x20 else IPV4,
+    }
+    return built(at, **{**shape, **hosts})
+
+
+def file_of(files: Any, data: bytes, size: int = FILE_BYTES) -> MappedFile:
+    file = MappedFile(files, f"/file-{size}", size, from_offset=FROM_OFFSET)
+    mapped = file.map()
+    mapped[: len(data)] = data
+    mapped[len(data) :] = bytes(size - len(data))
+    return file
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: run[:2])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.lists(shapes, max_size=20), st.data())
+def test_what_is_vouched_for_is_what_the_walk_says(
+    files: Any, made: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    log = b""
+    for shape in made:
+        log += record(len(log), shape)
+    blank = BLANK.build({"room": FILE_BYTES - len(log), "magic": MAGIC_BLANK})
+    content = bytearray(log + data.draw(st.sampled_from([b"", blank])))
+    is_damaged = bool(content) and data.draw(st.booleans())
+    if is_damaged:
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    check_crc = data.draw(st.booleans())
+    file = file_of(files, bytes(content))
+    expected = list(Walk(file, 0, check_crc=check_crc))
+    at_most = data.draw(st.integers(1, 30))
+    found = read_stretch(file, 0, FILE_BYTES, at_most, check_crc=check_crc)
+    records = [] if found is None else list(found.records())
+    assert records == expected[:at_most]
+    if found is not None:
+        assert len(found) == len(records)
+        assert found.end == records[-1].end
+        assert in_order(found.runs()) == in_order(RecordBatch(records).runs())
+
+
+def test_records_begin_before_the_end_that_is_asked_for(files: Any) -> None:
+    first = built(0)
+    file = file_of(files, first + built(len(first)))
+    for end, count in ((len(first), 1), (len(first) + 1, 2)):
+        found = read_stretch(file, 0, end, 10, check_crc=True)
+        assert found is not None
+        assert len(found) == count
+
+
+def test_a_record_without_room_for_a_blank_is_left_to_the_walk(files: Any) -> None:
+    data = built(0)
+    for room, is_vouched in ((7, False), (8, True)):
+        file = file_of(files, data, len(data) + room)
+        found = read_stretch(file, 0, len(data) + room, 10, check_crc=True)
+        assert (found is not None) == is_vouched
+
+
+def test_a_topic_at_the_end_of_the_file_is_read(files: Any) -> None:
+    data = built(0, topic=b"x" * 9, properties=b"")
+    found = read_stretch(file_of(files, data, len(data) + 8), 0, 4096, 10, check_crc=True)
+    assert found is not None
+    assert [run.topic for run in found.runs()] == [b"x" * 9]
+
+
+def test_a_page_of_text_that_was_not_written_is_no_record(files: Any) -> None:
+    data = bytearray(built(0, bytes(3900), properties=b"k\x01" + b"v" * 5000 + b"\x02"))
+    file = file_of(files, bytes(data))
+    assert read_stretch(file, 0, FILE_BYTES, 10, check_crc=True) is not None
+    data[4096:8192] = bytes(4096)
+    file = file_of(files, bytes(data))
+    assert read_stretch(file, 0, FILE_BYTES, 10, check_crc=True) is None
+    assert read_stretch(file, 0, FILE_BYTES, 10, check_crc=False) is not None
+
+
+def test_items_that_name_records_of_one_file(tmp_path: Path) -> None:
+    filled_store(tmp_path)
+    files, config = DryFiles(()), StoreConfig(store_path_root_dir=str(tmp_path), **SETTINGS)
+    log = CommitLog(files, config).files
+    log.load()
+    walk = StretchWalk(log, (), check_crc=True)
+    offsets = [each.physical_offset for each in LogWalk(log, (), check_crc=True).records(0)]
+    end = offsets[-1] + 1000
+
+    def named(*offsets: int, start: int = 0) -> bool:
+        items = b"".join(struct.pack(">iqii", 1, offset, 2, 3) for offset in offsets)
+        return walk.names_records(memoryview(items), start, end)
+
+    assert named(*offsets[:5])
+    assert not named(*offsets[:5], offsets[5] + 1)
+    assert not named(offsets[0], -1)
+    assert not named(offsets[0], 1 << 40)
+    assert not named(1 << 40)
+    assert not named(offsets[0], offsets[-1])
+    assert named(3, offsets[5], start=offsets[5])
+    assert named(3, start=offsets[5])
+    assert not named(3, start=0)
+
+
+@pytest.mark.parametrize("spoiled", [(), (5000,), (0, 9000), (8200, 8300, 16000)])
+def test_both_walks_are_the_same(tmp_path: Path, spoiled: tuple[int, ...]) -> None:
+    filled_store(tmp_path)
+    for offset in spoiled:
+        path = tmp_path / "commitlog" / f"{offset // 8192 * 8192:020d}"
+        spoil(path, offset % 8192, bytes([path.read_bytes()[offset % 8192] ^ 1]))
+
+    def walked(kind: type[LogWalk], go: Callable[[LogWalk], int]) -> tuple[object, ...]:
+        files, config = DryFiles(()), StoreConfig(store_path_root_dir=str(tmp_path), **SETTINGS)
+        log, queues = CommitLog(files, config).files, ConsumeQueues(files, config)
+        log.load()
+        queues.load()
+        for queue in queues:
+            queue.recover()
+        walk = kind(log, queues, check_crc=True)
+        return go(walk), walk.position, walk.damages, walk.last_ms, walk.newest_ms
+
+    expected = walked(LogWalk, lambda walk: sum(1 for _ in walk.records(0)))
+    assert walked(StretchWalk, lambda walk: walk.pass_all(0)) == expected
+    assert walked(LogWalk, lambda walk: walk.pass_all(0)) == expected
+    for kind in (LogWalk, StretchWalk):
+        assert walked(kind, lambda walk: sum(map(len, walk.batches(0)))) == expected

@@ -21,11 +21,17 @@ FOLDERS = [
 
 
 def readme() -> str:
-    """README.md, with links that lead to the files of this release from anywhere."""
+    """README.md for a page that has no files beside it.
+
+    Its links lead to the files of this release at the address that `Source` of project.urls names;
+    without such an address they are plain text.
+    """
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-    files = f"{project['urls']['Source']}/blob/v{project['version']}/"
     text = Path("README.md").read_text("utf-8")
-    return re.sub(r"\]\((?!#|[a-z]+:)", f"]({files}", text)
+    source = project.get("urls", {}).get("Source")
+    if source is None:
+        return re.sub(r"!?\[([^\]]*)\]\((?!#|[a-z]+:)[^)]*\)", r"\1", text)
+    return re.sub(r"\]\((?!#|[a-z]+:)", f"]({source}/blob/v{project['version']}/", text)
 
 
 setup(

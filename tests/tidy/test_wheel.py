@@ -130,7 +130,7 @@ def test_the_broker_shows_its_configuration_from_the_wheel(environment: Path) ->
 
 def test_a_store_is_checked_without_the_extras(environment: Path, tmp_path: Path) -> None:
     filled_store(tmp_path)
-    command = [environment / "bin" / "txrocketmq", "store", "check", tmp_path]
+    command: list[str | Path] = [environment / "bin" / "txrocketmq", "store", "check", tmp_path]
     shown = _run(command, environment.parent)
     assert f"Read {MESSAGES} messages in the log" in shown
     assert shown.endswith("Nothing is wrong.\n")

@@ -25,14 +25,14 @@ COMMANDS: Final = {
     "consume": "receive the messages of a topic as a member of a consumer group",
     "topics": "list, show, create, change and delete topics",
     "groups": "list, show, create, change and delete consumer groups",
-    "brokers": "list brokers, show how they are, and change their settings",
+    "brokers": "list brokers, show their state, and change their settings",
     "lag": "show how far consumer groups have come",
     "offsets": "show, reset, set and clone the offsets of consumer groups",
     "messages": "find messages, and see what became of them",
     "store": "check, repair or print the store of a broker",
-    "ingest": "copy new messages from stores into a Parquet table, exactly once",
+    "ingest": "copy new messages from stores into a Delta table, exactly once",
     "report": "report what stands out in stores and what they contain",
-    "completion": "print the script that makes a shell complete this command",
+    "completion": "print the script that completes this command in a shell",
 }
 ALIASES: Final = {"produce": "send"}
 COMPLETE: Final = "_TXROCKETMQ_COMPLETE"

@@ -57,13 +57,15 @@ def json_option(function: F) -> F:
 
 def yes_option(function: F) -> F:
     """`--yes`, of what cannot be undone."""
-    return click.option("-y", "--yes", is_flag=True, help="Do it without asking.")(function)
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")(function)
 
 
 def place_options(function: F) -> F:
     """`--cluster` and `--broker`, of what is made somewhere."""
-    cluster = click.option("-c", "--cluster", help="All masters of this cluster.")
-    broker = click.option("-b", "--broker", help="This broker, by its name or HOST:PORT.")
+    cluster = click.option("-c", "--cluster", help="Apply to all masters of this cluster.")
+    broker = click.option(
+        "-b", "--broker", help="Apply to this broker, given by name or HOST:PORT."
+    )
     return cluster(broker(function))
 
 

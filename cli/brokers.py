@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq brokers`: list brokers, show how they are, and change their settings."""
+"""`txrocketmq brokers`: list brokers, show their state, and change their settings."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ from txrocketmq.client.errors import MQClientError
 from txrocketmq.remoting.errors import RemotingError
 
 PROG: Final = "txrocketmq brokers"
-command = group("brokers", "List brokers, show how they are, and change their settings.")
+command = group("brokers", "List brokers, show their state, and change their settings.")
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="Only the brokers of this cluster.")
+@click.option("-c", "--cluster", help="List only the brokers of this cluster.")
 @namesrv_option
 @json_option
 def list_brokers(cluster: str | None, namesrv: str, as_json: bool) -> None:
-    """List the brokers that the name servers know; one that does not answer has no version."""
+    """List the brokers that the name servers know.
+
+    A broker that does not answer is listed without a version.
+    """
 
     async def work(admin: Admin) -> None:
         rows: list[dict[str, Any]] = []
@@ -65,7 +68,10 @@ def list_brokers(cluster: str | None, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
-    """Show what BROKER (a name or HOST:PORT) tells of its state."""
+    """Show the state of BROKER.
+
+    BROKER is a name or HOST:PORT.
+    """
 
     async def work(admin: Admin) -> None:
         show_values(await admin.broker_stats(broker), as_json=as_json)
@@ -76,12 +82,16 @@ def show_broker(broker: str, namesrv: str, as_json: bool) -> None:
 @command.command("config")
 @click.argument("broker")
 @click.option(
-    "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change a setting first."
+    "--set", "pairs", type=pair, metavar="NAME=VALUE", multiple=True, help="Change this setting."
 )
 @namesrv_option
 @json_option
 def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json: bool) -> None:
-    """Show the settings of BROKER (a name or HOST:PORT), those that --set names if it is given."""
+    """Show or change the settings of BROKER.
+
+    BROKER is a name or HOST:PORT. With --set, the settings that it names are changed, and only
+    these are shown.
+    """
 
     async def work(admin: Admin) -> None:
         changes = dict(pairs)

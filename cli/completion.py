@@ -24,7 +24,7 @@ PROG: Final = "txrocketmq completion"
 @click.command("completion", context_settings=CONTEXT)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script that makes SHELL complete txrocketmq.
+    """Print the script that completes txrocketmq in a shell.
 
     For bash: source <(txrocketmq completion bash)
     """

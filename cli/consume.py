@@ -44,14 +44,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--orderly",
         action="store_true",
-        help="consume the messages of each queue in their order, and no queue together with"
-        " another member of the group",
+        help="consume the messages of each queue one after the other; the broker locks the queue"
+        " for this member of the group",
     )
     parser.add_argument(
         "--broadcast",
         action="store_true",
-        help="print all messages, whatever other members of the group consume; how far it has"
-        " come is kept in ~/.rocketmq_offsets",
+        help="consume all messages, whatever other members of the group consume; the offsets are"
+        " kept in ~/.rocketmq_offsets",
     )
     add_reading_options(parser, "where a group begins that has not consumed the topic before")
     return parser.parse_args(arguments)

@@ -47,12 +47,15 @@ _set: Final = click.option(
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="Only the groups of this cluster.")
-@click.option("-a", "--all", "with_all", is_flag=True, help="Also groups of the system.")
+@click.option("-c", "--cluster", help="List only the groups of this cluster.")
+@click.option("-a", "--all", "with_all", is_flag=True, help="Include the groups of the system.")
 @namesrv_option
 @json_option
 def list_groups(cluster: str | None, with_all: bool, namesrv: str, as_json: bool) -> None:
-    """List the names of groups; txrocketmq lag tells how far they have come."""
+    """List the names of consumer groups.
+
+    The command txrocketmq lag shows how far they have come.
+    """
 
     async def work(admin: Admin) -> None:
         names = await admin.groups(cluster)
@@ -81,7 +84,10 @@ def show_group(name: str, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def consumers(name: str, namesrv: str, as_json: bool) -> None:
-    """List the consumers of GROUP that are connected, and what they subscribe to."""
+    """List the connected consumers of GROUP.
+
+    What they subscribe to is shown as well.
+    """
 
     async def work(admin: Admin) -> None:
         connection = await admin.consumer_connections(name)
@@ -130,7 +136,10 @@ def create_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **pl
 @place_options
 @namesrv_option
 def update_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **place: Any) -> None:
-    """Change what is given of GROUP, and leave the rest as it is."""
+    """Change the given settings of GROUP.
+
+    All other settings stay as they are.
+    """
     settings = _settings(pairs)
     if not settings:
         raise click.UsageError("nothing is to be changed: give --set")
@@ -144,14 +153,21 @@ def update_group(name: str, pairs: Sequence[tuple[str, str]], namesrv: str, **pl
 
 @command.command("delete")
 @click.argument("name", metavar="GROUP")
-@click.option("--keep-offsets", is_flag=True, help="A group of that name goes on where it was.")
-@click.option("-c", "--cluster", help="Only in this cluster.")
+@click.option(
+    "--keep-offsets",
+    is_flag=True,
+    help="Keep the offsets, so that a group of the same name continues there.",
+)
+@click.option("-c", "--cluster", help="Delete it only in this cluster.")
 @yes_option
 @namesrv_option
 def delete_group(
     name: str, keep_offsets: bool, cluster: str | None, yes: bool, namesrv: str
 ) -> None:
-    """Delete GROUP with its offsets, and its topics of retries and dead letters."""
+    """Delete GROUP and its offsets.
+
+    Its topics of retries and of dead letters are deleted as well.
+    """
     confirm(f"Delete group {name} with its retries and dead letters?", yes=yes)
 
     async def work(admin: Admin) -> None:

@@ -43,8 +43,8 @@ NOT_VERIFIED: Final = 5
 BUSY: Final = 6
 _EXIT_CODES: Final = (
     "exit codes: 0 done, also when nothing was new; 1 failed; 2 wrong usage, no store, or a table"
-    " with other settings; 3 a part of a log was gone before it was taken; 4 a damaged record, with"
-    " --bad-records fail; 5 --verify found differences; 6 another run is writing to the table;"
+    " with other settings; 3 a part of a log was deleted before it was copied; 4 a damaged record,"
+    " with --bad-records fail; 5 --verify found differences; 6 another run is writing to the table;"
     " 130 interrupted"
 )
 _DIFFERENCES_SHOWN: Final = 20

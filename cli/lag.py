@@ -26,11 +26,11 @@ PROG: Final = "txrocketmq lag"
 
 @click.command("lag", context_settings=CONTEXT)
 @click.argument("name", metavar="[GROUP]", required=False)
-@click.option("-t", "--topic", help="Only this topic.")
+@click.option("-t", "--topic", help="Show only this topic.")
 @namesrv_option
 @json_option
 def command(name: str | None, topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Show how far GROUP has come in each queue, or how far behind all groups are.
+    """Show how far GROUP, or every group, is behind.
 
     Without GROUP, groups that have consumed nothing yet are left out.
     """

@@ -32,11 +32,19 @@ command = group("messages", "Find messages, see what became of them, and have th
 @command.command("view")
 @click.argument("topic")
 @click.argument("msg_id", metavar="ID")
-@click.option("--groups", "with_groups", is_flag=True, help="Also what each group has made of it.")
+@click.option(
+    "--groups",
+    "with_groups",
+    is_flag=True,
+    help="Show for each group whether it has consumed the message.",
+)
 @namesrv_option
 @json_option
 def view(topic: str, msg_id: str, with_groups: bool, namesrv: str, as_json: bool) -> None:
-    """Print the message of TOPIC with an ID: that of its producer, or that of its place."""
+    """Print the message of TOPIC with an ID.
+
+    The ID is the one that its producer gave it, or the one that says where it is stored.
+    """
 
     async def work(admin: Admin) -> None:
         message = await admin.message(topic, msg_id)
@@ -54,21 +62,31 @@ def view(topic: str, msg_id: str, with_groups: bool, namesrv: str, as_json: bool
 
 @command.command("query")
 @click.argument("topic")
-@click.option("-k", "--key", help="Only messages that were sent with this key.")
+@click.option("-k", "--key", help="Print only messages that were sent with this key.")
 @click.option(
-    "--from", "begin_ms", type=moment(), metavar="TIME", help="Stored at this time or later."
+    "--from",
+    "begin_ms",
+    type=moment(),
+    metavar="TIME",
+    help="Print only messages that were stored at this time or later.",
 )
 @click.option(
-    "--to", "end_ms", type=moment(), metavar="TIME", help="Stored at this time or earlier."
+    "--to",
+    "end_ms",
+    type=moment(),
+    metavar="TIME",
+    help="Print only messages that were stored at this time or earlier.",
 )
-@click.option("--tag", metavar="EXPR", help="Only these tags, such as 'TagA || TagB'.")
+@click.option(
+    "--tag", metavar="EXPR", help="Print only messages with these tags, such as 'TagA || TagB'."
+)
 @click.option(
     "--count",
     type=click.IntRange(1),
     default=64,
     show_default=True,
     metavar="N",
-    help="At most so many.",
+    help="Print at most this many messages.",
 )
 @namesrv_option
 @json_option
@@ -82,7 +100,10 @@ def find(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of TOPIC with a key, or of a time; times as for txrocketmq tail."""
+    """Print the messages of TOPIC with a key, or of a time.
+
+    A TIME is written as for txrocketmq tail --from.
+    """
     if key is None and begin_ms is None:
         raise click.UsageError("give --key or --from")
     if key is not None and tag is not None:
@@ -108,7 +129,10 @@ def find(
 @namesrv_option
 @json_option
 def trace(msg_id: str, trace_topic: str, namesrv: str, as_json: bool) -> None:
-    """Print what clients with traces have said of the message with the ID of its producer."""
+    """Print the trace of the message with this ID.
+
+    The ID is the one that its producer gave it. Clients write traces if they are told to.
+    """
 
     async def work(admin: Admin) -> None:
         records = await admin.message_trace(msg_id, trace_topic=trace_topic)
@@ -124,11 +148,14 @@ def trace(msg_id: str, trace_topic: str, namesrv: str, as_json: bool) -> None:
 @command.command("resend")
 @click.argument("topic")
 @click.argument("msg_id", metavar="ID")
-@click.option("--to", "to_topic", metavar="TOPIC", help="To another topic.")
+@click.option("--to", "to_topic", metavar="TOPIC", help="Send it to this topic instead.")
 @namesrv_option
 @json_option
 def resend(topic: str, msg_id: str, to_topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Send the message of TOPIC with this ID again, so that all groups get it anew."""
+    """Send the message of TOPIC with this ID again.
+
+    All groups receive it once more.
+    """
 
     async def work(admin: Admin) -> None:
         result = await admin.resend(topic, msg_id, to_topic=to_topic)
@@ -147,7 +174,9 @@ def resend(topic: str, msg_id: str, to_topic: str | None, namesrv: str, as_json:
 def deliver(
     topic: str, msg_id: str, name: str, client_id: str, namesrv: str, as_json: bool
 ) -> None:
-    """Have one consumer of GROUP consume a message now; txrocketmq groups consumers names CLIENT.
+    """Have one consumer of GROUP consume a message now.
+
+    CLIENT is an ID that txrocketmq groups consumers lists.
 
     The offsets of the group stay as they are.
     """

@@ -30,11 +30,14 @@ command = group("offsets", "Show, reset, set and clone the offsets of consumer g
 
 @command.command("show")
 @click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", help="Only this topic.")
+@click.option("-t", "--topic", help="Show only this topic.")
 @namesrv_option
 @json_option
 def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Show how far GROUP has come in each queue, as txrocketmq lag GROUP does."""
+    """Show the offsets of GROUP in each queue.
+
+    The command txrocketmq lag GROUP shows the same.
+    """
 
     async def work(admin: Admin) -> None:
         show(await group_rows(admin, name, topic), GROUP_COLUMNS, as_json=as_json)
@@ -53,16 +56,17 @@ def show_offsets(name: str, topic: str | None, namesrv: str, as_json: bool) -> N
     help="first, last, or a time such as 2026-11-21T08:00:00, 20261121080000 or"
     " milliseconds since the epoch.",
 )
-@click.option("--back-only", is_flag=True, help="Leave queues as they are that would go forth.")
+@click.option("--back-only", is_flag=True, help="Do not move any queue forward.")
 @yes_option
 @namesrv_option
 @json_option
 def reset(
     name: str, topic: str, to: str | int, back_only: bool, yes: bool, namesrv: str, as_json: bool
 ) -> None:
-    """Send GROUP back or forth in TOPIC; consumers may be connected.
+    """Move GROUP back or forward in TOPIC.
 
-    What lies before the new offsets counts as consumed, what lies after them is consumed anew.
+    Consumers may be connected. What lies before the new offsets counts as consumed; what lies
+    behind them is consumed anew.
     """
     confirm(f"Reset the offsets of group {name} in topic {topic} to {to}?", yes=yes)
 
@@ -84,7 +88,10 @@ def reset(
 def set_offset(
     name: str, topic: str, broker: str, queue_id: int, offset: int, namesrv: str, as_json: bool
 ) -> None:
-    """Set where GROUP goes on in one queue of TOPIC, while none of its consumers is connected."""
+    """Set the offset of GROUP in one queue of TOPIC.
+
+    No consumer of the group may be connected.
+    """
 
     async def work(admin: Admin) -> None:
         queue = MessageQueue(topic, broker, queue_id)
@@ -97,11 +104,14 @@ def set_offset(
 @command.command("clone")
 @click.argument("source", metavar="FROM")
 @click.argument("name", metavar="GROUP")
-@click.option("-t", "--topic", help="Only this topic.")
+@click.option("-t", "--topic", help="Clone only the offsets of this topic.")
 @namesrv_option
 @json_option
 def clone(source: str, name: str, topic: str | None, namesrv: str, as_json: bool) -> None:
-    """Give GROUP the offsets of the group FROM, while none of its consumers is connected."""
+    """Give GROUP the offsets of the group FROM.
+
+    No consumer of GROUP may be connected.
+    """
 
     async def work(admin: Admin) -> None:
         _show(await admin.clone_offsets(source, name, topic), as_json=as_json)

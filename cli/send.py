@@ -123,7 +123,7 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--transaction",
         choices=["commit", "rollback"],
-        help="send each message in a transaction, and end it like this",
+        help="send each message in a transaction, and commit it or roll it back",
     )
 
 

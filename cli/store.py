@@ -39,8 +39,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     repair = commands.add_parser(
         "repair",
         help="make a damaged store one that a broker opens, without what is lost",
-        description="Opens a store as a broker does, goes on without what is lost, and closes the"
-        " store in order. It says first what it is going to do, and asks.",
+        description="Opens a store as a broker does, without what is lost, and closes the store in"
+        " order. The command first says what it is going to do, and asks for confirmation.",
         epilog="The exit code is 0 when a broker can open the store, and 1 when it was not"
         " repaired.",
     )
@@ -58,8 +58,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
             "-c",
             "--config",
             metavar="FILE",
-            help="the configuration file of the broker; without it, the files themselves tell how"
-            " large they should be",
+            help="the configuration file of the broker; without it, the sizes of files are inferred"
+            " from the files themselves",
         )
     options = parser.parse_args(arguments)
     if options.command == "dump" and options.key is not None and options.topic is None:

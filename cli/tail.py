@@ -37,7 +37,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--sql",
         metavar="EXPR",
-        help="only messages whose properties satisfy an SQL92 expression: \"a > 5 AND b = 'x'\"",
+        help="print only messages whose properties satisfy an SQL92 expression, such as"
+        " \"a > 5 AND b = 'x'\"",
     )
     options = parser.parse_args(arguments)
     if options.sql and options.tag != SUB_ALL:

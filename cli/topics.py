@@ -36,18 +36,18 @@ _attribute: Final = click.option(
     type=pair,
     metavar="NAME=VALUE",
     multiple=True,
-    help="An attribute (5.x), such as message.type=FIFO; an empty value takes it away.",
+    help="An attribute (5.x), such as message.type=FIFO; an empty value removes it.",
 )
 
 
 @command.command("list")
-@click.option("-c", "--cluster", help="Only the topics of this cluster.")
+@click.option("-c", "--cluster", help="List only the topics of this cluster.")
 @click.option(
     "-a",
     "--all",
     "with_all",
     is_flag=True,
-    help="Also topics of the system, of retries and of dead letters.",
+    help="Include the topics of the system, of retries and of dead letters.",
 )
 @namesrv_option
 @json_option
@@ -75,7 +75,10 @@ def list_topics(cluster: str | None, with_all: bool, namesrv: str, as_json: bool
 @namesrv_option
 @json_option
 def show_topic(topic: str, namesrv: str, as_json: bool) -> None:
-    """Show the queues of TOPIC: from which offset to which, and when the last message came."""
+    """Show the queues of TOPIC.
+
+    For each queue, the first offset, the next offset and the time of the last message are shown.
+    """
 
     async def work(admin: Admin) -> None:
         configs = await admin.topic_configs(topic)
@@ -108,7 +111,7 @@ def show_topic(topic: str, namesrv: str, as_json: bool) -> None:
 @namesrv_option
 @json_option
 def route_of_topic(topic: str, namesrv: str, as_json: bool) -> None:
-    """Show which brokers have TOPIC, with how many queues."""
+    """Show which brokers have TOPIC, and how many queues."""
 
     async def work(admin: Admin) -> None:
         route = await admin.topic_route(topic)
@@ -143,10 +146,12 @@ def route_of_topic(topic: str, namesrv: str, as_json: bool) -> None:
     type=click.IntRange(1),
     default=DEFAULT_QUEUES,
     show_default=True,
-    help="How many queues it has at each broker.",
+    help="The number of queues at each broker.",
 )
 @click.option("--perm", type=_perm, default="rw", show_default=True, help="What clients may do.")
-@click.option("--order", is_flag=True, help="Its queues stay the same when brokers are away.")
+@click.option(
+    "--order", is_flag=True, help="Keep the list of queues the same while brokers are away."
+)
 @_attribute
 @place_options
 @namesrv_option
@@ -165,16 +170,20 @@ def create_topic(
 
 @command.command("update")
 @click.argument("topic")
-@click.option("--read-queues", type=click.IntRange(1), help="How many queues can be read.")
-@click.option("--write-queues", type=click.IntRange(1), help="How many queues can be written.")
+@click.option(
+    "--read-queues", type=click.IntRange(1), help="The number of queues that can be read."
+)
+@click.option(
+    "--write-queues", type=click.IntRange(1), help="The number of queues that can be written."
+)
 @click.option("--perm", type=_perm, help="What clients may do.")
 @click.option(
     "--order/--no-order",
     default=None,
-    help="Whether its queues stay the same when brokers are away.",
+    help="Whether to keep the list of queues the same while brokers are away.",
 )
 @_attribute
-@click.option("-b", "--broker", help="Only at this broker, by its name or HOST:PORT.")
+@click.option("-b", "--broker", help="Change it only at this broker, given by name or HOST:PORT.")
 @namesrv_option
 def update_topic(
     topic: str,
@@ -183,7 +192,10 @@ def update_topic(
     namesrv: str,
     **settings: Any,
 ) -> None:
-    """Change what is given of TOPIC, and leave the rest as it is."""
+    """Change the given settings of TOPIC.
+
+    All other settings stay as they are.
+    """
 
     async def work(admin: Admin) -> None:
         number = None if perm is None else PERMS[perm]
@@ -196,7 +208,7 @@ def update_topic(
 
 @command.command("delete")
 @click.argument("topic")
-@click.option("-c", "--cluster", help="Only in this cluster.")
+@click.option("-c", "--cluster", help="Delete it only in this cluster.")
 @yes_option
 @namesrv_option
 def delete_topic(topic: str, cluster: str | None, yes: bool, namesrv: str) -> None:

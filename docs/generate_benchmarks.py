@@ -41,11 +41,12 @@ INTRODUCTION = """\
 
 <!-- Written by docs/generate_benchmarks.py from docs/benchmarks.json; run `make bench`. -->
 
-The same loads of the official clients on our broker and on Apache RocketMQ {original}, in turn, on
-one machine that clients and servers share. Bodies have 1 KiB unless the name of a load says
-otherwise, flushing is asynchronous but for SYNC_FLUSH, and each figure is the median of the turns.
-Of milliseconds, seconds, CPU and memory less is better. `make bench` measures all of it again and
-writes this page; [benchmarks.json](benchmarks.json) has each turn.
+This page compares the speed of this broker with that of Apache RocketMQ {original}. Official
+clients put the same loads on both brokers in turn, on one machine that clients and servers share.
+Bodies have 1 KiB and flushing is asynchronous, unless the name of a load says otherwise. Each figure
+is the median of the turns. For messages per second (msg/s) more is better; for milliseconds,
+seconds, CPU time and memory less is better. `make bench` measures everything again and writes this
+page; [benchmarks.json](benchmarks.json) has the figures of each turn.
 
 ![Messages a second, ours / the original's, for each load](benchmarks.svg)
 """

@@ -32,6 +32,7 @@ _NAME_DIGITS = 20
 _PAGE_BYTES = 4096
 _MAX_STEP_BYTES = 8 * 1024 * 1024
 """The most that is reserved ahead of the writing position."""
+_ZEROS = bytes(256 * 1024)
 
 
 def file_name(from_offset: int) -> str:
@@ -199,8 +200,7 @@ class MappedFile:
             self._view = None
         except OSError:
             # A file system without holes, or a system that makes none.
-            for at in range(aligned, self.size_bytes, _MAX_STEP_BYTES):
-                _zero(mapped, at, min(at + _MAX_STEP_BYTES, self.size_bytes))
+            _zero(mapped, aligned, self.size_bytes)
 
     def unmap(self) -> None:
         """Forgets the mapping; it is made again when it is needed."""
@@ -231,9 +231,10 @@ class MappedFile:
 
 
 def _zero(mapped: mmap.mmap, start: int, end: int) -> None:
-    zeros = bytes(end - start)
-    if mapped[start:end] != zeros:  # a page that was never written is left alone
-        mapped[start:end] = zeros
+    for at in range(start, end, len(_ZEROS)):
+        zeros = _ZEROS[: end - at]
+        if mapped[at : at + len(zeros)] != zeros:  # what was never written is left alone
+            mapped[at : at + len(zeros)] = zeros
 
 
 class MappedFileQueue:

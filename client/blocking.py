@@ -42,7 +42,7 @@ class BlockingFace(ThreadedFace):
         return self
 
     def shutdown(self) -> None:
-        """Ends it in order. It may be called again, and does nothing then."""
+        """Shuts the object down in order. Calling it again does nothing."""
         if self._has_left:
             return
         try:

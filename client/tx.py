@@ -47,7 +47,7 @@ class TxFace:
         return started.addCallback(lambda _: self)
 
     def shutdown(self) -> Deferred[None]:
-        """Ends it in order. It may be called again, and does nothing then."""
+        """Shuts the object down in order. Calling it again does nothing."""
         forgotten.closed(self)
         return Deferred.fromCoroutine(self._life.shutdown())
 

@@ -88,7 +88,7 @@ class AioServer:
     async def wait_consumed(
         self, group: str, topic: str | None = None, *, timeout_s: float = blocking.WAIT_S
     ) -> None:
-        """Waits until a group has consumed all there is; TimeoutError says what is left."""
+        """Waits until a group has consumed everything; TimeoutError says what is left."""
         deadline_s = time.monotonic() + timeout_s
         while (why := await self._do(self._server.why_not_consumed, group, topic)) is not None:
             if time.monotonic() >= deadline_s:
@@ -128,7 +128,7 @@ class AioServer:
         self._server.pause()
 
     async def resume(self) -> None:
-        """The server goes on after a pause."""
+        """Lets the server answer again after `pause`."""
         self._server.resume()
 
     async def _do(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:

@@ -143,7 +143,7 @@ class ServerCalls(ServerProcess):
         return {"namesrv_addr": self.namesrv_addr, **settings}
 
     def consumer_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The same of a consumer that begins with the first message and commits soon."""
+        """Settings of a consumer that begins with the first message and commits often."""
         own = {"consume_from": ConsumeFrom.FIRST_OFFSET, "persist_interval_ms": PERSIST_MS}
         return self.client_settings({**own, **settings})
 
@@ -154,11 +154,11 @@ class ServerCalls(ServerProcess):
         self.ask("create_topic", topic, queues)
 
     def topics(self) -> list[str]:
-        """The topics that clients have made, in order."""
+        """The topics that clients have created, sorted by name."""
         return list(self.ask("topics"))
 
     def groups(self) -> list[str]:
-        """The consumer groups that the broker has heard of, in order."""
+        """The consumer groups that the broker knows, sorted by name."""
         return list(self.ask("groups"))
 
     def messages(self, topic: str) -> list[MessageExt]:
@@ -179,7 +179,7 @@ class ServerCalls(ServerProcess):
         return sorted(found, key=lambda message: message.commit_log_offset)
 
     def lag(self, group: str, topic: str | None = None) -> int:
-        """How many messages a group has still to consume, of a topic or of all.
+        """How many messages a group has yet to consume, of one topic or of all.
 
         What it gave back counts when it is due again. Raises ValueError for a group that consumes
         no topic, or not this one.
@@ -190,7 +190,7 @@ class ServerCalls(ServerProcess):
     def wait_consumed(
         self, group: str, topic: str | None = None, *, timeout_s: float = WAIT_S
     ) -> None:
-        """Waits until a group has consumed all there is; TimeoutError says what is left.
+        """Waits until a group has consumed everything; TimeoutError says what is left.
 
         A consumer tells the broker from time to time how far it has come: those of `consumer` every
         100 ms, others by default every 5 s.
@@ -202,7 +202,7 @@ class ServerCalls(ServerProcess):
             time.sleep(LOOK_S)
 
     def why_not_consumed(self, group: str, topic: str | None = None) -> str | None:
-        """What a group has still to consume, for a person; None when that is nothing."""
+        """What a group has yet to consume, as a text; None when there is nothing."""
         try:
             rows = self._rows(group, topic)
         except ValueError as error:
@@ -237,7 +237,7 @@ class ServerCalls(ServerProcess):
         times: int | None = None,
         remark: str | None = None,
     ) -> Fault:
-        """The broker answers requests with a response code: a number, or a name of ResponseCode.
+        """Makes the broker answer requests with a response code, given as a number or a name.
 
         `of` says which requests: "send", "pull", "all", or the name of a request code. `topic`
         limits them to a topic, and `times` their number.
@@ -245,17 +245,17 @@ class ServerCalls(ServerProcess):
         return Fault(self, self.ask("refuse", code, of, topic, times, remark))
 
     def delay_ms(self, ms: int) -> Fault:
-        """Whatever the broker says leaves so much later, up to a minute."""
+        """Delays everything that the broker sends, by up to a minute."""
         return Fault(self, self.ask("delay", ms))
 
     def drop_connections(self) -> int:
-        """Ends all connections of clients to the broker at once; how many there were."""
+        """Closes all connections of clients to the broker; returns how many there were."""
         return int(self.ask("drop_connections"))
 
     # ------------------------------------------------------------------ life
 
     def reset(self) -> None:
-        """Begins anew with an empty store: no topic, no message, no group, no fault, real time.
+        """Empties the store: no topics, messages, groups or faults are left, and the time is real.
 
         Producers and consumers that it has made are shut down.
         """

@@ -85,7 +85,7 @@ class ServerProcess:
     # -------------------------------------------------------------- its life
 
     def advance(self, ms: int) -> None:
-        """Moves the broker's clock forward by so many milliseconds; what is due by then happens.
+        """Moves the broker's clock forward, so that whatever is due by then happens.
 
         Raises ServerError.
         """
@@ -109,7 +109,7 @@ class ServerProcess:
         self._why_silent = "was killed: call restart() first"
 
     def pause(self) -> Paused:
-        """Stops the server where it is: connections stay, and nobody is answered.
+        """Stops the server from answering, while connections stay open.
 
         Until `resume`, or the end of a with statement over the result.
         """
@@ -118,12 +118,12 @@ class ServerProcess:
         return Paused(self)
 
     def resume(self) -> None:
-        """The server goes on after a pause."""
+        """Lets the server answer again after `pause`."""
         self._process.send_signal(signal.SIGCONT)
         self._why_silent = ""
 
     def reset(self) -> None:
-        """Begins anew with an empty store: no topic, no message, no group, no fault, real time."""
+        """Empties the store: no topics, messages, groups or faults are left; the time is real."""
         self._command("reset")
         self._ahead_ms = 0
 

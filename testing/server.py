@@ -35,7 +35,7 @@ class Server(ServerCalls):
 
 @contextmanager
 def running(**settings: object) -> Iterator[Server]:
-    """A server that runs as long as the block; the arguments are settings of its broker.
+    """Runs a server for the time of a with block; the arguments are settings of its broker.
 
     Raises ServerError, and ValueError for a setting that there is not.
     """

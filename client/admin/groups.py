@@ -173,7 +173,7 @@ class Groups(Topics):
         )
 
     async def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
-        """From when to when are the messages of each queue, and how far in time is the group.
+        """The times of the first and last messages of each queue, and of the group's offset.
 
         Raises NoRoute, AdminRefused.
         """

@@ -135,7 +135,7 @@ class Messages(Offsets):
         return sorted(found, key=lambda each: each.store_timestamp)
 
     async def message_tracks(self, message: MessageExt) -> list[MessageTrack]:
-        """What each group of its topic has made of a message. Raises NoRoute, AdminRefused."""
+        """Whether each group of its topic has consumed a message. Raises NoRoute, AdminRefused."""
         return [
             await self._track(message, group) for group in await self.topic_groups(message.topic)
         ]
@@ -143,7 +143,7 @@ class Messages(Offsets):
     async def message_trace(
         self, msg_id: str, *, trace_topic: str = TRACE_TOPIC
     ) -> list[TraceRecord]:
-        """What clients with traces have said of a message, by its unique key; perhaps nothing.
+        """The trace that clients have written of a message, by its unique key; it may be empty.
 
         Raises NoRoute, AdminRefused, PartlyFailed.
         """
@@ -158,7 +158,7 @@ class Messages(Offsets):
     async def consume_directly(
         self, group: str, client_id: str, topic: str, msg_id: str
     ) -> ConsumeMessageDirectlyResult:
-        """Has a connected consumer consume one message now, whatever its offsets.
+        """Makes a connected consumer consume one message now, whatever its offsets are.
 
         Raises MessageNotFound, NoRoute, AdminRefused: the client is not connected, or did not
         answer in time.

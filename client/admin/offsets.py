@@ -99,7 +99,7 @@ class Offsets(Clients):
         return reply.header.offset
 
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
-        """Sets where a group goes on in a queue, while none of its consumers is connected.
+        """Sets the offset of a group in a queue, while none of its consumers is connected.
 
         Raises GroupOnline, since a connected consumer would commit its own offset over it;
         OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
@@ -116,7 +116,7 @@ class Offsets(Clients):
     async def reset_offsets(
         self, group: str, topic: str, to: str | int, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Sends a group to the first or the last message of a topic, or to a time in ms.
+        """Moves a group to the first or the last message of a topic, or to a time in ms.
 
         `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
         result is where it goes on in each queue. Consumers may be connected: they go on there
@@ -158,7 +158,7 @@ class Offsets(Clients):
     async def clone_offsets(
         self, source: str, group: str, topic: str | None = None
     ) -> dict[MessageQueue, int]:
-        """Gives a group the offsets of another one, in one topic or in all; what it got.
+        """Gives a group the offsets of another one, in one topic or in all; returns them.
 
         Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
         BrokerNotExist, AdminRefused.

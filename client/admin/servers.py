@@ -44,7 +44,7 @@ class Servers(Asking):
         return sorted({each.cluster for each in await self._brokers()})
 
     async def broker_stats(self, broker: str) -> dict[str, str]:
-        """What a broker, by its name or address, tells of its state: names and values as text.
+        """The state of a broker, given by name or address: names and values as text.
 
         Raises BrokerNotExist, AdminRefused, and errors of the connection.
         """
@@ -100,7 +100,7 @@ class Servers(Asking):
         }
 
     async def wipe_write_perm(self, broker: str) -> int:
-        """Keeps producers away from a broker, as before its stop; how many topics it had.
+        """Keeps producers away from a broker, as before its stop; returns how many topics it had.
 
         It lasts until `add_write_perm`, or until the broker changes its topics. Raises AdminRefused
         and PartlyFailed.

@@ -165,7 +165,7 @@ class Topics(Asking):
         attributes: Attributes | None = None,
         broker: str | None = None,
     ) -> None:
-        """Changes what is given of a topic, at all brokers that have it, or at one.
+        """Changes the given settings of a topic, at all brokers that have it, or at one.
 
         Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
         """

@@ -181,7 +181,7 @@ class LitePullConsumer:
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Shares the queues of a topic no more."""
+        """Ends the subscription to a topic, so that others get its queues."""
         topic = self._instance.with_namespace(topic)
         self._subscriptions.remove(topic)
         await self._give_up([each for each in self._assigned.all() if each.topic == topic])
@@ -189,7 +189,7 @@ class LitePullConsumer:
             await self._instance.heartbeat_now()
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues and no others, whoever else reads them.
+        """Reads exactly these queues, whoever else reads them.
 
         Raises ValueError for no queues, and for a consumer that has subscribed.
         """
@@ -214,7 +214,7 @@ class LitePullConsumer:
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that are its own now."""
+        """The queues that are assigned to this consumer now."""
         return self._assigned.all()
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
@@ -240,7 +240,7 @@ class LitePullConsumer:
     # ------------------------------------------------------------------ poll
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
-        """Messages of one queue as they were pulled, or none when time is over.
+        """Returns the messages of one pull, or an empty list when the time is over.
 
         Raises NotRunning.
         """
@@ -280,9 +280,10 @@ class LitePullConsumer:
     # --------------------------------------------------------------- offsets
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Tells the brokers how far it has come: what `poll` has given, or what is said here.
+        """Commits the offsets of what `poll` has returned, or the given ones.
 
-        Returns when they know. Raises MQBrokerError, BrokerNotExist and errors of the connection.
+        Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
+        of the connection.
         """
         self._check_running()
         if offsets is None:
@@ -297,14 +298,14 @@ class LitePullConsumer:
             await self.offsets.commit(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """What was committed of a queue, here or by the group; None when nothing was."""
+        """The committed offset of a queue; None if there is none."""
         self._check_running()
         queue = self._instance.queue_with_namespace(queue)
         noted = self.offsets.noted(queue)
         return await self.offsets.read(queue) if noted is None else noted
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Goes on at an offset of a queue; what was pulled of it is dropped.
+        """Moves to an offset of a queue; messages pulled from it already are dropped.
 
         Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
         """
@@ -320,36 +321,36 @@ class LitePullConsumer:
         self._assigned.seek(assigned, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Goes on at the first message that a queue has."""
+        """Moves to the first message of a queue."""
         queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.min_offset(address, queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Goes on after the last message that a queue has."""
+        """Moves behind the last message of a queue."""
         queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.max_offset(address, queue))
 
     async def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """Goes on at the first message of a queue that was stored then or later."""
+        """Moves to the first message of a queue that was stored at this time or later."""
         await self.seek(queue, await self.offset_for_timestamp(queue, timestamp_ms))
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message of a queue that was stored then or later."""
+        """The offset of the first message of a queue that was stored at this time or later."""
         queue = self._instance.queue_with_namespace(queue)
         address = await self._instance.address_to_subscribe(queue)
         return await self._instance.api.search_offset(address, queue, timestamp_ms)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls these queues no more; what was pulled is still given by `poll`."""
+        """Stops pulling from these queues; `poll` still returns what was pulled already."""
         named = [self._instance.queue_with_namespace(each) for each in queues]
         self._assigned.set_paused(named, is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls these queues again."""
+        """Continues to pull from these queues."""
         named = [self._instance.queue_with_namespace(each) for each in queues]
         self._assigned.set_paused(named, is_paused=False)
 

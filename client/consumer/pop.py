@@ -116,7 +116,7 @@ class PopConsumer:
         await self._instance.unregister_consumer(self.group)
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
-        """Takes messages of a topic as well, or others of it. Raises NoRoute."""
+        """Subscribes to a topic, or changes its subscription. Raises NoRoute."""
         topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if self._running:
@@ -124,7 +124,7 @@ class PopConsumer:
             await self._instance.heartbeat_now()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Takes messages of a topic no more."""
+        """Ends the subscription to a topic."""
         self._subscriptions.remove(self._instance.with_namespace(topic))
         if self._running:
             await self._instance.heartbeat_now()
@@ -138,7 +138,7 @@ class PopConsumer:
         *,
         wait_ms: int | None = None,
     ) -> list[MessageExt]:
-        """Takes up to so many messages of one topic, hidden from the group for a time.
+        """Takes some messages of one topic, and hides them from the group for a time.
 
         None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
         NoRoute, and errors of the connection when no place could be asked.
@@ -224,7 +224,7 @@ class PopConsumer:
     # ------------------------------------------------------------- afterwards
 
     async def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
-        """Says that a message, or many, are consumed: they come no more.
+        """Acknowledges one message or several, so that they are not delivered again.
 
         Of many, those of one broker are told with one request. A message whose time was over comes
         again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
@@ -233,7 +233,7 @@ class PopConsumer:
         await self._popper.ack(messages)
 
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
-        """Hides a message for so long from now on: longer for slow work, shorter to have it again.
+        """Sets for how long a message stays invisible from now on.
 
         Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
         of the connection.

@@ -185,7 +185,7 @@ class PushConsumer:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are this member's own now; of one that is popped the id may be -1."""
+        """The queues that are assigned to this member now; the id of one that is popped may be -1."""
         return sorted([*self._reading, *self._popping.queues])
 
     # ------------------------------------------------------------------ life
@@ -259,16 +259,16 @@ class PushConsumer:
         self._calls.around = self._hooks.around
 
     def suspend(self) -> None:
-        """Pulls no more until `resume`; what was pulled is consumed."""
+        """Stops pulling until `resume`; messages that were pulled already are consumed."""
         self._puller.is_suspended = self._popping.is_suspended = True
 
     def resume(self) -> None:
-        """Pulls again, and looks for its queues."""
+        """Continues to pull after `suspend`, and rebalances."""
         self._puller.is_suspended = self._popping.is_suspended = False
         self._rebalance.look()
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
-        """Subscribes to a topic as well, or otherwise; the brokers hear of it at once."""
+        """Subscribes to a topic, or changes its subscription; the brokers are told at once."""
         name = self._instance.with_namespace(topic)
         self.subscriptions.add(name, expression, self._clock.now_ms())
         if not self._stopped:
@@ -276,7 +276,7 @@ class PushConsumer:
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Subscribes to a topic no more."""
+        """Ends the subscription to a topic."""
         name = self._instance.with_namespace(topic)
         self.subscriptions.remove(name)
         if not self._stopped:

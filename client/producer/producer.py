@@ -131,7 +131,7 @@ class Producer:
         key: Any = None,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Sends a message, to this queue, to the one that a selector chooses, or to the next.
+        """Sends a message to the given queue, to one that a selector chooses, or to the next.
 
         The message is given a unique key if it has none. With a queue or a selector there is one
         attempt, whose error is raised as it is. Raises what the class says.
@@ -212,9 +212,9 @@ class Producer:
         selector: Selector | None = None,
         key: Any = None,
     ) -> MessageExt:
-        """Sends a message and waits for the reply of whoever consumes it.
+        """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut when none comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply comes in time, and what a send raises.
         """
         steady_ms = self._instance.clock.steady_ms
         begun_ms = steady_ms()
@@ -237,7 +237,7 @@ class Producer:
     async def reply(
         self, request: Message, body: bytes, *, timeout_ms: int | None = None
     ) -> SendResult:
-        """Answers a message that was sent with `request`.
+        """Sends the reply to a message that was sent with `request`.
 
         Raises NotARequest for any other message, and what a send raises.
         """
@@ -245,7 +245,7 @@ class Producer:
         return await self._send(parcel, None, timeout_ms)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
-        """Takes back a message with a time of delivery that has not come; the message's id.
+        """Withdraws a delayed message that is not due yet; returns the message's id.
 
         The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
         what is no handle, and MQBrokerError when the broker does not take the message back.
@@ -269,11 +269,11 @@ class Producer:
     # ----------------------------------------------------------------- hooks
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """From now on the hook sees each attempt to send."""
+        """Adds a hook that is called before and after each attempt to send."""
         self._hooks.send.append(hook)
 
     def add_check_forbidden_hook(self, hook: CheckForbidden) -> None:
-        """From now on the hook may keep messages from being sent."""
+        """Adds a hook that can keep messages from being sent, by raising an exception."""
         self._hooks.forbidden.append(hook)
 
     # -------------------------------------------------------------- internals

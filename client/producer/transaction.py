@@ -117,7 +117,7 @@ class TransactionProducer(Producer):
         self._go_on()
 
     def add_end_transaction_hook(self, hook: EndTransactionHook) -> None:
-        """From now on the hook sees how transactions end."""
+        """Adds a hook that is called with the end of each transaction."""
         self._hooks.end_transaction.append(hook)
 
     def _go_on(self) -> None:

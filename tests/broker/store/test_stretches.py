@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.broker.store.test_scan import FROM_OFFSET, IPV4, IPV6, built
+from tests.examples import examples
 from tests.stored import SETTINGS, filled_store, spoil
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
@@ -59,7 +60,7 @@ def in_order(runs: Iterable[Run]) -> list[Run]:
     return sorted(runs, key=lambda run: run[:2])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
 @given(st.lists(shapes, max_size=20), st.data())
 def test_what_is_vouched_for_is_what_the_walk_says(
     files: Any, made: list[dict[str, Any]], data: st.DataObject

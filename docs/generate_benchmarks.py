@@ -43,8 +43,8 @@ INTRODUCTION = """\
 
 This page compares the speed of this broker with that of Apache RocketMQ {original}. Official
 clients put the same loads on both brokers in turn, on one machine that clients and servers share.
-Bodies have 1 KiB and flushing is asynchronous, unless the name of a load says otherwise. Each figure
-is the median of the turns. For messages per second (msg/s) more is better; for milliseconds,
+Bodies have 1 KiB and flushing is asynchronous, unless the name of a load says otherwise. Each
+figure is the median of the turns. For messages per second (msg/s) more is better; for milliseconds,
 seconds, CPU time and memory less is better. `make bench` measures everything again and writes this
 page; [benchmarks.json](benchmarks.json) has the figures of each turn.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.broker.store.test_scan import FROM_OFFSET, IPV4, IPV6, built
 from tests.examples import examples
-from tests.stored import SETTINGS, filled_store, spoil
+from tests.stored import NOW_MS, SETTINGS, filled_store, spoil
+from txrocketmq.broker.store.check import StoreCheck
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
@@ -167,3 +169,31 @@ def test_both_walks_are_the_same(tmp_path: Path, spoiled: tuple[int, ...]) -> No
     assert walked(LogWalk, lambda walk: walk.pass_all(0)) == expected
     for kind in (LogWalk, StretchWalk):
         assert walked(kind, lambda walk: sum(map(len, walk.batches(0)))) == expected
+
+
+def looked_at(root: Path, kind: type[LogWalk], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:
+    monkeypatch.setattr("txrocketmq.broker.store.check._fastest_walk", lambda: kind)
+    config = StoreConfig(store_path_root_dir=str(root), message_index_enable=False, **SETTINGS)
+    check = StoreCheck(config)
+    looked = []
+    if check.open(NOW_MS):
+        looked = [check.look(part) for part in check.parts()]
+        check.findings += check.finish(looked)
+    check.close()
+    return check.findings, looked, str(check.refusal)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_both_find_the_same_in_a_damaged_store(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_store(tmp_path)
+    random = Random(seed)
+    paths = sorted(each for each in (tmp_path / "commitlog").iterdir())
+    paths += sorted((tmp_path / "consumequeue").rglob("0*")) if seed % 2 else []
+    for _ in range(3):
+        path = random.choice([each for each in paths if each.is_file()])
+        at = random.randrange(path.stat().st_size - 50)
+        spoil(path, at, random.choice([bytes([random.randrange(256)]), bytes(50)]))
+    one_by_one = looked_at(tmp_path, LogWalk, monkeypatch)
+    assert looked_at(tmp_path, StretchWalk, monkeypatch) == one_by_one

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that a query's conditions leave, found by consume queues that are proven to know all.
+"""Records that are wanted of a log, found by consume queues that are proven to know all.
+
+For what the conditions of a query leave, and for streams that want little.
 
 A consume queue tells what is in it, and nothing tells what is missing from it: a topic that was
 deleted, and perhaps made again, has records in the log that no queue names, and so has a queue of
@@ -36,9 +38,13 @@ from txrocketmq.spark.store import Segment, Store
 
 _REGION_BYTES: Final = 64 << 20
 """Of the log: so much is looked up at once, at most 700,000 units."""
+_MOST_AHEAD: Final = 1 << 19
+_FEWEST_UNITS: Final = 64
+"""Of all queues together, and of one: so many units are read ahead, some 15 MB of them."""
 _NEAR_BYTES: Final = 1 << 20
 """Places to be read of the log that are so near to each other are read at once."""
 _BLANK: Final = fixed(record.BLANK)
+_PICK: Final = np.dtype([("physical_offset", "i8"), ("size", "i4")])
 
 
 class _Gap(NamedTuple):
@@ -117,25 +123,25 @@ def _distrusting(
 def _pieces(split: CoveredPicks, wanted: RecordFilter) -> Iterator[_Piece]:
     """The split in pieces, in the order of the log."""
     store = split.store
-    queues = [each for each in store.queues() if not each.topic.startswith(LMQ_PREFIX)]
+    known = _AllQueues(split, wanted)
     segments = store.segments()
     at = until = split.start
     is_boundary = split.first_is_boundary
     while at < split.end:
         until = min(until + _REGION_BYTES, split.end)
-        units, is_wanted = _units(queues, at, until, wanted)
-        starts = units["physical_offset"]
+        units = known.within(at, until)
+        starts = units.starts
         # What follows the last one is looked up with what comes next.
         last = split.end if until == split.end else int(starts[-1]) if len(starts) else at
         if last == at:
             continue
-        inside = starts < last
-        gaps = _gaps(at, np.append(starts[inside], last), units["size"][inside])
+        units = units.take(slice(np.searchsorted(starts, last)))
+        gaps = _gaps(at, np.append(units.starts, last), units.sizes)
         unproven = [each for each in gaps if not _is_blank(store, segments, each)]
         if not is_boundary:
-            first = int(starts[0] + units["size"][0]) if len(starts) else last
+            first = int(starts[0] + units.sizes[0]) if len(units.starts) else last
             unproven.insert(0, _Gap(at, at, at, min(first, last)))
-        yield from _in_order(at, last, unproven, units[inside & is_wanted], is_boundary=is_boundary)
+        yield from _in_order(at, last, unproven, units.picks(), is_boundary=is_boundary)
         at, is_boundary = last, True
 
 
@@ -158,28 +164,87 @@ def _in_order(
     yield _Piece(at, end, units[places >= at])
 
 
-def _units(
-    queues: Sequence[Queue], start: int, end: int, wanted: RecordFilter
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """All units of records that start in [start, end) in the order of the log; which are wanted."""
-    found, masks = [np.empty(0, UNITS)], [np.empty(0, np.bool_)]
-    for queue in queues:
-        units = queue.units_in_log(start, end)
-        mask = np.zeros(len(units), np.bool_)
-        if wanted.wants_queue(queue.topic, queue.queue_id):
-            bounds = wanted.offsets(queue.topic, queue.queue_id)
-            mask = tagged(queue, units, wanted)
-            if bounds.low > 0:
-                mask &= units["queue_offset"] + units["count"] > bounds.low
-            if bounds.high < 1 << 63:
-                mask &= units["queue_offset"] < bounds.high
-        found.append(units)
-        masks.append(mask)
-    units, mask = np.concatenate(found), np.concatenate(masks)
-    inside = (units["physical_offset"] >= start) & (units["physical_offset"] < end)
-    units, mask = units[inside], mask[inside]
-    order = np.argsort(units["physical_offset"], kind="stable")
-    return units[order], mask[order]
+class _Units(NamedTuple):
+    """Units in the order of the log, column by column: they are many."""
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int32]
+    is_wanted: NDArray[np.bool_]
+
+    def take(self, rows: slice | NDArray[np.int64]) -> _Units:
+        return _Units(self.starts[rows], self.sizes[rows], self.is_wanted[rows])
+
+    def picks(self) -> NDArray[Any]:
+        """The wanted ones, for `read_picks`."""
+        wanted = self.take(np.flatnonzero(self.is_wanted))
+        picks = np.empty(len(wanted.starts), _PICK)
+        picks["physical_offset"], picks["size"] = wanted.starts, wanted.sizes
+        return picks
+
+
+class _Cursor:
+    """The units of one queue in the order of the log, each read once."""
+
+    def __init__(self, queue: Queue, from_physical: int, block_units: int) -> None:
+        self._block_units = block_units
+        self._blocks = queue.blocks_in_log(from_physical, block_units)
+        self._ahead: NDArray[Any] = np.empty(0, UNITS)
+
+    def before(self, to_physical: int) -> NDArray[Any]:
+        """The units of records that start before that, from where the last call ended.
+
+        A damaged unit that points elsewhere may be among them, and keeps no other one back.
+        """
+        while (
+            len(self._ahead) * 2 < self._block_units
+            or self._ahead["physical_offset"][-1] < to_physical
+        ):
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._ahead = np.concatenate([self._ahead, block])
+        below = np.flatnonzero(self._ahead["physical_offset"] < to_physical)
+        count = int(below[-1]) + 1 if len(below) else 0
+        given, self._ahead = self._ahead[:count], self._ahead[count:]
+        return given
+
+
+class _AllQueues:
+    """The units of all queues in the order of the log, and which of them are wanted."""
+
+    def __init__(self, split: CoveredPicks, wanted: RecordFilter) -> None:
+        self._wanted = wanted
+        queues = [each for each in split.store.queues() if not each.topic.startswith(LMQ_PREFIX)]
+        block = max(_FEWEST_UNITS, _MOST_AHEAD // max(len(queues), 1))
+        self._cursors = [(each, _Cursor(each, split.start, block)) for each in queues]
+        self._given = _Units(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_))
+
+    def within(self, start: int, end: int) -> _Units:
+        """Those of records that start in [start, end), neither of which ever goes back."""
+        found = [self._given]
+        for queue, cursor in self._cursors:
+            rows = cursor.before(end)
+            if len(rows):
+                mask = _mask(queue, rows, self._wanted)
+                found.append(_Units(rows["physical_offset"], rows["size"], mask))
+        units = _Units._make(np.concatenate(columns) for columns in zip(*found, strict=True))
+        order = np.argsort(units.starts, kind="stable")
+        low, high = np.searchsorted(units.starts, (start, end), sorter=order)
+        self._given = units.take(order[low:high])
+        return self._given
+
+
+def _mask(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:
+    """Which units of a queue may be wanted."""
+    if not wanted.wants_queue(queue.topic, queue.queue_id):
+        return np.zeros(len(units), np.bool_)
+    bounds = wanted.offsets(queue.topic, queue.queue_id)
+    mask = tagged(queue, units, wanted)
+    if bounds.low > 0:
+        mask &= units["queue_offset"] + units["count"] > bounds.low
+    if bounds.high < 1 << 63:
+        mask &= units["queue_offset"] < bounds.high
+    return mask
 
 
 def _gaps(at: int, starts: NDArray[Any], sizes: NDArray[Any]) -> list[_Gap]:

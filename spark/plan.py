@@ -47,8 +47,8 @@ _PICKS_BYTES: Final = 64 << 20
 """Neighbouring files of the log are one split of picks up to about so many bytes of records."""
 _COVERED_BYTES: Final = 4 << 30
 """Of the log, in a split of which queues have to account for all: else a task reads it."""
-_ASKING_BYTES: Final = 4 << 20
-"""What could be read of a remote log while one queue is asked for its units."""
+_ASKING_BYTES: Final = {True: 4 << 20, False: 256 << 10}
+"""What could be read of a log, remote or not, while one queue is asked for its units."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,15 @@ class _Known(NamedTuple):
     end: int
     """Up to where in the log."""
     queues: list[Queue]
+
+
+class _Little(NamedTuple):
+    """A small part of a log."""
+
+    queues: list[Queue]
+    """That name it."""
+    bytes: int
+    """About how large its records are together."""
 
 
 # ------------------------------------------------------------------------------------- extents
@@ -216,6 +225,18 @@ def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
     return _ranges(extent, _segments(extent, fail=options.fail_on_data_loss), options)
 
 
+def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | CoveredPicks]:
+    """As `log_ranges`; where little of them is wanted, with queues to find it by.
+
+    Ranges and rows are the same ones either way, whatever the queues have come to know meanwhile:
+    what they do not prove is read by the log.
+    """
+    ranges = log_ranges(extent, options)
+    if not extent.wanted.names_queues or _little(extent, options) is None:
+        return [*ranges]
+    return [CoveredPicks(*each) for each in ranges]
+
+
 def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = False) -> Extent:
     start, end = extent.start, extent.end
     times = extent.wanted.times(with_conditions=by_query)
@@ -335,20 +356,17 @@ def _picks(
 def _covered_picks(
     extent: Extent, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split] | None:
-    """Splits of what the query's conditions leave of a log; None when they leave much of it."""
+    """Splits of what is wanted of a log by queues that prove it; None where the log is cheaper."""
+    wanted = extent.wanted
+    by_options = wanted.names_queues and not wanted.selection.logical
+    little = None
+    if by_options or wanted.conditions_name_queues:
+        little = _little(extent, options)
+    if little is None:
+        return None
     store, size = extent.store, extent.end - extent.start
-    by_log = options.verify == "store" or store.queue_kind != "files"
-    if by_log or not extent.wanted.conditions_name_queues:
-        return None
-    listed = store.queues()
-    if store.files.is_remote and len(listed) * _ASKING_BYTES * 2 > size:
-        return None
-    queues = _wanted_queues(listed, extent)
-    guessed = _guess_bytes(queues, extent)
-    if guessed * 2 > size:
-        return None
-    pieces = max(-(-guessed // _PICKS_BYTES), -(-size // _COVERED_BYTES))
-    pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
+    pieces = max(-(-little.bytes // _PICKS_BYTES), -(-size // _COVERED_BYTES))
+    pieces = _pieces(min(pieces, len(segments)), little.queues, extent, options)
     few = replace(options, max_records_per_partition=None, min_partitions=None)
     more = replace(few, min_partitions=pieces)
     ranges = _ranges(extent, segments, few if pieces <= len(segments) else more)
@@ -358,6 +376,22 @@ def _covered_picks(
         for low, high in itertools.pairwise(cuts)
         if low < high
     ]
+
+
+def _little(extent: Extent, options: SourceOptions) -> _Little | None:
+    """What is wanted of the log, where that is less than half of it and queues can tell.
+
+    None as well where the queues are so many that the log is read sooner than they are asked.
+    """
+    store, size = extent.store, extent.end - extent.start
+    if options.verify == "store" or store.queue_kind != "files":
+        return None
+    listed = store.queues()
+    if len(listed) * _ASKING_BYTES[store.files.is_remote] * 2 > size:
+        return None
+    queues = _wanted_queues(listed, extent)
+    guessed = _guess_bytes(queues, extent)
+    return None if guessed * 2 > size else _Little(queues, guessed)
 
 
 def _pieces(enough: int, queues: Sequence[Queue], extent: Extent, options: SourceOptions) -> int:

@@ -154,6 +154,14 @@ class Queue:
                 pieces.append(self._rows(file, start, end))
         return np.concatenate(pieces)
 
+    def blocks_in_log(self, from_physical: int, block_units: int) -> Iterator[NDArray[Any]]:
+        """The units of records that start there or later, so many at once; as units_in_log."""
+        for file in self._listed():
+            written = self._written(file)
+            place = self._place_in_log(file, written, from_physical)
+            for start in range(place, written, block_units):
+                yield self._rows(file, start, min(start + block_units, written))
+
     # --- files ---
 
     @property

@@ -32,7 +32,7 @@ class QueuePicks(NamedTuple):
 
 
 class CoveredPicks(NamedTuple):
-    """Of the records that start in [start, end) those that the conditions of a query leave.
+    """Of the records that start in [start, end) those that conditions or a stream's options want.
 
     The task finds them by all the consume queues, as far as these account for every byte of the
     log, and by the log itself where they do not: see `spark.covered`.

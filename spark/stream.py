@@ -4,7 +4,8 @@
 Each micro-batch is a range of every broker's log, whole records only, kept in Spark's checkpoint
 as `LogPosition`s. A batch that is planned again, after a crash, gives the same partitions with the
 same rows in the same order, as long as the files are there: ranges are cut by files and bytes,
-never by what the consume queues happen to know.
+never by what the consume queues happen to know. Where little of a range is wanted it is picked by
+queues, as far as these are proven to know all of it (`spark.covered`).
 
 A stream finds out, before it reads on, whether the log is still the one that it read: records that
 retention has deleted, a log that ends before the stream's place, and a log that was written anew
@@ -42,10 +43,10 @@ from txrocketmq.spark.log_start import first_positions
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import Extent, log_ranges
+from txrocketmq.spark.plan import Extent, stream_splits
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.split import LogRange
+from txrocketmq.spark.split import CoveredPicks, LogRange
 from txrocketmq.spark.store import Store, has_pattern, resolve
 
 log = logging.getLogger("txrocketmq.spark")
@@ -54,7 +55,7 @@ log = logging.getLogger("txrocketmq.spark")
 class _Part(NamedTuple):
     """What a task reads."""
 
-    split: LogRange
+    split: LogRange | CoveredPicks
     wanted: RecordFilter
 
 
@@ -221,10 +222,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         extent = Extent(store, start, min(end, after.log), self._wanted(store, before or after))
         return [
             _Part(self._known(split, start) if is_boundary else split, extent.wanted)
-            for split in log_ranges(extent, self._options)
+            for split in stream_splits(extent, self._options)
         ]
 
-    def _known(self, split: LogRange, boundary: int) -> LogRange:
+    def _known(self, split: LogRange | CoveredPicks, boundary: int) -> LogRange | CoveredPicks:
         return split._replace(first_is_boundary=split.first_is_boundary or split.start == boundary)
 
     def _wanted(self, store: Store, position: LogPosition) -> RecordFilter:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import operator
 import shutil
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,9 +20,10 @@ from pyspark.sql import datasource as spark_filters
 from tests.examples import examples
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.spark import covered
+from txrocketmq.spark import covered, plan
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.errors import SparkSourceError
+from txrocketmq.spark.files import LocalFiles
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.plan import extents_of, splits
@@ -33,6 +35,14 @@ Filter = spark_filters.Filter
 Row = dict[str, Any]
 COLUMNS = "topic,queueId,queueOffset,tags,storeTimestamp,physicalOffset,brokerName,reconsumeTimes"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _queues_are_asked_for_little() -> Iterator[None]:
+    """However small the logs of these tests are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(plan._ASKING_BYTES, False, 0)
+        yield
 
 
 def _planned(root: Path, filters: Sequence[Filter], **options: str) -> tuple[list[Split], Any]:
@@ -151,6 +161,7 @@ OPTIONS: tuple[dict[str, str], ...] = (
     {"maxRecordsPerPartition": "3"},
     {"topic": "Few,Gone"},
     {"topic": "Many,Gone"},
+    {"topic": "Few,Gone", "view": "physical"},
     {"topicPattern": "[FG].*"},
     {"subExpression": "A"},
     {"startingOffsets": '{"log": {"s": 300}}'},
@@ -235,6 +246,48 @@ def test_only_what_no_queue_accounts_for_is_read_of_the_log(
     for gone in _stored(writer, "Gone"):
         assert any(start < gone < end for start, end in by_log), "and the record before it"
     assert sum(end - start for start, end in by_log) < writer.end // 8
+
+
+def test_a_queue_is_read_on_from_where_it_was_left(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covered, "_REGION_BYTES", 1000)
+    monkeypatch.setattr(covered, "_MOST_AHEAD", 1)
+    monkeypatch.setattr(covered, "_FEWEST_UNITS", 8)
+    reads: list[tuple[str, int, int]] = []
+    read_into = LocalFiles.read_into
+
+    def counted(self: LocalFiles, path: str, offset: int, view: memoryview) -> int:
+        if "consumequeue" in path and len(view) == 8 * 20:
+            reads.append((path, offset, len(view)))
+        return read_into(self, path, offset, view)
+
+    found, read = _planned(writer.root, [spark_filters.EqualTo(("topic",), "Few")])
+    monkeypatch.setattr(LocalFiles, "read_into", counted)
+    rows = [row for split in found for row in read(split)]
+    assert [row["physicalOffset"] for row in rows] == _stored(writer, "Few")
+    assert len(reads) == len(set(reads)) == sum(units // 8 for units in _units_by_file(writer))
+
+
+def _units_by_file(writer: StoreWriter) -> list[int]:
+    """How many units the files of the queues hold."""
+    per_file = 50
+    counts = Counter(
+        (each.draft.topic, each.queue_offset // per_file)
+        for each in writer.stored
+        if each.draft.topic != "Gone"
+    )
+    return list(counts.values())
+
+
+def test_many_queues_are_not_asked_for_a_small_log(
+    writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = spark_filters.EqualTo(("topic",), "Few")
+    for bytes_a_queue, kind in ((writer.end // 5, CoveredPicks), (writer.end // 3, LogRange)):
+        monkeypatch.setitem(plan._ASKING_BYTES, False, bytes_a_queue)  # of two queues
+        found, _ = _planned(writer.root, [condition])
+        assert {type(each) for each in found} == {kind}
 
 
 def _planned_filter(root: Path, condition: Filter) -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
 from tests.spark.streaming import Query, read, reader
+from txrocketmq.spark import covered, log_reader, plan
 from txrocketmq.spark.errors import DataLossError, OptionError, SparkSourceError
+from txrocketmq.spark.files import LocalFiles, Piece
 from txrocketmq.spark.log_position import of_offset
+from txrocketmq.spark.split import CoveredPicks, LogRange
 
 
 @pytest.fixture
@@ -77,6 +81,7 @@ def test_nothing_new_is_no_batch(store: StoreWriter) -> None:
     most_bytes=st.sampled_from((1, 300, 2000, 10_000)),
     kill=st.lists(st.booleans(), min_size=5, max_size=5),
     parts=st.sampled_from((1, 5)),
+    topic=st.sampled_from((None, None, "Orders", "Batches")),
 )
 def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
     tmp_path_factory: pytest.TempPathFactory,
@@ -84,13 +89,14 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
     most_bytes: int,
     kill: list[bool],
     parts: int,
+    topic: str | None,
 ) -> None:
     root = tmp_path_factory.mktemp("stores") / "broker-a"
     writer = StoreWriter(root, segment_bytes=8192)
     options = {
         "startingOffsets": "earliest", "view": "physical", "columns": "physicalOffset",
         "maxBytesPerTrigger": str(most_bytes), "minPartitions": str(parts),
-    }  # fmt: skip
+    } | ({"topic": topic} if topic else {})  # fmt: skip
     query = Query()
     stream = reader(root, **options)
     for some, killed in zip(puts, kill, strict=False):
@@ -103,9 +109,69 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
     writer.put(Draft())
     query.run(reader(root, **options))
     expected = [
-        stored.physical_offset for stored in writer.stored for _ in stored.draft.inner or (0,)
+        stored.physical_offset
+        for stored in writer.stored
+        for _ in stored.draft.inner or (0,)
+        if topic in (None, stored.draft.topic)
     ]
     assert query.places == expected
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _queues_are_asked_for_little() -> Iterator[None]:
+    """However small the logs of these tests are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(plan._ASKING_BYTES, False, 0)
+        yield
+
+
+def test_a_small_topic_is_read_by_its_queues_and_by_the_log_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = StoreWriter(tmp_path / "broker-a", segment_bytes=8192)
+    rare = [
+        writer.put(Draft("Gone" if number % 20 == 10 else "Many", body=bytes(90)))
+        if number % 10
+        else writer.put(Draft("Few", queue_id=number // 10 % 2, body=b"x" * 60))
+        for number in range(300)
+    ]
+    expected = [each.physical_offset for each in rare if each.draft.topic == "Few"]
+    shutil.rmtree(writer.root / "consumequeue/Few/1")  # what it knew stands in the log only
+    read_bytes = 0
+    read_into, read_pieces = LocalFiles.read_into, LocalFiles.read_pieces
+
+    def into(self: LocalFiles, path: str, offset: int, view: memoryview) -> int:
+        nonlocal read_bytes
+        read_bytes += len(view) if "commitlog" in path and len(view) > 100 else 0
+        return read_into(self, path, offset, view)
+
+    def pieces(self: LocalFiles, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
+        nonlocal read_bytes
+        read_bytes += len(view)
+        return read_pieces(self, path, pieces, view)
+
+    monkeypatch.setattr(LocalFiles, "read_into", into)
+    monkeypatch.setattr(LocalFiles, "read_pieces", pieces)
+    monkeypatch.setattr(log_reader, "_GAP_BYTES", 0)
+    monkeypatch.setattr(log_reader, "_SLACK_BYTES", 0)
+    monkeypatch.setattr(covered, "_NEAR_BYTES", 0)
+    stream = reader(writer.root, startingOffsets="earliest", topic="Few")
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    kinds = []
+    for bytes_a_queue in (0, 1 << 30):
+        monkeypatch.setitem(plan._ASKING_BYTES, False, bytes_a_queue)
+        parts = stream.partitions(start, end)
+        read_bytes = 0
+        rows = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
+        assert [row["physicalOffset"] for row in rows] == expected
+        kinds.append({type(part.value.split) for part in parts})
+        kinds.append({part.value.split[1:] for part in parts})
+        if not bytes_a_queue:
+            assert 0 < read_bytes < writer.end // 3
+    assert kinds[0] == {CoveredPicks}
+    assert kinds[2] == {LogRange}
+    assert kinds[1] == kinds[3], "a batch that is planned again has the same partitions"
 
 
 def test_a_batch_that_is_planned_again_has_the_same_partitions(store: StoreWriter) -> None:

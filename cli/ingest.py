@@ -261,12 +261,12 @@ def make_job(
     )
     from txrocketmq.spark.ingest.table import Table
     from txrocketmq.spark.option_values import names, size
-    from txrocketmq.spark.options import SourceOptions
+    from txrocketmq.spark.options import SourceOptions, Use
     from txrocketmq.spark.session import is_submitted
     from txrocketmq.spark.store import resolve
 
     source = _source(options)
-    SourceOptions.of(source)
+    SourceOptions.of(source).check(Use.STORE_STREAM)  # a copy reads the log, as a stream does
     columns = None if options.columns is None else names("columns", options.columns)
     settings = TableSettings(
         columns=chosen_columns(columns),

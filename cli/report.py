@@ -153,12 +153,12 @@ def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Res
 
     from rich.console import Console
 
+    from txrocketmq.spark.plan import stores_of
     from txrocketmq.spark.reports.job import Job
     from txrocketmq.spark.reports.progress import Progress
     from txrocketmq.spark.reports.report import parameters
-    from txrocketmq.spark.store import resolve
 
-    stores = resolve(source["storePath"], broker_name=parsed.broker_name, cluster=parsed.cluster)
+    stores = stores_of(parsed)
     options.now = options.now or datetime.now(UTC)
     values = parameters(options.now, options.top, options.reserved_hours)
     with Progress(Console(stderr=True)) as progress:

@@ -13,6 +13,9 @@ from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Original
 from compat_tests.scene import Scene, poll
+from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.output import Output
+from txrocketmq.spark.reading import Reading
 
 SETTINGS = {
     "enableLmq": "true",
@@ -90,6 +93,27 @@ def turn_of(broker: Broker, jvm: ClientJvm, topic: str) -> Iterator[Turn]:
         broker.close()
 
 
+def check_store(broker: Broker, words: list[str]) -> None:
+    """What the Spark source reads of the light queues, as messages of these."""
+    first = [f"{word}{n}" for word in words for n in range(6)]
+    second = [body for body in first for _ in range(2)]
+    columns = "topic,queueId,queueOffset,body"
+    given = {"storePath": str(broker.store), "columns": columns, "topic": f"{FIRST},{SECOND}"}
+    options = SourceOptions.of(given)
+    reading = Reading(options, Output.of(options))
+    rows = [
+        tuple(row.values())
+        for part in reading.parts()
+        for batch in reading.batches(part)
+        for row in batch.to_pylist()
+    ]
+    assert rows == [
+        (name, 0, offset, body.encode())
+        for name, bodies in ((FIRST, first), (SECOND, second))
+        for offset, body in enumerate(bodies)
+    ]
+
+
 @pytest.mark.timeout(400)  # official brokers take up to 20 s to stop
 @pytest.mark.parametrize("release", RELEASES)
 def test_light_queues_go_from_hand_to_hand(
@@ -108,6 +132,7 @@ def test_light_queues_go_from_hand_to_hand(
             turn.check(["a"])
             turn.commit(5)
             ours.stop()
+            check_store(ours, ["a"])
         with turn_of(official, first_jvm, topic) as turn:
             turn.check(["a"])
             assert turn.committed() == 5
@@ -115,6 +140,7 @@ def test_light_queues_go_from_hand_to_hand(
             turn.check(["a", "b"])
             turn.commit(9)
             official.stop()
+            check_store(official, ["a", "b"])
         with turn_of(ours, first_jvm, topic) as turn:
             turn.check(["a", "b"])
             assert turn.committed() == 9

@@ -232,7 +232,8 @@ def _steps(
         if found.reason is Stop.END:
             continue
         is_partial = found.reason is Stop.PARTIAL
-        longer = whole_bytes(buffer[found.stop :], segment.end - at) if is_partial else 0
+        rest, room = buffer[found.stop :], segment.end - at
+        longer = whole_bytes(rest, room, store.max_record_bytes) if is_partial else 0
         if longer:
             data = data if longer <= len(data) else np.empty(longer, np.uint8)
             window = max(window, longer)

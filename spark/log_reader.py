@@ -28,7 +28,7 @@ from txrocketmq.spark.boundaries import Boundaries, next_record
 from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.resync import MAX_RECORD_BYTES, whole_bytes
+from txrocketmq.spark.resync import whole_bytes
 from txrocketmq.spark.store import Segment, Store
 from txrocketmq.spark.walk import MIN_RECORD_BYTES, Buffer, Stop, Walk, walk
 from txrocketmq.spark.windows import Windows
@@ -146,7 +146,9 @@ class _Range:
                 yield Lost(at, min(segment.end, end))  # the file is gone, or shorter than it was
                 return segment.end
             rest = window[found.stop :]
-            longer = whole_bytes(rest, segment.end - at) if found.reason is Stop.PARTIAL else 0
+            longer = 0
+            if found.reason is Stop.PARTIAL:
+                longer = whole_bytes(rest, segment.end - at, self._store.max_record_bytes)
             if longer or found.reason is Stop.END:
                 continue
             if found.reason is Stop.BLANK and _room(rest) == segment.end - at:
@@ -173,7 +175,7 @@ class _Range:
         if place is None or place > segment.end:
             is_last = segment is self._segments[-1]
             place = min(segment.end, max(end, at + 1)) if is_last else segment.end
-        reason, detail = _why(rest, at)
+        reason, detail = _why(rest, at, self._store.max_record_bytes)
         data = bytes(rest[: min(place - at, MAX_BAD_BYTES)])
         return BadRecord(at, place - at, reason, detail, data)
 
@@ -197,7 +199,7 @@ def _room(rest: Buffer) -> int:
     return int(_BLANK.struct.unpack_from(rest.data)[0])
 
 
-def _why(rest: Buffer, at: int) -> tuple[str, str]:
+def _why(rest: Buffer, at: int, max_record_bytes: int) -> tuple[str, str]:
     """Reason and detail of a place where no record is."""
     if len(rest) < _HEAD.size:
         return "length", f"{len(rest)} bytes are left of the file, no record is so short"
@@ -211,8 +213,9 @@ def _why(rest: Buffer, at: int) -> tuple[str, str]:
         return "magic", f"unknown magic {magic & 0xFFFFFFFF:#010x}"
     if fields["physical_offset"] != at:
         return "chain", f"a record that says it lies at {fields['physical_offset']}"
-    if not MIN_RECORD_BYTES <= size <= MAX_RECORD_BYTES:
-        return "length", f"a record of {size} bytes; {MAX_RECORD_BYTES} are read at most"
+    if not MIN_RECORD_BYTES <= size <= max_record_bytes:
+        most = f"{max_record_bytes} are read at most, see maxRecordBytes"
+        return "length", f"a record of {size} bytes; {most}"
     return "length", f"the lengths of the record do not add up to its size of {size} bytes"
 
 
@@ -242,6 +245,7 @@ class _Picks:
     def __init__(self, store: Store, windows: Windows) -> None:
         self._windows = windows
         self._segments = store.segments()
+        self._max_record_bytes = store.max_record_bytes
         self._gap = _GAP_BYTES_REMOTE if store.files.is_remote else _GAP_BYTES
 
     def read(self, units: NDArray[Any]) -> Iterator[Found]:
@@ -266,7 +270,7 @@ class _Picks:
         if segment is None:
             return
         places, sizes = places[is_there], sizes[is_there]
-        fits = (sizes >= MIN_RECORD_BYTES) & (sizes <= MAX_RECORD_BYTES)
+        fits = (sizes >= MIN_RECORD_BYTES) & (sizes <= self._max_record_bytes)
         fits &= places + sizes <= segment.end
         for at, size in zip(places[~fits].tolist(), sizes[~fits].tolist(), strict=True):
             yield BadRecord(at, size, "length", "no record has this size", b"")
@@ -314,7 +318,7 @@ class _Picks:
         for each in bad.tolist():
             start, size = int(places[each]), int(sizes[each])
             rest = window[int(starts[each]) : int(starts[each]) + size]
-            reason, detail = _why(rest, start)
+            reason, detail = _why(rest, start, self._max_record_bytes)
             data = bytes(rest[:MAX_BAD_BYTES])
             yield BadRecord(start, size, reason, detail, data)
 

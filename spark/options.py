@@ -132,7 +132,7 @@ class SourceOptions:
     topics: tuple[str, ...] | None = _option("topic", None, _EVERY | Use.SINK, values.names)
     """Topics, separated by commas. Without it, all topics of a store are read; a cluster needs this
     option, topicPattern or assign. In a write it is the topic of all rows, and their column is
-    ignored."""
+    ignored. Of a store, light queues (`%LMQ%...`) can be named in batches."""
     topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
     """A regular expression that the whole name of a topic has to match."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
@@ -222,6 +222,10 @@ class SourceOptions:
     batch_bytes: int = _option("batchBytes", 4 << 20, _EVERY, values.size(1 << 12, 1 << 28),
                                shown="4m")  # fmt: skip
     """How much of the log goes into one Arrow batch."""
+    max_record_bytes: int = _option("maxRecordBytes", 64 << 20, Use.STORE | Use.TABLE,
+                                    values.size(64 << 20, 1 << 30), shown="64m")  # fmt: skip
+    """The size of the largest record that is read, and of the largest body when decompressed, 64m
+    or more. A larger record counts as damaged."""
     max_bytes_per_second: int | None = _option(
         "maxBytesPerSecond", None, Use.STORE | Use.TABLE, values.size(1 << 16, 1 << 50)
     )
@@ -379,7 +383,7 @@ class SourceOptions:
         if use in Use.LIVE:
             self._check_live()
         if use in Use.STORE:
-            self._check_store()
+            self._check_store(use)
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
         for offsets in (self.starting_offsets, self.ending_offsets):
@@ -389,14 +393,21 @@ class SourceOptions:
             for queue in sorted(times or ()):
                 self._check_selected(*queue)
 
-    def _check_store(self) -> None:
+    def _check_store(self, use: Use) -> None:
         named = self.assign.topics() if self.assign is not None else self.topics or ()
-        light = sorted(topic for topic in named if topic.startswith(LMQ_PREFIX))
-        if light:
+        light = min((topic for topic in named if topic.startswith(LMQ_PREFIX)), default=None)
+        if light is None:
+            return
+        if use in Use.STREAM:
             raise OptionError(
-                f"{light[0]} is a light queue, of which the log has no messages: they are under the"
-                " topic that they were sent to (their property INNER_MULTI_DISPATCH names it); the"
-                " table consumequeue has its units"
+                f"{light} is a light queue, which is not read by the log, as streams and copies"
+                " are: read it as a batch, or the topic that its messages were sent to, whose"
+                " property INNER_MULTI_DISPATCH names the light queues"
+            )
+        if self.assign is not None or self.verify == "store" or self.view == "physical":
+            raise OptionError(
+                f"{light} is a light queue: give topic={light}, without assign, verify=store and"
+                " view=physical"
             )
 
     def _check_live(self) -> None:

@@ -35,7 +35,7 @@ from txrocketmq.spark.picks import dispatched, indexes, tagged
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
-from txrocketmq.spark.store import Segment, Store
+from txrocketmq.spark.store import Segment, Store, resolve
 
 _EARLIEST: Final = Offsets(EARLIEST)
 _LATEST: Final = Offsets(LATEST)
@@ -64,6 +64,10 @@ class Extent:
         """The same with a selection that has the conditions of a query."""
         return replace(self, wanted=replace(self.wanted, selection=selection))
 
+    def of_log(self) -> Extent:
+        """The same without light queues."""
+        return replace(self, wanted=self.wanted.of_log)
+
 
 class _Known(NamedTuple):
     """What consume queues know of the messages that options name."""
@@ -83,6 +87,16 @@ class _Little(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------- extents
+
+
+def stores_of(options: SourceOptions) -> list[Store]:
+    """The stores that the option storePath names. Raises as `resolve`."""
+    return resolve(
+        options.store_path or "",
+        broker_name=options.broker_name,
+        cluster=options.cluster,
+        max_record_bytes=options.max_record_bytes,
+    )
 
 
 def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
@@ -116,6 +130,8 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
+    if Selection.of(options).light_queues and store.queue_kind != "files":
+        raise UnsupportedLayout(f"light queues need consume queue files, which {store.uri} has not")
     store = store.at_once()
     least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
@@ -213,11 +229,19 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
+    light = [
+        split
+        for topic in sorted(extent.wanted.selection.light_queues)
+        for split in _light_picks(topic, extent, segments, options)
+    ]
+    extent, asked = extent.of_log(), asked.of_log()
+    if extent.wanted.selection.topics == frozenset():
+        return light
     known = _known_queues(asked, options)
     if known is not None:
-        return _picks(extent, known, segments, options)
+        return [*light, *_picks(extent, known, segments, options)]
     covered = _covered_picks(extent, segments, options)
-    return [*_ranges(extent, segments, options)] if covered is None else covered
+    return [*light, *(_ranges(extent, segments, options) if covered is None else covered)]
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
@@ -308,8 +332,6 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
     names = wanted.selection.topics or (
         wanted.selection.assign and wanted.selection.assign.topics()
     )
-    if names and any(name.startswith(LMQ_PREFIX) for name in names):
-        return None  # what was sent to a light queue itself shows in the log only
     listed = [q for name in names for q in store.queues_of(name)] if names else store.queues()
     known = _Known(end, _wanted_queues(listed, asked))
     return known if _is_little(known.queues, asked) else None
@@ -333,24 +355,43 @@ def _picks(
     extent: Extent, known: _Known, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split]:
     """Splits by consume queues, and by the log where these do not reach yet."""
-    store, end = extent.store, min(known.end, extent.end)
+    end = min(known.end, extent.end)
     queues = _wanted_queues(known.queues, extent)
-    found: list[Split] = []
-    names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    if names and extent.start < end:
-        pieces = -(-_guess_bytes(queues, extent) // _PICKS_BYTES)
-        pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
-        size = end - extent.start
-        cuts = [extent.start + size * number // pieces for number in range(pieces + 1)]
-        found += [
-            QueuePicks(store, low, high, names)
-            for low, high in itertools.pairwise(cuts)
-            if low < high
-        ]
+    found = _by_queues(queues, replace(extent, end=end), segments, options)
     if end < extent.end:
         rest = replace(extent, start=max(end, extent.start))
         found += _ranges(rest, [s for s in segments if s.end > rest.start], options)
     return found
+
+
+def _light_picks(
+    topic: str, extent: Extent, segments: Sequence[Segment], options: SourceOptions
+) -> list[Split]:
+    """Splits of what consumers of a light queue see: nothing else tells of its messages."""
+    extent = replace(extent, wanted=extent.wanted.of_light_queue(topic))
+    queues = [
+        each
+        for each in extent.store.queues_of(topic)
+        if extent.wanted.wants_queue(topic, each.queue_id)
+    ]
+    return _by_queues(queues, extent, segments, options)
+
+
+def _by_queues(
+    queues: Sequence[Queue], extent: Extent, segments: Sequence[Segment], options: SourceOptions
+) -> list[Split]:
+    start, size = extent.start, extent.end - extent.start
+    if not queues or size <= 0:
+        return []
+    pieces = -(-_guess_bytes(queues, extent) // _PICKS_BYTES)
+    pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
+    names = tuple((queue.topic, queue.queue_id) for queue in queues)
+    cuts = [start + size * number // pieces for number in range(pieces + 1)]
+    return [
+        QueuePicks(extent.store, low, high, names)
+        for low, high in itertools.pairwise(cuts)
+        if low < high
+    ]
 
 
 def _covered_picks(

@@ -17,21 +17,17 @@ import pyarrow as pa
 from txrocketmq.spark.conditions import Conditions
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import extents_of, splits
+from txrocketmq.spark.plan import extents_of, splits, stores_of
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import Split
-from txrocketmq.spark.store import resolve
 
 
 class Reading:
     """What the options say of the messages, with the columns of an output."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
-        stores = resolve(
-            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
-        )
         self._options = options
-        self._extents = extents_of(stores, options)
+        self._extents = extents_of(stores_of(options), options)
         self._scan = Scan.of(options, output)
         self.schema: pa.Schema = output.schema
 

@@ -94,6 +94,7 @@ class Records:
         self._heads = heads
         self._layout = layout
         self._topics: tuple[NDArray[np.int64], list[str]] | None = None
+        self._light_queue: str | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -118,7 +119,16 @@ class Records:
         )
         if self._topics is not None:
             chosen._topics = (self._topics[0][rows], self._topics[1])
+        chosen._light_queue = self._light_queue
         return chosen
+
+    def in_light_queue(self, topic: str, queue_offset: NDArray[np.int64]) -> Records:
+        """The same as a consumer of a light queue sees them: of its topic, with its offsets."""
+        heads = self.heads.copy()
+        heads["queue_id"], heads["queue_offset"] = 0, queue_offset
+        seen = Records(self.buffer, self.starts, self.first_offset, heads=heads, layout=self.layout)
+        seen._light_queue = topic
+        return seen
 
     @property
     def heads(self) -> NDArray[np.void]:
@@ -246,6 +256,8 @@ class Records:
 
     def topic_texts(self) -> pa.BinaryArray:
         """The bytes of each record's topic."""
+        if self._light_queue is not None:
+            return pa.repeat(pa.scalar(self._light_queue.encode(), pa.binary()), len(self))
         layout = self.layout
         return gather([self.buffer], layout.topic_at, layout.topic_length, near=layout.topic_around)
 

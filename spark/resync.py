@@ -20,8 +20,6 @@ from txrocketmq.spark.walk import Buffer, Stop, Walk, candidates, walk
 
 LONGEST_RECORD_BYTES: Final = (4 << 20) + (1 << 17)
 """What a broker stores at most, unless its maxMessageSize was raised."""
-MAX_RECORD_BYTES: Final = 64 << 20
-"""The largest record that is read; brokers take messages of 4 MiB unless told otherwise."""
 
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1)
@@ -29,18 +27,18 @@ _TOPIC_LENGTH_V2: Final = fixed(record.TOPIC_LENGTH_V2)
 _PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH)
 
 
-def whole_bytes(rest: Buffer, room: int) -> int:
+def whole_bytes(rest: Buffer, room: int, max_record_bytes: int) -> int:
     """How many bytes to read to have the record whole that `rest` is the beginning of.
 
-    0 when it cannot be: beyond `room`, which is what its file has from its start on, or beyond
-    MAX_RECORD_BYTES.
+    0 when it cannot be: beyond `room`, which is what its file has from its start on, or larger than
+    the largest.
     """
     if len(rest) >= room:
         return 0
     if len(rest) < _HEAD.size:
         return min(room, _HEAD.size)
     size: int = _HEAD.struct.unpack_from(rest.data)[0]
-    return size if size <= min(room, MAX_RECORD_BYTES) else 0
+    return size if size <= min(room, max_record_bytes) else 0
 
 
 def resync(buffer: Buffer, first_offset: int, start: int) -> int | None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
@@ -51,6 +52,8 @@ class Scan:
     """Whether queues and index are compared with the log."""
     bad_records: BadRecordPolicy
     fail_on_data_loss: bool
+    max_body_bytes: int = DEFAULT_MAX_BYTES
+    """Of a decompressed body."""
     max_bytes_per_second: int | None = None
     """Of log that a task reads."""
 
@@ -68,6 +71,7 @@ class Scan:
             check_store=options.verify == "store",
             bad_records=options.bad_records,
             fail_on_data_loss=options.fail_on_data_loss,
+            max_body_bytes=options.max_record_bytes,
             max_bytes_per_second=options.max_bytes_per_second,
         )
 
@@ -90,14 +94,12 @@ class Scan:
 def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
     pace = Pace.of(scan.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
+    if isinstance(split, QueuePicks):
+        yield from _picked(scan, split, wanted, pace)
+        return
+    wanted = wanted.of_log
     if isinstance(split, CoveredPicks):
         yield from read_covered(split, wanted, window_bytes=scan.window_bytes, pace=pace)
-        return
-    if isinstance(split, QueuePicks):
-        for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
-            picks = read_picks(split.store, units, window_bytes=scan.window_bytes, pace=pace)
-            for found in picks:
-                yield wanted.apply(found) if isinstance(found, Records) else found
         return
     check = StoreCheck(split) if scan.check_store else None
     reading = read_log(
@@ -119,6 +121,22 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
         yield from check.index()
 
 
+def _picked(
+    scan: Scan, split: QueuePicks, wanted: RecordFilter, pace: Pace | None
+) -> Iterator[Records | BadRecord | Lost]:
+    light = split.light_queue
+    wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
+    for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
+        for found in read_picks(split.store, units, window_bytes=scan.window_bytes, pace=pace):
+            if not isinstance(found, Records):
+                yield found
+                continue
+            if light is not None:
+                at = np.searchsorted(units["physical_offset"], found.physical_offset)
+                found = found.in_light_queue(light, units["queue_offset"][at])  # noqa: PLW2901
+            yield wanted.apply(found)
+
+
 class Rows:
     """Makes rows of records of one origin; `end` when that is all."""
 
@@ -137,6 +155,7 @@ class Rows:
             decompress=scan.decompress,
             properties_format=scan.output.properties_format,
             check_crc=scan.check_crc,
+            max_body_bytes=scan.max_body_bytes,
         )
         self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
         self._damage = Damage(scan.bad_records, origin)

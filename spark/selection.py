@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.option_values import Assignment, TopicPattern
 from txrocketmq.spark.options import SourceOptions
@@ -57,6 +58,11 @@ class Selection:
             logical=options.view == "logical",
         )
 
+    @property
+    def light_queues(self) -> frozenset[str]:
+        """Those of the topics that are light queues."""
+        return frozenset(each for each in self.topics or () if each.startswith(LMQ_PREFIX))
+
     def narrowed(self, conditions: Conditions) -> Selection:
         """With the conditions of a query."""
         return replace(self, conditions=conditions)
@@ -94,6 +100,21 @@ class RecordFilter:
     def as_asked(self) -> RecordFilter:
         """What the options alone say, without the conditions of the query."""
         return replace(self, selection=self.selection.narrowed(Conditions()))
+
+    @property
+    def of_log(self) -> RecordFilter:
+        """Without light queues: for records as messages of the topics that they were sent to."""
+        chosen = self.selection
+        if not chosen.light_queues:
+            return self
+        return self._with_topics((chosen.topics or frozenset()) - chosen.light_queues)
+
+    def of_light_queue(self, topic: str) -> RecordFilter:
+        """For records as messages of this light queue: see Records.in_light_queue."""
+        return self._with_topics(frozenset({topic}))
+
+    def _with_topics(self, topics: frozenset[str]) -> RecordFilter:
+        return replace(self, selection=replace(self.selection, topics=topics))
 
     @property
     def names_queues(self) -> bool:

@@ -71,11 +71,9 @@ class RocketMQSource(DataSource):
         options = self.parsed
         use = options.use(stream=False)
         if use in Use.STORE_BATCH | Use.TABLE:
-            from txrocketmq.spark.store import resolve  # noqa: PLC0415 - stores only
+            from txrocketmq.spark.plan import stores_of  # noqa: PLC0415 - stores only
 
-            resolve(
-                options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
-            )
+            stores_of(options)
         if use == Use.TABLE:
             from txrocketmq.spark.tables.reader import table_schema  # noqa: PLC0415 - tables only
 

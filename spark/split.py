@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.store import Store
 
 
@@ -28,7 +29,13 @@ class QueuePicks(NamedTuple):
     start: int
     end: int
     queues: tuple[tuple[str, int], ...]
-    """Topic and number of the queue."""
+    """Topic and number of the queue; a light queue is alone."""
+
+    @property
+    def light_queue(self) -> str | None:
+        """The light queue whose messages the records are read as."""
+        topic = self.queues[0][0]
+        return topic if topic.startswith(LMQ_PREFIX) else None
 
 
 class CoveredPicks(NamedTuple):

@@ -34,11 +34,12 @@ from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
 from txrocketmq.spark.index_files import IndexFile, index_files
 from txrocketmq.spark.listed_files import ListedFiles
 from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.resync import MAX_RECORD_BYTES
 from txrocketmq.spark.walk import MIN_RECORD_BYTES
 
 QueueKind = Literal["files", "rocksdb", "none"]
 """How the consume queues are kept: where not in files, a store is read by its log alone."""
+MAX_RECORD_BYTES: Final = 64 << 20
+"""Brokers take messages of 4 MiB unless told otherwise."""
 
 _COMMIT_LOG: Final = "commitlog"
 _CONSUME_QUEUE: Final = "consumequeue"
@@ -77,6 +78,8 @@ class Store:
     path: str
     """Of the directory among `files`."""
     queue_kind: QueueKind
+    max_record_bytes: int = MAX_RECORD_BYTES
+    """What is larger is taken for damage."""
 
     def at_once(self) -> Store:
         """The store as it is now, for whoever asks often and is done soon: see `listed_files`.
@@ -187,7 +190,7 @@ class Store:
         try:
             head = self.read(physical_offset, size_bytes)
             size = _field(head, "total_size", 4) if len(head) == size_bytes else 0
-            if not MIN_RECORD_BYTES <= size <= MAX_RECORD_BYTES:
+            if not MIN_RECORD_BYTES <= size <= self.max_record_bytes:
                 return None
             message, _ = decode_message(self.read(physical_offset, size), decompress_body=False)
         except (FileNotFoundError, MessageDecodeError):
@@ -265,7 +268,11 @@ class Store:
 
 
 def resolve(
-    paths: str, *, broker_name: str | None = None, cluster: str | None = None
+    paths: str,
+    *,
+    broker_name: str | None = None,
+    cluster: str | None = None,
+    max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> list[Store]:
     """The stores of a comma-separated list of directories, which may have *, ? and [ ] in them.
 
@@ -280,7 +287,8 @@ def resolve(
             f"option brokerName={broker_name!r} names one broker, but storePath={_shown(paths)!r}"
             f" has {len(names)} stores; leave it out: the names are in the stores or their paths"
         )
-    stores = [Store.open(name, broker_name=broker_name, cluster=cluster) for name in names]
+    opened = [Store.open(name, broker_name=broker_name, cluster=cluster) for name in names]
+    stores = [replace(store, max_record_bytes=max_record_bytes) for store in opened]
     by_name: dict[str, Store] = {}
     for store in stores:
         other = by_name.setdefault(store.broker_name, store)

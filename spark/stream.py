@@ -43,11 +43,11 @@ from txrocketmq.spark.log_start import first_positions
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
-from txrocketmq.spark.plan import Extent, stream_splits
+from txrocketmq.spark.plan import Extent, stores_of, stream_splits
 from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.split import CoveredPicks, LogRange
-from txrocketmq.spark.store import Store, has_pattern, resolve
+from txrocketmq.spark.store import Store, has_pattern
 
 log = logging.getLogger("txrocketmq.spark")
 
@@ -143,11 +143,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------------ stores
 
     def _resolved(self) -> dict[str, Store]:
-        options = self._options
-        stores = resolve(
-            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
-        )
-        return {store.broker_name: store for store in stores}
+        return {store.broker_name: store for store in stores_of(self._options)}
 
     def _look_for_stores(self) -> None:
         if not has_pattern(self._options.store_path or ""):

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.plan import stores_of
 from txrocketmq.spark.schema import Column, arrow_schema, columns_named, default_columns
-from txrocketmq.spark.store import Store, resolve
+from txrocketmq.spark.store import Store
 from txrocketmq.spark.tables import backlogs, config, log, queues
 from txrocketmq.spark.tables.table import Request, Table
 
@@ -49,9 +50,7 @@ class TableReading:
         self._options = options
         self._columns = list(columns)
         self.schema: pa.Schema = arrow_schema(columns) if schema is None else schema
-        self._stores = resolve(
-            options.store_path or "", broker_name=options.broker_name, cluster=options.cluster
-        )
+        self._stores = stores_of(options)
 
     def parts(self) -> list[Part]:
         """What can be read one by one, in any order and anywhere."""

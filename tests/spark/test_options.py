@@ -187,9 +187,27 @@ def test_what_does_not_go_together_in_a_stream(given: dict[str, str], why: str) 
         SourceOptions.of({"nameServer": "a:1", "topic": "t", **given}).check(Use.LIVE_STREAM)
 
 
-@pytest.mark.parametrize("given", [{"topic": "a,%LMQ%x"}, {"assign": '{"%LMQ%x": [0]}'}])
-def test_light_queues_are_refused_where_they_would_be_empty(given: dict[str, str]) -> None:
-    parsed = SourceOptions.of({"storePath": "/s", **given})
-    with pytest.raises(OptionError, match="%LMQ%x is a light queue, .* consumequeue has its units"):
-        parsed.check(Use.STORE_BATCH)
-    parsed.check(Use.TABLE)
+@pytest.mark.parametrize(
+    ("given", "use", "why"),
+    [
+        (
+            {"assign": '{"%LMQ%x": [0]}'},
+            Use.STORE_BATCH,
+            "%LMQ%x is a light queue: give topic=%LMQ%x, without assign",
+        ),
+        (
+            {"topic": "a,%LMQ%x", "verify": "store"},
+            Use.STORE_BATCH,
+            "without assign, verify=store and",
+        ),
+        ({"topic": "%LMQ%x", "view": "physical"}, Use.STORE_BATCH, "and view=physical"),
+        ({"topic": "%LMQ%x"}, Use.STORE_STREAM, "a light queue, which is not read by the log"),
+    ],
+)
+def test_light_queues_are_refused_where_they_are_not_served(
+    given: dict[str, str], use: Use, why: str
+) -> None:
+    with pytest.raises(OptionError, match=why):
+        SourceOptions.of({"storePath": "/s", **given}).check(use)
+    for served in (Use.STORE_BATCH, Use.TABLE):
+        SourceOptions.of({"storePath": "/s", "topic": "a,%LMQ%x"}).check(served)

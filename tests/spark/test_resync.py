@@ -11,7 +11,7 @@ from tests.spark.logs import Log, buffer_of, log_of, logs
 from tests.spark.stores import Draft
 from txrocketmq.remoting.message.record import BLANK, MAGIC_BLANK
 from txrocketmq.spark import resync as resync_module
-from txrocketmq.spark.resync import MAX_RECORD_BYTES, beyond, resync, whole_bytes
+from txrocketmq.spark.resync import beyond, resync, whole_bytes
 
 FIRST = 1 << 30
 END = BLANK.build({"room": 4711, "magic": MAGIC_BLANK}) + bytes(100)
@@ -114,12 +114,15 @@ def test_a_chain_longer_than_any_record_needs_no_good_end(monkeypatch: pytest.Mo
     assert resync(buffer, first, 1) == expected
 
 
+_MOST = 64 << 20
+
+
 def test_how_much_to_read_of_a_record() -> None:
     log = log_of([Draft(body=b"x" * 500)], FIRST)
     data = buffer_of(log.data)
-    assert whole_bytes(data[:50], 10_000) == len(data)
-    assert 0 < whole_bytes(data[:5], 10_000) <= len(data), "its size is not known yet"
-    assert whole_bytes(data[:50], len(data) - 1) == 0, "the file ends before it does"
-    assert whole_bytes(data[:50], 50) == 0
-    huge = buffer_of((MAX_RECORD_BYTES + 1).to_bytes(4, "big") + bytes(log.data[4:]))
-    assert whole_bytes(huge, 1 << 30) == 0
+    assert whole_bytes(data[:50], 10_000, _MOST) == len(data)
+    assert 0 < whole_bytes(data[:5], 10_000, _MOST) <= len(data), "its size is not known yet"
+    assert whole_bytes(data[:50], len(data) - 1, _MOST) == 0, "the file ends before it does"
+    assert whole_bytes(data[:50], 50, _MOST) == 0
+    huge = buffer_of((_MOST + 1).to_bytes(4, "big") + bytes(log.data[4:]))
+    assert whole_bytes(huge, 1 << 30, _MOST) == 0

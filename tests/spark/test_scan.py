@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.spark.clock import Clock
 from tests.spark.stores import Draft, Stored, StoreWriter, drafts
+from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import transaction_type
+from txrocketmq.spark import plan
 from txrocketmq.spark.errors import BadRecordError, DataLossError, OptionError
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
-from txrocketmq.spark.plan import extents_of, splits
+from txrocketmq.spark.plan import extents_of, splits, stores_of
 from txrocketmq.spark.scan import Scan, pieces
 from txrocketmq.spark.split import QueuePicks
 from txrocketmq.spark.store import Store
@@ -28,10 +30,14 @@ from txrocketmq.spark.store import Store
 
 def _read(writer: StoreWriter, **given_options: str) -> list[dict[str, Any]]:
     options = SourceOptions.of(
-        {"storePath": str(writer.root), "columns": "physicalOffset", **given_options}
+        {
+            "storePath": str(writer.root),
+            "brokerName": "a",
+            "columns": "physicalOffset",
+            **given_options,
+        }
     )
-    store = Store.open(str(writer.root), broker_name="a")
-    (extent,) = extents_of([store], options)
+    (extent,) = extents_of(stores_of(options), options)
     output = Output.of(options)
     scan = pickle.loads(pickle.dumps(Scan.of(options, output)))  # noqa: S301 - as it travels
     rows: list[dict[str, Any]] = []
@@ -127,6 +133,33 @@ def test_damage_fails_or_is_left_out_and_told(
     assert bad.physical_offset not in _places(rows)
     assert len(rows) == 4
     assert "left out: 1 crc" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("topic", "columns", "why"),
+    [
+        ("Large", "physicalOffset,body", "length: no record has this size"),
+        ("Packed", "physicalOffset,body", "decompress: ZLIB body is larger than"),
+        (None, "physicalOffset", "length: a record of 6.* at most, see maxRecordBytes"),
+    ],
+)
+def test_large_records_are_read_by_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str | None, columns: str, why: str
+) -> None:
+    """By the log and by queues; what such a body is when it is decompressed counts as well."""
+    writer = StoreWriter(tmp_path / "s", segment_bytes=80 << 20)
+    writer.put(Draft())
+    writer.put(Draft("Packed", body=bytes(65 << 20), compression=CompressionType.ZLIB))
+    writer.put(Draft("Large", body=bytes(65 << 20)))
+    writer.put(Draft("Other", body=bytes(9 << 20)))
+    monkeypatch.setattr(plan, "_is_little", lambda _queues, _extent: True)
+    chosen = {"columns": columns} | ({"topic": topic} if topic else {})
+    with pytest.raises(BadRecordError, match=why):
+        _read(writer, **chosen)
+    places = [each.physical_offset for each in writer.stored if topic in (None, each.draft.topic)]
+    rows = _read(writer, maxRecordBytes="66m", **chosen)
+    assert _places(rows) == places
+    assert topic is None or len(rows[0]["body"]) == 65 << 20
 
 
 def test_damage_is_put_aside(tmp_path: Path) -> None:

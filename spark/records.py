@@ -11,7 +11,7 @@ Java: CommitLog.checkMessageAndReturnSize, MessageDecoder.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ _KEPT_OF_IPV6: Final = {
 }
 """Of a head with IPv6 hosts, the bytes that make one with IPv4 hosts, the addresses cut off."""
 _Rows: TypeAlias = slice | Positions
+_Number = TypeVar("_Number", np.int32, np.int64)
 
 
 class Layout(NamedTuple):
@@ -68,6 +69,29 @@ class Layout(NamedTuple):
     inconsistent: NDArray[np.bool_]
     topic_around: NDArray[np.void]
     """For `gather`: topics lie beside their lengths, and were read with them."""
+
+
+class _HeadField(Generic[_Number]):
+    """A field of `RECORD_FIXED` of all records, in the machine's byte order."""
+
+    def __set_name__(self, owner: type[Records], name: str) -> None:
+        self._name = name
+
+    def __get__(self, records: Records, owner: type[Records]) -> NDArray[_Number]:
+        column = records.heads[self._name]
+        numbers: NDArray[_Number] = column.astype(column.dtype.newbyteorder("="))
+        return numbers
+
+
+class _LayoutField:
+    """A column of the `Layout` of all records."""
+
+    def __set_name__(self, owner: type[Records], name: str) -> None:
+        self._name = name
+
+    def __get__(self, records: Records, owner: type[Records]) -> Positions:
+        column: Positions = getattr(records.layout, self._name)
+        return column
 
 
 class Records:
@@ -152,57 +176,26 @@ class Records:
         layout = _FIXED_IPV6[flag]
         return words(self.buffer, self.starts[rows], layout.itemsize).view(layout)
 
-    def _field(self, name: str) -> NDArray[Any]:
-        column = self.heads[name]
-        return column.astype(column.dtype.newbyteorder("="))
+    total_size = _HeadField[np.int32]()
+    magic = _HeadField[np.int32]()
+    body_crc = _HeadField[np.int32]()
+    queue_id = _HeadField[np.int32]()
+    flag = _HeadField[np.int32]()
+    queue_offset = _HeadField[np.int64]()
+    physical_offset = _HeadField[np.int64]()
+    sys_flag = _HeadField[np.int32]()
+    born_timestamp = _HeadField[np.int64]()
+    store_timestamp = _HeadField[np.int64]()
+    reconsume_times = _HeadField[np.int32]()
+    prepared_transaction_offset = _HeadField[np.int64]()
 
-    @property
-    def total_size(self) -> NDArray[np.int32]:
-        return self._field("total_size")
-
-    @property
-    def magic(self) -> NDArray[np.int32]:
-        return self._field("magic")
-
-    @property
-    def body_crc(self) -> NDArray[np.int32]:
-        return self._field("body_crc")
-
-    @property
-    def queue_id(self) -> NDArray[np.int32]:
-        return self._field("queue_id")
-
-    @property
-    def flag(self) -> NDArray[np.int32]:
-        return self._field("flag")
-
-    @property
-    def queue_offset(self) -> NDArray[np.int64]:
-        return self._field("queue_offset")
-
-    @property
-    def physical_offset(self) -> NDArray[np.int64]:
-        return self._field("physical_offset")
-
-    @property
-    def sys_flag(self) -> NDArray[np.int32]:
-        return self._field("sys_flag")
-
-    @property
-    def born_timestamp(self) -> NDArray[np.int64]:
-        return self._field("born_timestamp")
-
-    @property
-    def store_timestamp(self) -> NDArray[np.int64]:
-        return self._field("store_timestamp")
-
-    @property
-    def reconsume_times(self) -> NDArray[np.int32]:
-        return self._field("reconsume_times")
-
-    @property
-    def prepared_transaction_offset(self) -> NDArray[np.int64]:
-        return self._field("prepared_transaction_offset")
+    body_at = _LayoutField()
+    body_length = _LayoutField()
+    topic_at = _LayoutField()
+    topic_length = _LayoutField()
+    properties_at = _LayoutField()
+    properties_length = _LayoutField()
+    parts_size = _LayoutField()
 
     @property
     def layout(self) -> Layout:
@@ -210,35 +203,6 @@ class Records:
         if self._layout is None:
             self._layout = _layout_of(self)
         return self._layout
-
-    @property
-    def body_at(self) -> Positions:
-        return self.layout.body_at
-
-    @property
-    def body_length(self) -> Positions:
-        return self.layout.body_length
-
-    @property
-    def topic_at(self) -> Positions:
-        return self.layout.topic_at
-
-    @property
-    def topic_length(self) -> Positions:
-        return self.layout.topic_length
-
-    @property
-    def properties_at(self) -> Positions:
-        return self.layout.properties_at
-
-    @property
-    def properties_length(self) -> Positions:
-        return self.layout.properties_length
-
-    @property
-    def parts_size(self) -> Positions:
-        """What the lengths in each record add up to, in bytes."""
-        return self.layout.parts_size
 
     def inconsistent(self) -> NDArray[np.bool_]:
         """Records whose lengths do not add up to their size, or with an unknown magic.

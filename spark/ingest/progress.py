@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.console import Console
 from rich.progress import (
@@ -26,12 +25,11 @@ from txrocketmq.spark.ingest.task import SplitResult
 _TOPICS_SHOWN: Final = 5
 
 
-class ProgressBar:
+class ProgressBar(Progress):
     """A listener of a job. Bytes are those of the log: what is still to do is known of them."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar = Progress(
+        super().__init__(
             BarColumn(),
             DownloadColumn(binary_units=True),
             TransferSpeedColumn(),
@@ -47,18 +45,6 @@ class ProgressBar:
         self._splits = 0
         self._began = 0.0
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     def planned(self, plan: Plan) -> None:
         """A run begins."""
         self._rows = self._splits_done = 0
@@ -68,16 +54,14 @@ class ProgressBar:
             self._say(f"gone before it was taken: {lost}")
         splits = "1 split" if self._splits == 1 else f"{self._splits} splits"
         self._say(f"new: {_size(plan.size_bytes)} of log in {splits}")
-        self._task = self._bar.add_task(
-            "", total=plan.size_bytes, rows=0, splits=f"0/{self._splits}"
-        )
+        self._task = self.add_task("", total=plan.size_bytes, rows=0, splits=f"0/{self._splits}")
 
     def split_done(self, result: SplitResult) -> None:
         """A split of the run is done."""
         assert self._task is not None
         self._rows += result.rows
         self._splits_done += 1
-        self._bar.update(
+        self.update(
             self._task,
             advance=result.split.size_bytes,
             rows=self._rows,
@@ -108,7 +92,7 @@ class ProgressBar:
             self._say(f"  gone: {lost}")
 
     def _say(self, text: str) -> None:
-        self._console.print(Text(text), soft_wrap=True)
+        self.console.print(Text(text), soft_wrap=True)
 
 
 def _size(count: float) -> str:

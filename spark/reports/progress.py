@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from rich import progress
 from rich.console import Console
 
 
-class Progress:
+class Progress(progress.Progress):
     """A listener of a job: a line for the reading, and one for the queries, both with a clock."""
 
     def __init__(self, console: Console) -> None:
-        self._lines = progress.Progress(
+        super().__init__(
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
@@ -24,25 +21,13 @@ class Progress:
             disable=not console.is_terminal,
             transient=True,
         )
-        self._reading = self._lines.add_task("reading the stores", total=None)
-        self._asking = self._lines.add_task("making reports", total=None)
-
-    def __enter__(self) -> Self:
-        self._lines.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lines.stop()
+        self._reading = self.add_task("reading the stores", total=None)
+        self._asking = self.add_task("making reports", total=None)
 
     def reading(self, done: int, of: int) -> None:
         """So many parts of the stores are read."""
-        self._lines.update(self._reading, completed=done, total=of)
+        self.update(self._reading, completed=done, total=of)
 
     def asking(self, done: int, of: int) -> None:
         """So many reports are made."""
-        self._lines.update(self._asking, completed=done, total=of)
+        self.update(self._asking, completed=done, total=of)

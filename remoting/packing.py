@@ -54,6 +54,10 @@ class Fixed:
         """The codec of one field alone; KeyError when there is no such field."""
         return dict(zip(self.names, self.codecs, strict=True))[name]
 
+    def fields(self, data: bytes | memoryview, at: int = 0) -> dict[str, Any]:
+        """The fields of the value that begins there, by their names."""
+        return dict(zip(self.names, self.struct.unpack_from(data, at), strict=True))
+
     def rows(self, count: int) -> StructCodec:
         """The codec of so many values that lie end to end."""
         return StructCodec(">" + self.struct.format[1:] * count)

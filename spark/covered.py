@@ -273,5 +273,5 @@ def _is_blank(store: Store, segments: Sequence[Segment], gap: _Gap) -> bool:
         return False
     if len(data) < _BLANK.size:
         return False
-    fields = dict(zip(_BLANK.names, _BLANK.struct.unpack(data), strict=True))
+    fields = _BLANK.fields(data)
     return bool(fields["magic"] == record.MAGIC_BLANK and fields["room"] == end - start)

@@ -203,7 +203,7 @@ def _why(rest: Buffer, at: int, max_record_bytes: int) -> tuple[str, str]:
     """Reason and detail of a place where no record is."""
     if len(rest) < _HEAD.size:
         return "length", f"{len(rest)} bytes are left of the file, no record is so short"
-    fields = dict(zip(_HEAD.names, _HEAD.struct.unpack_from(rest.data), strict=True))
+    fields = _HEAD.fields(rest.data)
     size, magic = fields["total_size"], fields["magic"]
     if not rest[: _HEAD.size].any():
         return "magic", "zeros where a record should start"

@@ -169,19 +169,22 @@ class Queue:
         return _BATCH if self.is_batch else _PLAIN
 
     def _listed(self) -> list[_File]:
-        try:
-            entries = self.files.list(self.path)
-        except FileNotFoundError:
-            return []
-        found = [
-            _File(int(each.name), each.size, f"{self.path}/{each.name}")
-            for each in entries
-            if _FILE_NAME.fullmatch(each.name) and each.size
-        ]
+        found = [each for each in self._files_in(self.path) if each.size]
         for each in found:
             if each.first % self._unit.itemsize:
                 raise StoreError(f"{each.path} starts in the middle of a unit of the queue")
         return found
+
+    def _files_in(self, path: str) -> list[_File]:
+        try:
+            entries = self.files.list(path)
+        except FileNotFoundError:
+            return []
+        return [
+            _File(int(each.name), each.size, f"{path}/{each.name}")
+            for each in entries
+            if _FILE_NAME.fullmatch(each.name)
+        ]
 
     def _end(self, listed: list[_File], log_end: int | None = None) -> int:
         for file in reversed(listed):
@@ -356,7 +359,7 @@ class Queue:
             return units
         addresses = codes[is_address] - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
         found = codes[is_address]
-        for file in self._ext_files():
+        for file in self._files_in(self.ext_path or ""):
             last = file.first + file.size - _EXT_HEAD_BYTES
             inside = np.flatnonzero((addresses >= file.first) & (addresses <= last))
             if len(inside):
@@ -377,17 +380,6 @@ class Queue:
         sizes = np.ndarray((len(data) - 1,), "V2", data, strides=(1,))
         is_unit = sizes[at - start].view(">i2") >= _EXT_HEAD_BYTES
         return np.where(is_unit, codes[at - start + _EXT_CODE_AT].view(">i8"), default)
-
-    def _ext_files(self) -> list[_File]:
-        try:
-            entries = self.files.list(self.ext_path or "")
-        except FileNotFoundError:
-            return []
-        return [
-            _File(int(each.name), each.size, f"{self.ext_path}/{each.name}")
-            for each in entries
-            if _FILE_NAME.fullmatch(each.name)
-        ]
 
 
 def _first(count: int, holds: Callable[[int], bool]) -> int:

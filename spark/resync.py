@@ -104,7 +104,7 @@ def _is_broken(buffer: Buffer, first_offset: int, found: Walk) -> bool:
         return False
     stop = found.stop
     if stop + _HEAD.size <= len(buffer):
-        fields = dict(zip(_HEAD.names, _HEAD.struct.unpack_from(buffer.data, stop), strict=True))
+        fields = _HEAD.fields(buffer.data, stop)
         if (
             fields["magic"] in (record.MAGIC_V1, record.MAGIC_V2)
             or fields["physical_offset"] == first_offset + stop

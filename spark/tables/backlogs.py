@@ -160,8 +160,7 @@ def _timer_read_until(request: Request) -> int:
         return 0
     if len(data) < _TIMER_CHECK.size:
         return 0
-    fields = dict(zip(_TIMER_CHECK.names, _TIMER_CHECK.struct.unpack_from(data), strict=True))
-    return int(fields["last_read_time_ms"])
+    return int(_TIMER_CHECK.fields(data)["last_read_time_ms"])
 
 
 def _waiting(row: Row, properties: dict[str, str], level: int | None, due: int) -> tuple[Any, ...]:

@@ -24,6 +24,11 @@ def test_fixed_has_codec_names_size_and_offsets() -> None:
         derived.offset_of("z")
 
 
+def test_the_fields_of_a_value_have_their_names() -> None:
+    derived = fixed(POINT)
+    assert derived.fields(b"?" + derived.struct.pack(-7, 8), 1) == {"x": -7, "y": 8}
+
+
 def test_fixed_is_frozen_and_hashable() -> None:
     derived = fixed(POINT)
     with pytest.raises(AttributeError):

@@ -125,12 +125,16 @@ def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str
     def scan(columns: tuple[str, ...], **chosen: str) -> Callable[[], None]:
         return lambda: noop(store_frame(spark, options.store, columns, **chosen))
 
+    def parquet_scan(columns: tuple[str, ...]) -> Callable[[], None]:
+        return lambda: noop(spark.read.parquet(str(options.parquet)).select(*columns))
+
+    yield "load", lambda: store_frame(spark, options.store, COLUMN_SETS["all"])
     for name in options.sets:
         yield name, scan(COLUMN_SETS[name])
         if options.topic:
             yield f"one topic, {name}", scan(COLUMN_SETS[name], topic=options.topic)
-    if options.parquet:
-        yield "parquet scan", lambda: noop(spark.read.parquet(str(options.parquet)))
+        if options.parquet:
+            yield f"parquet scan, {name}", parquet_scan(COLUMN_SETS[name])
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:

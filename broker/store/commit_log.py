@@ -143,6 +143,7 @@ class CommitLog:
             config.store_path_root_dir, "commitlog"
         )
         self.config = config
+        self._disk = files
         self.files = MappedFileQueue(
             files,
             directory,
@@ -305,7 +306,18 @@ class CommitLog:
         if row and row[-1].wrote_bytes < row[-1].size_bytes:
             return row[-1]
         batch.new_files = 1
-        return self.files.prepare(0, 1)
+        return self._prepare_first(1)
+
+    def _prepare_first(self, end_bytes: int, offset: int = 0) -> MappedFile:
+        """The next file, with room up to there; OSError without.
+
+        The name of a log's only file is on the disk before any queue refers to it: after a power
+        cut, queues without a log would look like a volume that is not mounted.
+        """
+        file = self.files.prepare(0, end_bytes, offset)
+        if not self.files.mapped_files:
+            self._disk.sync(file.path)
+        return file
 
     def _next_file(
         self, batch: Batch, file: MappedFile, parts: list[bytes], offset: int
@@ -366,7 +378,7 @@ class CommitLog:
             raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
         file = self.files.last
         if file is None or file.is_full:
-            file = self.files.prepare(0, len(data), offset)
+            file = self._prepare_first(len(data), offset)
         if offset - file.from_offset + len(data) > file.size_bytes:
             raise ValueError(f"{len(data)} bytes at {offset} do not fit into one file of the log")
         file.reserve(offset - file.from_offset + len(data))

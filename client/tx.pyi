@@ -167,7 +167,7 @@ class Admin:
         BrokerNotExist, AdminRefused.
         """
     def broker_stats(self, broker: str) -> Deferred[dict[str, str]]:
-        """What a broker, by its name or address, tells of its state: names and values as text.
+        """The state of a broker, given by name or address: names and values as text.
 
         Raises BrokerNotExist, AdminRefused, and errors of the connection.
         """
@@ -178,7 +178,7 @@ class Admin:
     def clean_unused_topics(self, broker: str) -> Deferred[None]:
         """Removes the queues of topics that are deleted. Raises BrokerNotExist, AdminRefused."""
     def clone_offsets(self, source: str, group: str, topic: str | None = ...) -> Deferred[dict[MessageQueue, int]]:
-        """Gives a group the offsets of another one, in one topic or in all; what it got.
+        """Gives a group the offsets of another one, in one topic or in all; returns them.
 
         Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
         BrokerNotExist, AdminRefused.
@@ -186,7 +186,7 @@ class Admin:
     def clusters(self) -> Deferred[list[str]]:
         """The names of all clusters. Raises NoNameServer."""
     def consume_directly(self, group: str, client_id: str, topic: str, msg_id: str) -> Deferred[ConsumeMessageDirectlyResult]:
-        """Has a connected consumer consume one message now, whatever its offsets.
+        """Makes a connected consumer consume one message now, whatever its offsets are.
 
         Raises MessageNotFound, NoRoute, AdminRefused: the client is not connected, or did not
         answer in time.
@@ -265,12 +265,12 @@ class Admin:
     def message_at(self, queue: MessageQueue, offset: int) -> Deferred[MessageExt]:
         """The message at an offset of a queue. Raises MessageNotFound, NoRoute, AdminRefused."""
     def message_trace(self, msg_id: str, *, trace_topic: str = ...) -> Deferred[list[TraceRecord]]:
-        """What clients with traces have said of a message, by its unique key; perhaps nothing.
+        """The trace that clients have written of a message, by its unique key; it may be empty.
 
         Raises NoRoute, AdminRefused, PartlyFailed.
         """
     def message_tracks(self, message: MessageExt) -> Deferred[list[MessageTrack]]:
-        """What each group of its topic has made of a message. Raises NoRoute, AdminRefused."""
+        """Whether each group of its topic has consumed a message. Raises NoRoute, AdminRefused."""
     def messages_between(self, topic: str, begin_ms: int, end_ms: int | None = ..., *, expression: str = ..., max_messages: int = ..., seen: Callable[[int], None] | None = ...) -> Deferred[list[MessageExt]]:
         """The messages that were stored between two times, both included, the oldest first.
 
@@ -311,7 +311,7 @@ class Admin:
         a send raises.
         """
     def reset_offsets(self, group: str, topic: str, to: str | int, *, force: bool = ...) -> Deferred[dict[MessageQueue, int]]:
-        """Sends a group to the first or the last message of a topic, or to a time in ms.
+        """Moves a group to the first or the last message of a topic, or to a time in ms.
 
         `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
         result is where it goes on in each queue. Consumers may be connected: they go on there
@@ -325,7 +325,7 @@ class Admin:
         Raises NoRoute, BrokerNotExist, AdminRefused.
         """
     def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> Deferred[None]:
-        """Sets where a group goes on in a queue, while none of its consumers is connected.
+        """Sets the offset of a group in a queue, while none of its consumers is connected.
 
         Raises GroupOnline, since a connected consumer would commit its own offset over it;
         OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
@@ -337,7 +337,7 @@ class Admin:
         there is no such mode. Raises NoRoute, AdminRefused, PartlyFailed.
         """
     def time_spans(self, group: str, topic: str) -> Deferred[list[QueueTimeSpan]]:
-        """From when to when are the messages of each queue, and how far in time is the group.
+        """The times of the first and last messages of each queue, and of the group's offset.
 
         Raises NoRoute, AdminRefused.
         """
@@ -370,12 +370,12 @@ class Admin:
     def update_namesrv_config(self, settings: Mapping[str, str]) -> Deferred[None]:
         """Changes settings of all name servers. Raises AdminRefused, PartlyFailed."""
     def update_topic(self, topic: str, *, read_queues: int | None = ..., write_queues: int | None = ..., perm: int | None = ..., order: bool | None = ..., attributes: Attributes | None = ..., broker: str | None = ...) -> Deferred[None]:
-        """Changes what is given of a topic, at all brokers that have it, or at one.
+        """Changes the given settings of a topic, at all brokers that have it, or at one.
 
         Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
         """
     def wipe_write_perm(self, broker: str) -> Deferred[int]:
-        """Keeps producers away from a broker, as before its stop; how many topics it had.
+        """Keeps producers away from a broker, as before its stop; returns how many topics it had.
 
         It lasts until `add_write_perm`, or until the broker changes its topics. Raises AdminRefused
         and PartlyFailed.
@@ -442,20 +442,21 @@ class LitePullConsumer:
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Deferred[MessageExt]: ...
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues and no others, whoever else reads them.
+        """Reads exactly these queues, whoever else reads them.
 
         Raises ValueError for no queues, and for a consumer that has subscribed.
         """
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that are its own now."""
+        """The queues that are assigned to this consumer now."""
     def commit(self, offsets: Mapping[MessageQueue, int] | None = ...) -> Deferred[None]:
-        """Tells the brokers how far it has come: what `poll` has given, or what is said here.
+        """Commits the offsets of what `poll` has returned, or the given ones.
 
-        Returns when they know. Raises MQBrokerError, BrokerNotExist and errors of the connection.
+        Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
+        of the connection.
         """
     def committed(self, queue: MessageQueue) -> Deferred[int | None]:
-        """What was committed of a queue, here or by the group; None when nothing was."""
+        """The committed offset of a queue; None if there is none."""
     def fetch_queues(self, topic: str) -> Deferred[list[MessageQueue]]:
         """All queues of a topic, as the name server has them now. Raises NoRoute."""
     def filter_assigned(self, topic: str, expression: Expression) -> None:
@@ -464,34 +465,34 @@ class LitePullConsumer:
         Raises ValueError once the consumer has started, and for one that has subscribed.
         """
     def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> Deferred[int]:
-        """The offset of the first message of a queue that was stored then or later."""
+        """The offset of the first message of a queue that was stored at this time or later."""
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls these queues no more; what was pulled is still given by `poll`."""
+        """Stops pulling from these queues; `poll` still returns what was pulled already."""
     def poll(self, timeout_ms: int | None = ...) -> Deferred[list[MessageExt]]:
-        """Messages of one queue as they were pulled, or none when time is over.
+        """Returns the messages of one pull, or an empty list when the time is over.
 
         Raises NotRunning.
         """
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls these queues again."""
+        """Continues to pull from these queues."""
     def seek(self, queue: MessageQueue, offset: int) -> Deferred[None]:
-        """Goes on at an offset of a queue; what was pulled of it is dropped.
+        """Moves to an offset of a queue; messages pulled from it already are dropped.
 
         Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
         """
     def seek_to_begin(self, queue: MessageQueue) -> Deferred[None]:
-        """Goes on at the first message that a queue has."""
+        """Moves to the first message of a queue."""
     def seek_to_end(self, queue: MessageQueue) -> Deferred[None]:
-        """Goes on after the last message that a queue has."""
+        """Moves behind the last message of a queue."""
     def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> Deferred[None]:
-        """Goes on at the first message of a queue that was stored then or later."""
+        """Moves to the first message of a queue that was stored at this time or later."""
     def subscribe(self, topic: str, expression: Expression = ..., queues_changed: QueuesListener | None = ...) -> Deferred[None]:
         """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
 
         Raises ValueError for a consumer that was assigned queues.
         """
     def unsubscribe(self, topic: str) -> Deferred[None]:
-        """Shares the queues of a topic no more."""
+        """Ends the subscription to a topic, so that others get its queues."""
     def watch_queues(self, topic: str, listener: WatchListener) -> Deferred[None]:
         """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
 
@@ -548,20 +549,20 @@ class PopConsumer:
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Deferred[MessageExt]: ...
     def ack(self, messages: MessageExt | Iterable[MessageExt]) -> Deferred[None]:
-        """Says that a message, or many, are consumed: they come no more.
+        """Acknowledges one message or several, so that they are not delivered again.
 
         Of many, those of one broker are told with one request. A message whose time was over comes
         again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
         connection.
         """
     def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> Deferred[None]:
-        """Hides a message for so long from now on: longer for slow work, shorter to have it again.
+        """Sets for how long a message stays invisible from now on.
 
         Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
         of the connection.
         """
     def receive(self, max_messages: int | None = ..., invisible_ms: int | None = ..., *, wait_ms: int | None = ...) -> Deferred[list[MessageExt]]:
-        """Takes up to so many messages of one topic, hidden from the group for a time.
+        """Takes some messages of one topic, and hides them from the group for a time.
 
         None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
         NoRoute, and errors of the connection when no place could be asked.
@@ -569,9 +570,9 @@ class PopConsumer:
     def renew(self, message: MessageExt) -> Deferred[None]:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
     def subscribe(self, topic: str, expression: Expression = ...) -> Deferred[None]:
-        """Takes messages of a topic as well, or others of it. Raises NoRoute."""
+        """Subscribes to a topic, or changes its subscription. Raises NoRoute."""
     def unsubscribe(self, topic: str) -> Deferred[None]:
-        """Takes messages of a topic no more."""
+        """Ends the subscription to a topic."""
 
 class Producer:
     """A producer of a group.
@@ -634,32 +635,32 @@ class Producer:
     def __aenter__(self) -> Deferred[Self]: ...
     def __aexit__(self, *_: object) -> Deferred[None]: ...
     def add_check_forbidden_hook(self, hook: CheckForbidden) -> None:
-        """From now on the hook may keep messages from being sent."""
+        """Adds a hook that can keep messages from being sent, by raising an exception."""
     def add_send_hook(self, hook: SendHook) -> None:
-        """From now on the hook sees each attempt to send."""
+        """Adds a hook that is called before and after each attempt to send."""
     @property
     def group(self) -> str:
         """The name of its group."""
     def publish_queues(self, topic: str) -> Deferred[list[MessageQueue]]:
         """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
     def recall(self, topic: str, recall_handle: str) -> Deferred[str]:
-        """Takes back a message with a time of delivery that has not come; the message's id.
+        """Withdraws a delayed message that is not due yet; returns the message's id.
 
         The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
         what is no handle, and MQBrokerError when the broker does not take the message back.
         """
     def reply(self, request: Message, body: bytes, *, timeout_ms: int | None = ...) -> Deferred[SendResult]:
-        """Answers a message that was sent with `request`.
+        """Sends the reply to a message that was sent with `request`.
 
         Raises NotARequest for any other message, and what a send raises.
         """
     def request(self, message: Message, *, timeout_ms: int, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> Deferred[MessageExt]:
-        """Sends a message and waits for the reply of whoever consumes it.
+        """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut when none comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply comes in time, and what a send raises.
         """
     def send(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> Deferred[SendResult]:
-        """Sends a message, to this queue, to the one that a selector chooses, or to the next.
+        """Sends a message to the given queue, to one that a selector chooses, or to the next.
 
         The message is given a unique key if it has none. With a queue or a selector there is one
         attempt, whose error is raised as it is. Raises what the class says.
@@ -761,15 +762,15 @@ class PushConsumer:
         """From now on the hook sees messages before and after the listener has them."""
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are this member's own now; of one that is popped the id may be -1."""
+        """The queues that are assigned to this member now; one that is popped may have the id -1."""
     def resume(self) -> None:
-        """Pulls again, and looks for its queues."""
+        """Continues to pull after `suspend`, and rebalances."""
     def subscribe(self, topic: str, expression: Expression = ...) -> Deferred[None]:
-        """Subscribes to a topic as well, or otherwise; the brokers hear of it at once."""
+        """Subscribes to a topic, or changes its subscription; the brokers are told at once."""
     def suspend(self) -> None:
-        """Pulls no more until `resume`; what was pulled is consumed."""
+        """Stops pulling until `resume`; messages that were pulled already are consumed."""
     def unsubscribe(self, topic: str) -> Deferred[None]:
-        """Subscribes to a topic no more."""
+        """Ends the subscription to a topic."""
 
 class TransactionProducer:
     """A producer of a group that also sends in transactions; `check` answers for all of them.
@@ -833,34 +834,34 @@ class TransactionProducer:
     def __aenter__(self) -> Deferred[Self]: ...
     def __aexit__(self, *_: object) -> Deferred[None]: ...
     def add_check_forbidden_hook(self, hook: CheckForbidden) -> None:
-        """From now on the hook may keep messages from being sent."""
+        """Adds a hook that can keep messages from being sent, by raising an exception."""
     def add_end_transaction_hook(self, hook: EndTransactionHook) -> None:
-        """From now on the hook sees how transactions end."""
+        """Adds a hook that is called with the end of each transaction."""
     def add_send_hook(self, hook: SendHook) -> None:
-        """From now on the hook sees each attempt to send."""
+        """Adds a hook that is called before and after each attempt to send."""
     @property
     def group(self) -> str:
         """The name of its group."""
     def publish_queues(self, topic: str) -> Deferred[list[MessageQueue]]:
         """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
     def recall(self, topic: str, recall_handle: str) -> Deferred[str]:
-        """Takes back a message with a time of delivery that has not come; the message's id.
+        """Withdraws a delayed message that is not due yet; returns the message's id.
 
         The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
         what is no handle, and MQBrokerError when the broker does not take the message back.
         """
     def reply(self, request: Message, body: bytes, *, timeout_ms: int | None = ...) -> Deferred[SendResult]:
-        """Answers a message that was sent with `request`.
+        """Sends the reply to a message that was sent with `request`.
 
         Raises NotARequest for any other message, and what a send raises.
         """
     def request(self, message: Message, *, timeout_ms: int, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> Deferred[MessageExt]:
-        """Sends a message and waits for the reply of whoever consumes it.
+        """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut when none comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply comes in time, and what a send raises.
         """
     def send(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> Deferred[SendResult]:
-        """Sends a message, to this queue, to the one that a selector chooses, or to the next.
+        """Sends a message to the given queue, to one that a selector chooses, or to the next.
 
         The message is given a unique key if it has none. With a queue or a selector there is one
         attempt, whose error is raised as it is. Raises what the class says.

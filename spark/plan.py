@@ -47,8 +47,10 @@ _PICKS_BYTES: Final = 64 << 20
 """Neighbouring files of the log are one split of picks up to about so many bytes of records."""
 _COVERED_BYTES: Final = 4 << 30
 """Of the log, in a split of which queues have to account for all: else a task reads it."""
-_ASKING_BYTES: Final = {True: 4 << 20, False: 256 << 10}
-"""What could be read of a log, remote or not, while one queue is asked for its units."""
+_ASKING_BYTES: Final = 4 << 20
+"""What could be read of a remote log while one queue is asked for its units."""
+_ASKING_LOCALLY_BYTES: Final = 256 << 10
+"""The same on this machine, where conditions of a query are asked for in any case."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,10 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     what they do not prove is read by the log.
     """
     ranges = log_ranges(extent, options)
-    if not extent.wanted.names_queues or _little(extent, options) is None:
+    little = None
+    if extent.wanted.names_queues:
+        little = _little(extent, options, _ASKING_LOCALLY_BYTES)
+    if little is None:
         return [*ranges]
     return [CoveredPicks(*each) for each in ranges]
 
@@ -402,7 +407,8 @@ def _covered_picks(
     by_options = wanted.names_queues and not wanted.selection.logical
     little = None
     if by_options or wanted.conditions_name_queues:
-        little = _little(extent, options)
+        by_query = wanted.conditions_name_queues
+        little = _little(extent, options, 0 if by_query else _ASKING_LOCALLY_BYTES)
     if little is None:
         return None
     store, size = extent.store, extent.end - extent.start
@@ -419,7 +425,7 @@ def _covered_picks(
     ]
 
 
-def _little(extent: Extent, options: SourceOptions) -> _Little | None:
+def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -> _Little | None:
     """What is wanted of the log, where that is less than half of it and queues can tell.
 
     None as well where the queues are so many that the log is read sooner than they are asked.
@@ -428,7 +434,8 @@ def _little(extent: Extent, options: SourceOptions) -> _Little | None:
     if options.verify == "store" or store.queue_kind != "files":
         return None
     listed = store.queues()
-    if len(listed) * _ASKING_BYTES[store.files.is_remote] * 2 > size:
+    asking_bytes = _ASKING_BYTES if store.files.is_remote else asking_locally_bytes
+    if len(listed) * asking_bytes * 2 > size:
         return None
     queues = _wanted_queues(listed, extent)
     guessed = _guess_bytes(queues, extent)

@@ -41,7 +41,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def _queues_are_asked_for_little() -> Iterator[None]:
     """However small the logs of these tests are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(plan._ASKING_BYTES, False, 0)
+        patch.setattr(plan, "_ASKING_LOCALLY_BYTES", 0)
         yield
 
 
@@ -283,10 +283,9 @@ def _units_by_file(writer: StoreWriter) -> list[int]:
 def test_many_queues_are_not_asked_for_a_small_log(
     writer: StoreWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    condition = spark_filters.EqualTo(("topic",), "Few")
     for bytes_a_queue, kind in ((writer.end // 5, CoveredPicks), (writer.end // 3, LogRange)):
-        monkeypatch.setitem(plan._ASKING_BYTES, False, bytes_a_queue)  # of two queues
-        found, _ = _planned(writer.root, [condition])
+        monkeypatch.setattr(plan, "_ASKING_LOCALLY_BYTES", bytes_a_queue)  # of two queues
+        found, _ = _planned(writer.root, [], topic="Few", view="physical")
         assert {type(each) for each in found} == {kind}
 
 

@@ -121,7 +121,7 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
 def _queues_are_asked_for_little() -> Iterator[None]:
     """However small the logs of these tests are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(plan._ASKING_BYTES, False, 0)
+        patch.setattr(plan, "_ASKING_LOCALLY_BYTES", 0)
         yield
 
 
@@ -160,7 +160,7 @@ def test_a_small_topic_is_read_by_its_queues_and_by_the_log_alike(
     end = stream.latestOffset(start, ReadAllAvailable())
     kinds = []
     for bytes_a_queue in (0, 1 << 30):
-        monkeypatch.setitem(plan._ASKING_BYTES, False, bytes_a_queue)
+        monkeypatch.setattr(plan, "_ASKING_LOCALLY_BYTES", bytes_a_queue)
         parts = stream.partitions(start, end)
         read_bytes = 0
         rows = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]

@@ -135,6 +135,7 @@ class WireStore:
         )
         self._tell(pull.PULL_MESSAGE, header)
         answer = self._answer()
+        assert answer.ext_fields, f"a pull is answered by {answer.code}: {answer.remark}"
         where = PullMessageResponseHeader.decode(answer.ext_fields)
         found = answer.code == ResponseCode.SUCCESS
         return GetResult(

@@ -757,7 +757,7 @@ class PushConsumer:
         """From now on the hook sees messages before and after the listener has them."""
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are assigned to this member now; one that is popped may have the id -1."""
+        """The queues that are assigned to this member now; a popped one may have the id -1."""
     def resume(self) -> None:
         """Continues to pull after `suspend`, and rebalances."""
     def subscribe(self, topic: str, expression: Expression = ...) -> None:

@@ -185,7 +185,7 @@ class PushConsumer:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are assigned to this member now; one that is popped may have the id -1."""
+        """The queues that are assigned to this member now; a popped one may have the id -1."""
         return sorted([*self._reading, *self._popping.queues])
 
     # ------------------------------------------------------------------ life

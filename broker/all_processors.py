@@ -110,6 +110,7 @@ def _send_processors(parts: Parts, serialize_type: SerializeType) -> list[object
         parts.intake,
         send_checks,
         parts.transaction_check,
+        parts.after_durable,
         parts.transaction_metrics,
         parts.known_as.store_host,
         parts.clock,

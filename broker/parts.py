@@ -22,6 +22,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.group_changes import GroupChanges
 from txrocketmq.broker.intake.all_transforms import Others, all_transforms
+from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.json_file import JsonFile
@@ -105,6 +106,7 @@ class Parts:
     broadcast_offsets: BroadcastOffsets = field(init=False)
     delay_levels: DelayLevels = field(init=False)
     intake: Intake = field(init=False)
+    after_durable: AfterDurable = field(init=False)
     schedule: Schedule = field(init=False)
     timers: Timers = field(init=False)
     transaction_check: TransactionCheck = field(init=False)
@@ -166,6 +168,7 @@ class Parts:
         self.stats = BrokerStats(config.broker_cluster_name, self.topics.is_system, steady_clock())
         self.transaction_metrics = TransactionMetrics(file("transactionMetrics"), clock)
         self.intake = Intake(self.store, self.stats, self._transforms(store_config, steady_clock))
+        self.after_durable = AfterDurable(self.intake, clock, self.call_soon)
         self._make_timers(files, file("timermetrics"))
         self.transaction_check = TransactionCheck(
             config,
@@ -204,6 +207,7 @@ class Parts:
             config=self.config,
             order_file=order_file,
             intake=self.intake,
+            after_durable=self.after_durable,
             topics=self.topics,
             groups=self.groups,
             offsets=self.offsets,
@@ -280,6 +284,12 @@ class Parts:
             )
         said += unserved_in("topic", TOPIC_ATTRIBUTES, self.topics.all())
         return said + unserved_in("group", GROUP_ATTRIBUTES, self.groups.all())
+
+    def flush_all(self) -> None:
+        """Makes all durable, here and now, also what was to be put after that; raises OSError."""
+        self.store.flush.flush_all()
+        self.after_durable.put_all()
+        self.store.flush.flush_all()
 
     def _lost_groups(self, queues: int) -> list[str]:
         """What is to be said of groups and their offsets; so many queues have messages."""

@@ -314,7 +314,7 @@ class Broker:
         parts, now_ms = self.parts, self.clock.now_ms()
         for what, write in (
             ("writing down what is popped", partial(parts.pop.check_points.write_all, now_ms)),
-            ("flushing the store", parts.store.flush.flush_all),
+            ("flushing the store", parts.flush_all),
             ("keeping the progress of timers", lambda: parts.timers.close(now_ms)),
             ("writing timermetrics", parts.timers.metrics.saving.write_now),
             ("keeping the progress of transactions", parts.transaction_check.settle),

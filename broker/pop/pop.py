@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from txrocketmq.broker.cold_reads import InThread, at_once
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.json_file import JsonFile
 from txrocketmq.broker.offset import ConsumerOffsets
@@ -22,6 +23,7 @@ from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.polling import PopPolling
 from txrocketmq.broker.pop.queues import PopQueues
 from txrocketmq.broker.pop.records import ReviveTopic
+from txrocketmq.broker.pop.replaced import Replaced
 from txrocketmq.broker.pop.revive import Revive
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.steps import Steps
@@ -37,6 +39,7 @@ class Pop:
     config: BrokerConfig
     order_file: JsonFile
     intake: Intake
+    after_durable: AfterDurable
     topics: Topics
     groups: SubscriptionGroups
     offsets: ConsumerOffsets
@@ -51,6 +54,7 @@ class Pop:
     metrics: PopMetrics = field(init=False, default_factory=PopMetrics)
     orders: OrderInfos = field(init=False)
     check_points: CheckPoints = field(init=False)
+    replaced: Replaced = field(init=False)
     revive: Revive = field(init=False)
     queues: PopQueues = field(init=False)
     polling: PopPolling = field(init=False)
@@ -67,9 +71,10 @@ class Pop:
         self.check_points = CheckPoints(
             config, intake, offsets, topic, self._is_known, self.metrics
         )
+        self.replaced = Replaced(self.after_durable, self.metrics)
         self.revive = Revive(
             config, intake, self.topics, self.groups, offsets, topic, self.in_flight,
-            self.metrics, self.in_thread,
+            self.replaced, metrics=self.metrics, in_thread=self.in_thread,
         )  # fmt: skip
         self.queues = PopQueues(
             config, self.topics, offsets, intake.store, self.stats, self.check_points,

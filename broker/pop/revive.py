@@ -40,6 +40,7 @@ from txrocketmq.broker.pop.records import (
     ReviveTopic,
     check_point,
 )
+from txrocketmq.broker.pop.replaced import Replaced
 from txrocketmq.broker.reading import Reading
 from txrocketmq.broker.store.in_memory import NotInMemory
 from txrocketmq.broker.store.put_message import PutStatus
@@ -151,6 +152,8 @@ class Revive:
         offsets: ConsumerOffsets,
         revive_topic: ReviveTopic,
         in_flight: InFlight,
+        replaced: Replaced,
+        *,
         metrics: PopMetrics,
         in_thread: InThread = at_once,
     ) -> None:
@@ -162,6 +165,7 @@ class Revive:
         self._offsets = offsets
         self._topic = revive_topic
         self._in_flight = in_flight
+        self._replaced = replaced
         self._metrics = metrics
         self.reading = Reading(in_thread)
         self._queues: dict[int, _Queue] = {}
@@ -385,7 +389,7 @@ class Revive:
         if self._topics.get(normal) is None or self._groups.find(group) is None:
             return []
         found = []
-        for distance in sorted(waiting.left):
+        for distance in sorted(self._replaced.left(point.key, waiting.left)):
             stored = self._stored(topic, point.queue_id, point.start_offset + distance)
             if stored is not None:
                 found.append((distance, self._revived(stored, point, topic, group)))

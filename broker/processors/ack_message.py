@@ -4,10 +4,11 @@
 An ack is noted with its check point while that is kept in memory, or else written to the revive
 topic. One for a message that was popped in order counts at once: the group's offset moves, and the
 queue is open again when all of its messages are acknowledged. Another invisible time is a check
-point of its own for the message, and an ack of the old one. Acks of what was never popped are taken
-and change nothing, as by the original. Codes: 0; 13 when there is no such queue, or an ack in order
-is for none of the messages that were popped; 208 when the queue has no such offset; 17; 1 for a
-handle that is none, and when the store takes no records, where the original says nothing.
+point of its own for the message, and, when that is durable, an ack of the old one. Acks of what was
+never popped are taken and change nothing, as by the original. Codes: 0; 13 when there is no such
+queue, or an ack in order is for none of the messages that were popped; 208 when the queue has no
+such offset; 17; 1 for a handle that is none, and when the store takes no records, where the
+original says nothing.
 
 Java: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 """
@@ -48,6 +49,7 @@ from txrocketmq.remoting.protocol.pop import (
 
 _LONG_MAX = 2**63 - 1
 _AHEAD_MS = 1_000
+_NOT_DURABLE = "too many check points wait to be durable: the disk does not keep up"
 _NOTHING = "the body names no messages that are acknowledged"
 
 
@@ -175,11 +177,15 @@ class AckMessageProcessor:
         point = check_point(key, header.invisible_time, (0,))
         revive_queue_id = handle.revive_queue_id
         self._check_revive_queue(revive_queue_id)
-        record = self._pop.revive_topic.check_point(point, revive_queue_id, now_ms)
+        if self._pop.replaced.is_full:
+            raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_DURABLE)
+        revive_topic = self._pop.revive_topic
+        record = revive_topic.check_point(point, revive_queue_id, now_ms)
         self._put(record, key, CK, now_ms)
-        revive_ms = handle.pop_time + handle.invisible_time
-        self._ack(old, (header.offset,), revive_ms, revive_queue_id, now_ms)
-        self._pop.in_flight.add(topic, group, queue_id, 1)  # it is still
+        if not self._pop.check_points.ack(old, (header.offset,), now_ms):
+            revive_ms = handle.pop_time + handle.invisible_time
+            ack = revive_topic.ack(old, header.offset, revive_ms, revive_queue_id, now_ms)
+            self._pop.replaced.add(old, header.offset, ack)
         return Reply(
             ChangeInvisibleTimeResponseHeader(
                 pop_time=pop_time, invisible_time=header.invisible_time, revive_qid=revive_queue_id

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: what becomes of half messages.
 
-A commit puts the message for the queue it was sent to, and then the op message that ends the half
-one; a rollback only the latter. Ends come between sends, in one run with them
-(`send_message.py`): the messages of one read go into one write, and the op messages of what is
-ended into another one behind it. An undecided end (0) is not answered and changes nothing: the
-check asks again. The half message is found by its offset in the
-log; producer group, queue offset and log offset have to be its own. An end that is no answer to a
-question comes too late when the producer itself has said when it is to be asked (604).
+A commit puts the message for the queue it was sent to, and the op message that ends the half one; a
+rollback only the latter. Ends come between sends, in one run with them (`send_message.py`): the
+messages of one read go into one write, and the op messages into later ones, when what they end is
+durable. Until then the check knows of it in memory. An undecided end (0) is not answered and
+changes nothing: the check asks again. The half message is found by its offset in the log; producer
+group, queue offset and log offset have to be its own. An end that is no answer to a question comes
+too late when the producer itself has said when it is to be asked (604).
 
 RESUME_CHECK_HALF_MESSAGE puts a message that was given up among the half messages again. Codes: 1;
 11 on a slave; 13, 14 when the store does not take the message; 604.
@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.store.put_message import PutMessage
@@ -68,6 +69,7 @@ class EndTransactionProcessor:
         intake: Intake,
         checks: SendChecks,
         check: TransactionCheck,
+        after_durable: AfterDurable,
         metrics: TransactionMetrics,
         store_host: bytes,
         clock: Callable[[], int],
@@ -78,6 +80,7 @@ class EndTransactionProcessor:
         self._store = intake.store
         self._checks = checks
         self._check = check
+        self._after_durable = after_durable
         self._metrics = metrics
         self._store_host = store_host
         self._now_ms = clock
@@ -124,6 +127,12 @@ class EndTransactionProcessor:
                 "commitOrRollback is 8 to commit, 12 to roll back or 0 for neither yet, not"
                 f" {header.commit_or_rollback}",
             )
+        if self._after_durable.is_full:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                "too many ends of transactions wait to be durable: the disk does not keep up; the"
+                " producer is asked for this one later",
+            )
         half = self._half(header.commit_log_offset, only_in_memory=only_in_memory)
         if not header.from_transaction_check and self._is_late(half, now_ms):
             raise ResponseError(
@@ -166,13 +175,13 @@ class EndTransactionProcessor:
         return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
 
     def close(self, ends: Sequence[End], now_ms: int) -> None:
-        """Puts what says that these are ended; what cannot be put now is asked for later."""
+        """Has put what says that these are ended, once they are durable: see after_durable.py."""
         puts = [
             op_message(half.queue_id, offset, self._store_host, now_ms)
             for half in (end.half for end in ends)
             for offset in self._check.ended(half.queue_id, half.queue_offset)
         ]
-        self._intake.put(puts, now_ms)
+        self._after_durable.put(puts)
         for end in ends:
             topic = end.half.properties.get(names.REAL_TOPIC, "")
             age_ms = now_ms - end.half.born_timestamp

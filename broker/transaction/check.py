@@ -90,9 +90,21 @@ class TransactionCheck:
         """Called with queue and offset of a half message that cannot be read."""
 
     def ended(self, queue_id: int, offset: int) -> list[int]:
-        """The offsets under which op messages end the half message that a producer knows so."""
+        """Takes note that the half message that a producer knows so is ended.
+
+        Gives the offsets under which op messages are to say so: they come later, and nobody is to
+        be asked meanwhile.
+        """
+        queue = self._queue(queue_id)
+        offsets = queue.moves.ended(offset)
+        queue.ended.mark(offsets)
+        return offsets
+
+    def _queue(self, queue_id: int) -> HalfQueue:
         queue = self._queues.get(queue_id)
-        return [offset] if queue is None else queue.moves.ended(offset)
+        if queue is None:
+            queue = self._queues[queue_id] = HalfQueue(queue_id, self._store, self._offsets)
+        return queue
 
     def settle(self) -> None:
         """Keeps the progress, as far as all that it rests on is durable."""
@@ -128,9 +140,7 @@ class TransactionCheck:
         if self._store.config.is_slave:
             return False
         for queue_id in self._store.queue_ids(TRANS_HALF_TOPIC):
-            queue = self._queues.get(queue_id)
-            if queue is None:
-                queue = self._queues[queue_id] = HalfQueue(queue_id, self._store, self._offsets)
+            queue = self._queue(queue_id)
             queue.begin_round()
             self._round.append(queue)
         return True

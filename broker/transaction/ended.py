@@ -47,18 +47,26 @@ class Ended:
         Nothing is kept of what lies before `half_offset`, or behind `half_top`, the queue's end:
         there is no such half message.
         """
-        half_offset, marks = self.half_offset, self._marks
-        named = [offset for offset in half_offsets if half_offset <= offset < half_top]
+        named = [offset for offset in half_offsets if self.half_offset <= offset < half_top]
         last = max(named, default=-1)
-        if last - half_offset >= self._max_marks:
+        if last - self.half_offset >= self._max_marks:
             return False
-        missing = last - half_offset + 1 - len(marks)
-        if missing > 0:
-            marks += bytes(missing)
-        for offset in named:
-            marks[offset - half_offset] = 1
+        self.mark(named)
         self._last_named.append(last)
         return True
+
+    def mark(self, half_offsets: list[int]) -> None:
+        """These half messages are ended, though their op messages are yet to come.
+
+        Nothing is kept of what is done with, or too far ahead.
+        """
+        half_offset, marks = self.half_offset, self._marks
+        for offset in half_offsets:
+            at = offset - half_offset
+            if 0 <= at < self._max_marks:
+                if at >= len(marks):
+                    marks += bytes(at + 1 - len(marks))
+                marks[at] = 1
 
     def next_open(self, offset: int) -> int:
         """The first half message from this offset on that is not ended."""

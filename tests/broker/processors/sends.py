@@ -31,6 +31,7 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
         parts.intake,
         SendChecks(parts.config, parts.topics, parts.store),
         parts.transaction_check,
+        parts.after_durable,
         parts.transaction_metrics,
         STORE_HOST,
         parts.clock,

@@ -260,7 +260,9 @@ def test_ends_between_sends_go_into_one_write_with_them(
     )
     assert [each.code for each in answers] == [0, 0, ERROR, 0, 0]
     half, op = TRANS_HALF_TOPIC, TRANS_OP_TOPIC
-    assert runs == [[(half, b"0"), ("T", b"kept"), (half, b"1")], [(op, b"0"), (op, b"1")]]
+    assert runs == [[(half, b"0"), ("T", b"kept"), (half, b"1")]]
+    scene.make_durable()
+    assert runs[1:] == [[(op, b"0"), (op, b"1")]]
     assert scene.seen() == [b"kept"]
     assert [each.body for each in scene.half()] == [b"kept", b"dropped", b"0", b"1"]
 
@@ -280,3 +282,19 @@ def test_a_commit_that_the_store_refuses_between_sends_ends_nothing(
     assert [each.code for each in answers] == [0, ResponseCode.MESSAGE_ILLEGAL]
     assert scene.seen() == []
     assert scene.ops() == []
+
+
+def test_an_end_is_refused_while_too_many_wait_for_the_disk(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("txrocketmq.broker.intake.after_durable.MAX_WAITING", 2)
+    halves = [scene.begin(b"%d" % number) for number in range(3)]
+    for half in halves[:2]:
+        assert scene.end(half, COMMIT) == OK
+    ((code, remark),) = scene.end(halves[2], COMMIT)
+    assert code == ERROR
+    assert remark is not None
+    assert "the disk does not keep up" in remark
+    assert scene.seen() == [b"0", b"1"]
+    scene.make_durable()
+    assert scene.end(halves[2], COMMIT) == OK

@@ -135,7 +135,13 @@ class Scene:
     def half(self) -> list[MessageExt]:
         return self.queue(TRANS_HALF_TOPIC)
 
+    def make_durable(self) -> None:
+        """All that was written, and the op messages that were to come after that."""
+        self.parts.store.flush.flush_all()
+
     def ops(self) -> list[bytes]:
+        """What op messages say, when all is durable."""
+        self.make_durable()
         return [each.body for each in self.queue(TRANS_OP_TOPIC)]
 
     def check(self, after_ms: int = INTERVAL_MS) -> None:
@@ -147,7 +153,7 @@ class Scene:
 
     def sync(self) -> tuple[int, int]:
         """The log becomes durable, and progress is kept: of the half and of the op queue."""
-        self.parts.store.flush.flush_all()
+        self.make_durable()
         self.parts.transaction_check.settle()
         query = self.parts.offsets.query
         group = "CID_RMQ_SYS_TRANS"

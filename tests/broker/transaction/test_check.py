@@ -79,10 +79,35 @@ def test_what_is_ended_is_not_asked_for(scene: Scene) -> None:
         assert scene.end(halves[n], COMMIT) == OK
     assert scene.end(halves[3], ROLLBACK) == OK
     assert scene.end(halves[4], UNKNOWN) == []
+    scene.make_durable()
     scene.check()
     assert [asked.body for _, asked in scene.asked(peer)] == [b"1", b"4"]
     assert scene.sync() == (6, 4)
     assert scene.seen() == [b"0", b"2", b"5"]
+
+
+def test_nobody_is_asked_while_the_disk_is_slow(scene: Scene) -> None:
+    """The op messages are yet to come; what is kept of the progress needs none of them."""
+    peer = scene.joins()
+    for each in [scene.begin(b"%d" % n) for n in range(3)]:
+        assert scene.end(each, COMMIT) == OK
+    scene.check()
+    scene.check()
+    assert scene.queue(TRANS_OP_TOPIC) == []
+    assert scene.sync()[0] == 3
+    restarted(scene)
+    scene.check()
+    assert not scene.asked(peer)
+    assert len(scene.ops()) == 3
+
+
+def test_what_is_not_durable_may_be_asked_for_again(scene: Scene) -> None:
+    """After a crash, that is; it is not lost."""
+    peer = scene.joins()
+    scene.end(scene.begin(b"once more"), COMMIT)
+    restarted(scene)
+    scene.check()
+    assert [asked.body for _, asked in scene.asked(peer)] == [b"once more"]
 
 
 def test_both_generations_of_op_messages_count(scene: Scene) -> None:
@@ -196,11 +221,13 @@ def test_a_new_start_goes_on_where_progress_was_kept(scene: Scene) -> None:
     peer = scene.joins()
     halves = [scene.begin(b"%d" % n) for n in range(4)]
     scene.end(halves[0], COMMIT)
+    scene.make_durable()
     scene.check()
     assert len(scene.asked(peer)) == 3
     assert scene.sync() == (4, 1)
     (_, _, _, _, one, two, three) = scene.half()
     scene.end(two, ROLLBACK)
+    scene.make_durable()
     restarted(scene)
     scene.check()
     assert [asked.body for _, asked in scene.asked(peer)] == [one.body, three.body]
@@ -272,11 +299,13 @@ def test_a_damaged_record_is_passed_over_and_told(scene: Scene) -> None:
 def test_a_damaged_op_message_only_costs_a_question(scene: Scene) -> None:
     peer = scene.joins()
     scene.end(scene.begin(b"ended"), COMMIT)
+    scene.make_durable()
     (stored,) = scene.queue(TRANS_OP_TOPIC)
     path = next((scene.parts.folder / "store" / "commitlog").iterdir())
     with path.open("r+b") as file:
         file.seek(stored.commit_log_offset)
         file.write(bytes(8))
+    restarted(scene)
     scene.check()
     assert len(scene.asked(peer)) == 1
 
@@ -359,5 +388,6 @@ def test_a_queue_of_another_id_is_looked_at_too(scene: Scene) -> None:
     ((question, asked),) = scene.asked(peer)
     assert asked.body == b"elsewhere"
     assert scene.answer(question, scene.at(question.commit_log_offset), COMMIT) == OK
+    scene.make_durable()
     assert [each.body for each in scene.queue(TRANS_OP_TOPIC, 3)] == [b"1"]
     assert batch.places[0][2] == 0

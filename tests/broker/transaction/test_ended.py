@@ -66,3 +66,15 @@ def test_it_is_as_with_sets(ops: list[list[int]], data: st.DataObject) -> None:
     assert ended.op_offset <= (still[0] if still else len(ops))
     ended.done_before(31)
     assert ended.op_offset == ended.read_offset == len(ops)
+
+
+def test_marks_may_come_before_their_op_messages() -> None:
+    ended = Ended(5, 7, max_marks=4)
+    ended.mark([4, 5, 7, 9])  # done with, and too far ahead: not kept
+    assert [ended.next_open(at) for at in (5, 6, 7, 8)] == [6, 6, 8, 8]
+    assert ended.read_offset == 7
+    ended.done_before(6)
+    ended.mark([9])
+    assert ended.next_open(9) == 10
+    assert ended.read([7], 100)
+    assert ended.next_open(6) == 6

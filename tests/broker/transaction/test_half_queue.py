@@ -18,6 +18,7 @@ def test_op_messages_are_read_to_the_end_in_parts(scene: Scene) -> None:
     halves = [scene.begin() for _ in range(count)]
     for half in halves[1:]:
         scene.end(half, COMMIT)
+    scene.make_durable()
     queue = half_queue(scene)
     reads = 1
     while not queue.read_ops():
@@ -43,6 +44,8 @@ def test_progress_is_kept_when_the_log_is_durable(scene: Scene) -> None:
     query = scene.parts.offsets.query
     queue = half_queue(scene)
     scene.end(scene.begin(), COMMIT)
+    scene.make_durable()
+    scene.begin()  # is not durable yet
     queue.begin_round()
     assert queue.read_ops() is False
     assert queue.read_ops() is True

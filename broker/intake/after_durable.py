@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that end others, and are put when all that was written before them is durable.
+
+A power cut may cost any page that was not synced, and spare the one behind it. A message that says
+that another is done with, or was put elsewhere, must therefore not be durable before that other
+one: it would end what nobody has. So it waits here, for half a second by the default of
+flushIntervalCommitLog, and who asks in between has to remember that it is coming. What a crash
+costs here was not ended: it is done once more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from txrocketmq.broker.intake.inner_message import InnerMessage
+from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.store.put_message import PutMessage, PutStatus
+
+MAX_WAITING: Final = 100_000
+"""Messages that may wait before `is_full`: some seconds of what one thread can take."""
+MAX_BATCH: Final = 256
+"""Messages that are put in one write, and in one turn of the reactor."""
+
+Message = InnerMessage | PutMessage
+Heard = Callable[[PutStatus], None]
+
+
+class AfterDurable:
+    """See the module. `call_soon` has something called in a later turn of the reactor."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        clock: Callable[[], int],
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._intake = intake
+        self._store = intake.store
+        self._now_ms = clock
+        self._call_soon = call_soon
+        self._waiting: deque[tuple[int, Message, Heard | None]] = deque()
+        """Where the log has to be durable up to, the message, and who wants to hear of it."""
+        self._is_called = False
+        self._store.flush.on_durable.append(self._durable)
+
+    def __len__(self) -> int:
+        """How many messages wait."""
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many wait that nothing more should be begun: the disk does not keep up."""
+        return len(self._waiting) >= MAX_WAITING
+
+    def put(self, messages: Sequence[Message], heard: Heard | None = None) -> None:
+        """Has messages put when the log is durable up to where it ends now.
+
+        `heard` is called with what became of each, once it is put.
+        """
+        end = self._store.max_physical_offset
+        self._waiting.extend((end, message, heard) for message in messages)
+
+    def put_all(self) -> None:
+        """Puts all that need not wait any more, here and now: the broker stops."""
+        while self._put_some():
+            pass
+
+    def _durable(self) -> None:
+        if not self._is_called and self._is_due():
+            self._is_called = True
+            self._call_soon(self._turn)
+
+    def _is_due(self) -> bool:
+        waiting = self._waiting
+        return bool(waiting) and waiting[0][0] <= self._store.flush.flushed_offset
+
+    def _turn(self) -> None:
+        self._is_called = False
+        if self._put_some():
+            self._durable()
+
+    def _put_some(self) -> bool:
+        """Puts a batch; whether there was any."""
+        batch: list[tuple[Message, Heard | None]] = []
+        while len(batch) < MAX_BATCH and self._is_due():
+            batch.append(self._waiting.popleft()[1:])
+        if not batch:
+            return False
+        statuses = self._intake.take([message for message, _ in batch], self._now_ms())
+        for (_, heard), status in zip(batch, statuses, strict=True):
+            if heard is not None:
+                heard(status)
+        return True

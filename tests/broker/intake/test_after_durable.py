@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from tests.broker.conftest import Parts
+from tests.broker.intake.test_intake import message
+from txrocketmq.broker.intake.after_durable import MAX_BATCH, MAX_WAITING, AfterDurable
+from txrocketmq.broker.store.put_message import PutStatus
+
+
+class Scene:
+    """Messages that wait, and a reactor whose turns are called by hand."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.turns: deque[Callable[[], None]] = deque()
+        self.after = AfterDurable(parts.intake, parts.clock, self.turns.append)
+
+    @property
+    def stored(self) -> int:
+        return self.parts.store.max_offset("op", 1)
+
+    def write(self) -> None:
+        self.parts.put("T")
+
+    def sync(self) -> None:
+        """One job of the flush."""
+        flush = self.parts.store.flush
+        job = flush.begin()
+        assert job is not None
+        job.run()
+        flush.finish(job)
+
+
+@pytest.fixture
+def scene(parts: Parts) -> Scene:
+    return Scene(parts)
+
+
+def test_a_message_waits_for_what_was_written_before_it(scene: Scene) -> None:
+    heard: list[PutStatus] = []
+    scene.write()
+    scene.after.put([message("op"), message("op")], heard.append)
+    assert (len(scene.after), scene.stored, heard) == (2, 0, [])
+    scene.sync()
+    assert scene.stored == 0  # not in the turn of the flush
+    scene.turns.popleft()()
+    assert (len(scene.after), scene.stored, heard) == (0, 2, [PutStatus.PUT_OK] * 2)
+    scene.sync()
+    assert not scene.turns
+
+
+def test_what_is_written_while_a_sync_is_under_way_waits_for_the_next(scene: Scene) -> None:
+    scene.write()
+    flush = scene.parts.store.flush
+    job = flush.begin()
+    assert job is not None
+    scene.write()
+    scene.after.put([message("op")])
+    job.run()
+    flush.finish(job)
+    assert not scene.turns
+    scene.sync()
+    scene.turns.popleft()()
+    assert scene.stored == 1
+
+
+def test_many_are_put_in_several_turns(scene: Scene) -> None:
+    scene.write()
+    scene.after.put([message("op")] * (2 * MAX_BATCH + 1))
+    scene.sync()
+    counts = []
+    while scene.turns:
+        scene.turns.popleft()()
+        counts.append(scene.stored)
+    assert counts == [MAX_BATCH, 2 * MAX_BATCH, 2 * MAX_BATCH + 1]
+
+
+def test_a_stop_puts_all_that_may_be_put(scene: Scene) -> None:
+    scene.write()
+    scene.after.put([message("op")] * (MAX_BATCH + 1))
+    scene.sync()
+    scene.write()
+    scene.after.put([message("op")])
+    scene.after.put_all()
+    assert (scene.stored, len(scene.after)) == (MAX_BATCH + 1, 1)
+    scene.turns.popleft()()  # was called for before
+    assert scene.stored == MAX_BATCH + 1
+
+
+def test_what_the_store_refuses_is_told(scene: Scene) -> None:
+    heard: list[PutStatus] = []
+    scene.write()
+    scene.after.put([message("op", body=b""), message("op")], heard.append)
+    scene.sync()
+    scene.turns.popleft()()
+    assert heard == [PutStatus.MESSAGE_ILLEGAL, PutStatus.PUT_OK]
+
+
+def test_it_says_when_it_is_full(scene: Scene) -> None:
+    scene.write()
+    one = message("op")
+    scene.after.put([one] * (MAX_WAITING - 1))
+    assert not scene.after.is_full
+    scene.after.put([one])
+    assert scene.after.is_full

@@ -21,8 +21,8 @@ from txrocketmq.broker.cold_reads import ColdReads, InThread, OneByOne, at_once
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.group_changes import GroupChanges
-from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.after_durable import AfterDurable
+from txrocketmq.broker.intake.all_transforms import Others, all_transforms
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.transform import Transforms
 from txrocketmq.broker.json_file import JsonFile

@@ -143,7 +143,7 @@ class _Queue:
 class Revive:
     """See the module; `tick` wants to be called every reviveInterval."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works with, by name
         self,
         config: BrokerConfig,
         intake: Intake,

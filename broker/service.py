@@ -23,6 +23,7 @@ from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.due_message import DEAD_LETTER_TOPIC
 from txrocketmq.broker.filter.consumer_filters import FILTERS_MS
 from txrocketmq.broker.group_changes import DELAYED_MS
+from txrocketmq.broker.intake.after_durable import SYNC_MS
 from txrocketmq.broker.journal import Journal
 from txrocketmq.broker.notices import store_opened
 from txrocketmq.broker.outer_api import Identity, NameServers, TopicTable
@@ -62,8 +63,7 @@ ROUTES_MS = 30_000
 """How often routes of other brokers are asked for (loadBalancePollNameServerInterval)."""
 LAST_JOBS_MS = 10_000
 """How long `stop` waits for what is being done in threads."""
-_VIP_OFFSET = 2
-_HA_OFFSET = 1
+_VIP_OFFSET, _HA_OFFSET = 2, 1
 _MIN_REGISTER_MS = 10_000
 _MAX_REGISTER_MS = 60_000
 
@@ -108,11 +108,10 @@ class Broker:
         self._upkeep = Upkeep(
             self.parts, self._journal, self.clock.steady_ms, self._failures.by_itself
         )
-        self._is_pausing = self._is_delivering = False
+        self._is_pausing = self._is_delivering = self._is_saving_progress = False
         self._pause_ms = FIRST_PAUSE_MS
         self._to_register: dict[str, None] = {}
         """Topics that came, changed or went since the last registration."""
-        self._is_saving_progress = False
         self._threads = Threads(self.clock)
 
     @property
@@ -238,6 +237,7 @@ class Broker:
         )
         store.on_arrival += [parts.polling.arrived, *parts.pop.on_arrival]
         store.commit.on_demand.append(self._flush)
+        parts.after_durable.on_wanted.append(lambda: self.clock.later(SYNC_MS, self._flush))
         parts.schedule.on_dead_letters.append(self._dead_letters)
         check_slices = Slices(parts.transaction_check, now_ms, steady_ms, parts.call_soon)
         revive_slices = Slices(parts.pop.revive, now_ms, steady_ms, parts.call_soon)

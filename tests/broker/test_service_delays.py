@@ -81,3 +81,17 @@ def test_a_full_disk_lets_delays_wait_and_is_told(
     assert len(told) == 2, "and that no messages are taken"
     scene.pass_ms(11_000)
     assert scene.broker.parts.store.max_offset("T", 0) == 1
+
+
+def test_what_waits_for_the_log_does_not_wait_for_its_period(tmp_path: Path) -> None:
+    """A kill in between would have producers of transactions asked once more."""
+    scene = Scene(tmp_path, {"flush_interval_commit_log": 10_000}).start()
+    store, after = scene.broker.parts.store, scene.broker.parts.after_durable
+    client = Client(scene)
+    scene.pass_ms(1_000)
+    client.send()
+    after.put([InnerMessage("op", 0, b"ended", 1, bytes(8), bytes(8))])
+    scene.pass_ms(49, 7)
+    assert store.max_offset("op", 0) == 0
+    scene.pass_ms(2, 1)
+    assert store.max_offset("op", 0) == 1

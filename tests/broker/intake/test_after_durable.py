@@ -108,3 +108,27 @@ def test_it_says_when_it_is_full(scene: Scene) -> None:
     assert not scene.after.is_full
     scene.after.put([one])
     assert scene.after.is_full
+
+
+def test_a_sync_is_wanted_once_until_it_is_done(scene: Scene) -> None:
+    wanted: list[int] = []
+    scene.after.on_wanted.append(lambda: wanted.append(len(scene.after)))
+    scene.write()
+    scene.after.put([message("op")])
+    scene.after.put([message("op")])
+    assert wanted == [1]
+    flush = scene.parts.store.flush
+    job = flush.begin()
+    assert job is not None
+    scene.write()
+    scene.after.put([message("op")])
+    assert wanted == [1]
+    job.run()
+    flush.finish(job)
+    assert wanted == [1, 3]  # the last one is not durable yet
+    scene.turns.popleft()()
+    scene.sync()
+    scene.turns.popleft()()
+    assert (wanted, scene.stored) == ([1, 3], 3)
+    scene.after.put([])
+    assert wanted == [1, 3]

@@ -412,6 +412,8 @@ class LitePullConsumer:
         rebalance_interval_ms: int = ...,
         persist_interval_ms: int = ...,
         local_offset_store_dir: Path | None = ...,
+        enable_trace: bool = ...,
+        trace_topic: str = ...,
         namesrv_addr: str = ...,
         client_ip: str = ...,
         instance_name: str = ...,
@@ -441,6 +443,8 @@ class LitePullConsumer:
     def __aexit__(self, *_: object) -> Deferred[None]: ...
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Deferred[MessageExt]: ...
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees what `poll` and the iterator give, which is a success."""
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Reads exactly these queues, whoever else reads them.
 
@@ -519,6 +523,8 @@ class PopConsumer:
         batch_size: int = ...,
         invisible_ms: int = ...,
         wait_ms: int = ...,
+        enable_trace: bool = ...,
+        trace_topic: str = ...,
         namesrv_addr: str = ...,
         client_ip: str = ...,
         instance_name: str = ...,
@@ -554,6 +560,12 @@ class PopConsumer:
         Of many, those of one broker are told with one request. A message whose time was over comes
         again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
         connection.
+        """
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees each message when it is given, and when it is acknowledged.
+
+        A message that is not acknowledged while it is hidden ends with TIME_OUT, and what is left
+        when the consumer stops with FAILED.
         """
     def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> Deferred[None]:
         """Sets for how long a message stays invisible from now on.

@@ -149,8 +149,11 @@ class AssignedQueues:
 
     # ----------------------------------------------------------------- giving
 
-    def next(self, most: int | None = None) -> list[MessageExt]:
-        """What one pull has brought, or nothing; `most` leaves what is more for the next time."""
+    def next(self, most: int | None = None) -> tuple[MessageQueue, list[MessageExt]] | None:
+        """A queue with what one pull of it has brought, or nothing.
+
+        `most` leaves what is more for the next time.
+        """
         while self._cache:
             assigned, messages = self._cache.popleft()
             process_queue = assigned.process_queue
@@ -160,8 +163,8 @@ class AssignedQueues:
                     messages = messages[:most]
                 assigned.consume_offset = process_queue.remove(messages)
                 process_queue.last_consume_ms = self._clock.steady_ms()
-                return messages
-        return []
+                return process_queue.queue, messages
+        return None
 
     def arrival(self, timeout_ms: int) -> Deferred[None]:
         """Fires when there may be messages, or after a while."""

@@ -179,6 +179,10 @@ class LitePullConsumerConfig:
     """How often brokers are told what was committed."""
     local_offset_store_dir: Path | None = None
     """In broadcasting: the folder of the files with the offsets; None: ~/.rocketmq_offsets."""
+    enable_trace: bool = False
+    """Whether the messages that `poll` gives leave traces."""
+    trace_topic: str = TRACE_TOPIC
+    """The topic of the traces."""
 
     def __post_init__(self) -> None:
         check_range("auto_commit_interval_ms", self.auto_commit_interval_ms, 1_000, 2**53)
@@ -211,6 +215,11 @@ class PopConsumerConfig:
     """How long messages are hidden unless it is told otherwise; then they come again."""
     wait_ms: int = 15_000
     """How long `receive` waits for messages unless it is told otherwise."""
+    enable_trace: bool = False
+    """Whether each message leaves traces: that it was given, and that it was acknowledged, or was
+    not in time."""
+    trace_topic: str = TRACE_TOPIC
+    """The topic of the traces."""
 
     def __post_init__(self) -> None:
         if self.consume_from is ConsumeFrom.TIMESTAMP:

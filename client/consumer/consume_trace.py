@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The traces of what a consumer consumes: one before and one after each message's listener.
+"""The traces of what a consumer consumes: one of each message before, and one afterwards.
 
 The dispatcher that sends the traces of producers sends these too. Messages that say that they are
 not to be traced leave none.
@@ -9,8 +9,10 @@ Java: ConsumeMessageTraceHookImpl.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from txrocketmq.client.config import ProducerConfig
-from txrocketmq.client.consumer.hooks import ConsumeHookContext, ConsumeReturnType
+from txrocketmq.client.consumer.hooks import ConsumeHookContext, ConsumeHooks, ConsumeReturnType
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.producer import Producer
@@ -18,6 +20,28 @@ from txrocketmq.client.producer.trace_dispatcher import TraceDispatcher
 from txrocketmq.client.trace import SubAfter, SubBefore
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt
+
+
+class Traced(Protocol):
+    """Settings of a consumer that may leave traces."""
+
+    @property
+    def enable_trace(self) -> bool: ...
+
+    @property
+    def trace_topic(self) -> str: ...
+
+
+def start_trace(
+    instance: ClientInstance, group: str, config: Traced, hooks: ConsumeHooks
+) -> ConsumeTrace | None:
+    """The traces of a consumer from now on, among its hooks, if it is to leave any."""
+    if not config.enable_trace:
+        return None
+    trace = ConsumeTrace(instance, group, config.trace_topic)
+    trace.start()
+    hooks.add(trace)
+    return trace
 
 
 class ConsumeTrace:
@@ -64,7 +88,7 @@ class ConsumeTrace:
             )
 
     def after_consume(self, context: ConsumeHookContext) -> None:
-        """The time that the listener took is divided among its messages."""
+        """The time that consuming took is divided among its messages."""
         request_id, traced = context.state[self]
         now_ms = self._clock.now_ms()
         cost_ms = (now_ms - context.begun_ms) // len(context.messages)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of a program that see messages before a listener has them, and after it is done.
+"""Functions of a program that see messages before they are consumed, and when that is over.
 
-They run on the client's own thread, so they must be quick and may not call the client. What an
-administrator gives to a listener directly is not seen.
+Of a push consumer they see each call of the listener; what an administrator gives to it directly is
+not seen. What `poll` of a lite pull consumer gives is consumed with that, as far as can be told.
+What a pop consumer gives is consumed when it is acknowledged.
+
+Hooks run on the client's own thread, so they must be quick and may not call the client.
 
 Java: ConsumeMessageHook, ConsumeMessageContext, ConsumeReturnType.
 """
@@ -30,7 +33,7 @@ _FAILED: Final = frozenset(
 
 
 class ConsumeReturnType(enum.IntEnum):
-    """How a listener ended; the numbers are those of traces. 3 is Java's for having given null."""
+    """How consuming ended; the numbers are those of traces. 3 is Java's for having given null."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -40,7 +43,9 @@ class ConsumeReturnType(enum.IntEnum):
 
 @dataclass(slots=True)
 class ConsumeHookContext:
-    """One call of a listener; what became of it is there afterwards. `state` is the hooks' own."""
+    """Messages that are consumed together: those of a call of the listener or of a `poll`, or one
+    that was popped. What became of them is there afterwards; `state` is the hooks' own.
+    """
 
     group: str
     queue: MessageQueue
@@ -48,7 +53,8 @@ class ConsumeHookContext:
     begun_ms: int
     success: bool = False
     status: Status | None = None
-    """What the listener has given; None: nothing, which is success, or it has raised `error`."""
+    """What the listener has given; None: nothing, which is success, or it has raised `error`.
+    Without a listener: CONSUME_SUCCESS, or RECONSUME_LATER for what comes again."""
     error: Exception | None = None
     return_type: ConsumeReturnType | None = None
     state: dict[Any, Any] = field(default_factory=dict)
@@ -62,10 +68,18 @@ class ConsumeHook(Protocol):
     def after_consume(self, context: ConsumeHookContext) -> None: ...
 
 
-class ConsumeHooks:
-    """The hooks of one consumer, around each call of its listener."""
+@dataclass(frozen=True, slots=True)
+class Consuming:
+    """Messages that hooks have seen before, and are to see afterwards."""
 
-    def __init__(self, clock: Clock, group: str, timeout_ms: int) -> None:
+    context: ConsumeHookContext
+    begun_steady_ms: int
+
+
+class ConsumeHooks:
+    """The hooks of one consumer."""
+
+    def __init__(self, clock: Clock, group: str, timeout_ms: int | None = None) -> None:
         """`timeout_ms`: a listener that takes longer has taken too long, even if it succeeds."""
         self._clock = clock
         self._group = group
@@ -83,43 +97,51 @@ class ConsumeHooks:
         self, call: Callable[[], Any], messages: list[MessageExt], queue: MessageQueue
     ) -> Any:
         """The answer of a call, or something to wait for; raises what it raises."""
-        begun_ms = self._clock.steady_ms()
-        context = ConsumeHookContext(self._group, queue, messages, self._clock.now_ms())
-        for hook in self._hooks:
-            quietly(hook.before_consume, context)
+        consuming = self.begin(messages, queue)
         try:
             answer = call()
         except Exception as error:
-            self._ended(context, begun_ms, None, error)
+            self.end(consuming, None, error)
             raise
         if answer is not None and not isinstance(answer, Status):
-            return self._awaited(context, begun_ms, answer)
-        self._ended(context, begun_ms, answer, None)
+            return self._awaited(consuming, answer)
+        self.end(consuming, answer)
         return answer
 
     async def _awaited(
-        self, context: ConsumeHookContext, begun_ms: int, answer: Awaitable[Status | None]
+        self, consuming: Consuming, answer: Awaitable[Status | None]
     ) -> Status | None:
         try:
             status = await answer
         except Exception as error:
-            self._ended(context, begun_ms, None, error)
+            self.end(consuming, None, error)
             raise
-        self._ended(context, begun_ms, status, None)
+        self.end(consuming, status)
         return status
 
-    def _ended(
+    def begin(self, messages: list[MessageExt], queue: MessageQueue) -> Consuming:
+        """Messages are consumed from now on."""
+        begun_ms = self._clock.steady_ms()
+        context = ConsumeHookContext(self._group, queue, messages, self._clock.now_ms())
+        for hook in self._hooks:
+            quietly(hook.before_consume, context)
+        return Consuming(context, begun_ms)
+
+    def end(
         self,
-        context: ConsumeHookContext,
-        begun_ms: int,
+        consuming: Consuming,
         status: Status | None,
-        error: Exception | None,
+        error: Exception | None = None,
+        *,
+        is_too_late: bool = False,
     ) -> None:
+        """They are consumed, or nobody consumes them any more."""
+        context = consuming.context
         context.status, context.error = status, error
         context.success = error is None and status not in _FAILED
         if error is not None:
             context.return_type = ConsumeReturnType.EXCEPTION
-        elif self._clock.steady_ms() - begun_ms >= self._timeout_ms:
+        elif is_too_late or self._took_too_long(consuming):
             context.return_type = ConsumeReturnType.TIME_OUT
         elif context.success:
             context.return_type = ConsumeReturnType.SUCCESS
@@ -127,3 +149,8 @@ class ConsumeHooks:
             context.return_type = ConsumeReturnType.FAILED
         for hook in self._hooks:
             quietly(hook.after_consume, context)
+
+    def _took_too_long(self, consuming: Consuming) -> bool:
+        if self._timeout_ms is None:
+            return False
+        return self._clock.steady_ms() - consuming.begun_steady_ms >= self._timeout_ms

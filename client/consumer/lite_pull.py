@@ -28,7 +28,9 @@ from twisted.logger import Logger
 
 from txrocketmq.client.consumer.assigned import Assigned, AssignedQueues
 from txrocketmq.client.consumer.config import LitePullConsumerConfig, MessageModel
-from txrocketmq.client.consumer.listener import tell
+from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
+from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
+from txrocketmq.client.consumer.listener import ConsumeStatus, tell
 from txrocketmq.client.consumer.local_offsets import LocalOffsets
 from txrocketmq.client.consumer.offset_store import BrokerOffsets, OffsetStore
 from txrocketmq.client.consumer.rebalance import QueuesListener, Rebalance
@@ -105,6 +107,8 @@ class LitePullConsumer:
         self._assigned = AssignedQueues(
             instance, group, self.config, self.offsets, self._subscription_to
         )
+        self._hooks = ConsumeHooks(self._clock, group)
+        self._trace: ConsumeTrace | None = None
         self._commit_due_ms = 0
         self._watched: dict[str, tuple[WatchListener, set[MessageQueue]]] = {}
         self._repeating: list[Any] = []
@@ -125,6 +129,7 @@ class LitePullConsumer:
         self._instance.register_consumer(self.group, self)
         self._running = True
         self.started_ms = self._clock.now_ms()
+        self._trace = start_trace(self._instance, self.group, self.config, self._hooks)
         every, config = self._clock.every, self.config
         self._repeating = [
             every(config.persist_interval_ms, self._persist_soon),
@@ -155,7 +160,13 @@ class LitePullConsumer:
         queues = self._assigned.all()
         self._assigned.stop()
         await self.offsets.persist(queues)
+        if self._trace is not None:
+            await self._trace.shutdown()
         await self._instance.unregister_consumer(self.group)
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees what `poll` and the iterator give, which is a success."""
+        self._hooks.add(hook)
 
     # ---------------------------------------------------------------- topics
 
@@ -269,13 +280,22 @@ class LitePullConsumer:
             self._commit_due_ms = steady_ms() + self.config.auto_commit_interval_ms
         deadline_ms = steady_ms() + timeout_ms
         while True:
-            messages = self._assigned.next(most)
+            given = self._assigned.next(most)
+            if given is not None:
+                return self._given(*given)
             left_ms = deadline_ms - steady_ms()
-            if messages or left_ms <= 0 or not self._running:
-                for message in messages:
-                    message.topic = self._instance.without_namespace(message.topic)
-                return messages
+            if left_ms <= 0 or not self._running:
+                return []
             await self._assigned.arrival(left_ms)
+
+    def _given(self, queue: MessageQueue, messages: list[MessageExt]) -> list[MessageExt]:
+        """The messages as the program knows them, seen by hooks."""
+        for message in messages:
+            message.topic = self._instance.without_namespace(message.topic)
+        if self._hooks:
+            consuming = self._hooks.begin(messages, queue)
+            self._hooks.end(consuming, ConsumeStatus.CONSUME_SUCCESS)
+        return messages
 
     # --------------------------------------------------------------- offsets
 

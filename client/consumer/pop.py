@@ -26,6 +26,9 @@ from txrocketmq.client.consumer.config import (
     PopConsumerConfig,
     check_range,
 )
+from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
+from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
+from txrocketmq.client.consumer.pop_given import GivenMessages
 from txrocketmq.client.consumer.pop_waiting import PopPlace, PopWaiting
 from txrocketmq.client.consumer.popper import ANY_QUEUE, Popper
 from txrocketmq.client.consumer.running_info import properties_of, stacks
@@ -34,6 +37,7 @@ from txrocketmq.client.errors import MQClientError, NoRoute, NotRunning
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.validate import check_group
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL
 from txrocketmq.remoting.protocol.body.client import (
@@ -83,6 +87,9 @@ class PopConsumer:
             is_from_last=self.config.consume_from is ConsumeFrom.LAST_OFFSET,
             is_orderly=orderly,
         )
+        self._hooks = ConsumeHooks(self._clock, group)
+        self._given_out = GivenMessages(self._clock, self._hooks)
+        self._trace: ConsumeTrace | None = None
         self._waiting = PopWaiting(self._clock, self._has_something, PAUSE_MS)
         self._turn = 0
         self._given: MessageExt | None = None
@@ -104,6 +111,7 @@ class PopConsumer:
         self._instance.register_consumer(self.group, self)
         self._running = True
         self.started_ms = self._clock.now_ms()
+        self._trace = start_trace(self._instance, self.group, self.config, self._hooks)
         await self._instance.heartbeat_now()
 
     async def stop(self) -> None:
@@ -113,7 +121,18 @@ class PopConsumer:
         self._running = False
         self._waiting.stop()
         self._next.clear()
+        self._given_out.stop()
+        if self._trace is not None:
+            await self._trace.shutdown()
         await self._instance.unregister_consumer(self.group)
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """From now on the hook sees each message when it is given, and when it is acknowledged.
+
+        A message that is not acknowledged while it is hidden ends with TIME_OUT, and what is left
+        when the consumer stops with FAILED.
+        """
+        self._hooks.add(hook)
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
         """Subscribes to a topic, or changes its subscription. Raises NoRoute."""
@@ -144,9 +163,14 @@ class PopConsumer:
         NoRoute, and errors of the connection when no place could be asked.
         """
         config = self.config
-        count = config.batch_size if max_messages is None else max_messages
         hidden_ms = config.invisible_ms if invisible_ms is None else invisible_ms
         left_ms = config.wait_ms if wait_ms is None else wait_ms
+        count = config.batch_size if max_messages is None else max_messages
+        messages = await self._receive(count, hidden_ms, left_ms)
+        self._given_out.begin(messages, self._clock.steady_ms() + hidden_ms)
+        return messages
+
+    async def _receive(self, count: int, hidden_ms: int, left_ms: int) -> list[MessageExt]:
         check_range("max_messages", count, 1, MAX_POP)
         if left_ms < 0:
             raise ValueError(f"wait_ms must not be negative, as {left_ms} is")
@@ -179,9 +203,11 @@ class PopConsumer:
                 until_ms, message = self._next.popleft()
                 if self._clock.steady_ms() < until_ms:
                     self._given = message
+                    self._given_out.begin([message], until_ms)
                     return message
-            messages = await self.receive()
-            until_ms = self._clock.steady_ms() + self.config.invisible_ms
+            config = self.config
+            messages = await self._receive(config.batch_size, config.invisible_ms, config.wait_ms)
+            until_ms = self._clock.steady_ms() + config.invisible_ms
             self._next.extend((until_ms, each) for each in messages)
         raise StopAsyncIteration
 
@@ -190,8 +216,8 @@ class PopConsumer:
         places = []
         for topic in self._subscriptions.topics():
             queues = await self._instance.subscribe_queues(topic)
-            names = sorted({queue.broker_name for queue in queues})
-            places += [PopPlace(topic, name) for name in names]
+            brokers = sorted({queue.broker_name for queue in queues})
+            places += [PopPlace(topic, each) for each in brokers]
         if not places:
             topics = ", ".join(self._subscriptions.topics())
             raise NoRoute(topics or "(none)", "no broker lets it be read; subscribe to topics")
@@ -230,7 +256,9 @@ class PopConsumer:
         again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
         connection.
         """
-        await self._popper.ack(messages)
+        acknowledged = [messages] if isinstance(messages, MessageExt) else list(messages)
+        await self._popper.ack(messages if isinstance(messages, MessageExt) else acknowledged)
+        self._given_out.acknowledged(acknowledged)
 
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
         """Sets for how long a message stays invisible from now on.
@@ -238,7 +266,9 @@ class PopConsumer:
         Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
         of the connection.
         """
+        old_handle = message.properties.get(names.POP_CK, "")
         await self._popper.change_invisible_time(message, invisible_ms)
+        self._given_out.hidden(old_handle, message, self._clock.steady_ms() + invisible_ms)
 
     async def renew(self, message: MessageExt) -> None:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""

@@ -52,7 +52,9 @@ def test_after_an_error_it_tries_again(
     assigned.add([QUEUE])
     assert len(broker.pulls()) == 1
     scene.time.advance(pause_ms / 1000)
-    assert [each.queue_offset for each in assigned.next()] == [5]
+    given = assigned.next()
+    assert given is not None
+    assert (given[0], [each.queue_offset for each in given[1]]) == (QUEUE, [5])
     assigned.stop()
 
 
@@ -85,9 +87,9 @@ def test_nobody_gets_messages_of_a_queue_that_is_gone(
     broker.answers = [found(6, 5)]
     assigned.add([QUEUE])
     assigned.remove([QUEUE])
-    assert (assigned.next(), QUEUE in assigned, assigned.get(QUEUE)) == ([], False, None)
+    assert (assigned.next(), QUEUE in assigned, assigned.get(QUEUE)) == (None, False, None)
     broker.open[0].resolve(found(7, 6))
-    assert assigned.next() == []
+    assert assigned.next() is None
     assigned.stop()
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from tests.client.consumer.fake_broker import Broker, Listener
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of
-from txrocketmq.client.consumer.config import PushConsumerConfig
+from txrocketmq.client.consumer.config import LitePullConsumerConfig, PushConsumerConfig
 from txrocketmq.client.consumer.listener import ConsumeStatus
+from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.trace import SubAfter, SubBefore, TraceRecord, decode_records
 from txrocketmq.remoting.call import Reply
@@ -34,15 +35,27 @@ class Traced:
 
     def consume(self, *messages: MessageExt) -> None:
         """All of it, until the consumer has stopped."""
+        self._stored(*messages)
+        config = PushConsumerConfig(enable_trace=True, consume_message_batch_max_size=2)
+        consumer = PushConsumer(self.scene.client, "g", {"T": "*"}, self.listener, config=config)
+        result_of(consumer.start())
+        result_of(consumer.stop())
+
+    def poll(self, *messages: MessageExt) -> None:
+        """The same with a lite pull consumer."""
+        self._stored(*messages)
+        config = LitePullConsumerConfig(enable_trace=True, trace_topic=TRACE)
+        consumer = LitePullConsumer(self.scene.client, "g", {"T": "*"}, config=config)
+        result_of(consumer.start())
+        result_of(consumer.poll())
+        result_of(consumer.stop())
+
+    def _stored(self, *messages: MessageExt) -> None:
         body = b"".join(map(encode_message, messages))
         header = PullMessageResponseHeader(
             suggest_which_broker_id=0, next_begin_offset=50, min_offset=0, max_offset=100
         )
         self.broker.answers = [Reply(header, body)]
-        config = PushConsumerConfig(enable_trace=True, consume_message_batch_max_size=2)
-        consumer = PushConsumer(self.scene.client, "g", {"T": "*"}, self.listener, config=config)
-        result_of(consumer.start())
-        result_of(consumer.stop())
 
     def sent(self) -> tuple[set[str], list[TraceRecord]]:
         """The keys of the traces' messages, and the records."""
@@ -105,3 +118,15 @@ def test_a_message_that_is_not_to_be_traced_leaves_none(traced: Traced) -> None:
         "ID2",
         "ID2",
     ]
+
+
+def test_what_a_poll_gives_leaves_traces(traced: Traced) -> None:
+    traced.poll(message(1, KEYS="k"), message(2, TRACE_ON="false"))
+    keys, records = traced.sent()
+    assert keys == {"ID1", "k"}
+    before, after = records
+    assert isinstance(before, SubBefore)
+    assert isinstance(after, SubAfter)
+    assert (before.msg_id, before.group, before.retry_times) == ("ID1", "g", 1)
+    assert (after.msg_id, after.success, after.context_code) == ("ID1", True, 0)
+    assert before.request_id == after.request_id

@@ -10,9 +10,10 @@ from twisted.internet.defer import Deferred
 
 from tests.client.consumer.fake_broker import QUEUE, Broker, Listener, found
 from tests.client.fakes import Scene, result_of
-from txrocketmq.client.consumer.config import PushConsumerConfig
+from txrocketmq.client.consumer.config import LitePullConsumerConfig, PushConsumerConfig
 from txrocketmq.client.consumer.hooks import ConsumeHookContext, ConsumeReturnType
 from txrocketmq.client.consumer.listener import ConsumeOrderlyStatus, ConsumeStatus
+from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.remoting.message.message import MessageExt
 
@@ -119,4 +120,23 @@ def test_what_an_administrator_gives_is_not_seen(scene: Scene, broker: Broker) -
     consumer = consumer_with(scene, hook, listener)
     result_of(consumer.consume_directly(MessageExt("T", b"x"), "broker-a"))
     assert (listener.bodies, hook.before) == ([b"x"], [])
+    result_of(consumer.stop())
+
+
+def test_what_a_poll_gives_is_consumed_with_that(scene: Scene, broker: Broker) -> None:
+    hook = Hook()
+    hook.fails = True  # which changes nothing
+    broker.answers = [found(7, 5, 6)]
+    consumer = LitePullConsumer(
+        scene.client, "g", {"T": "*"}, config=LitePullConsumerConfig(auto_commit=False)
+    )
+    consumer.add_consume_hook(hook)
+    result_of(consumer.start())
+    assert (hook.before, hook.after) == ([], [])
+    assert len(result_of(consumer.poll())) == 2
+    assert result_of(consumer.poll(0)) == []
+    success = (True, ConsumeStatus.CONSUME_SUCCESS, ConsumeReturnType.SUCCESS)
+    assert (hook.before, hook.after) == ([[b"m5", b"m6"]], [success])
+    assert hook.context is not None
+    assert (hook.context.group, hook.context.queue) == ("g", QUEUE)
     result_of(consumer.stop())

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import BROKER_A, BROKER_B, Scene, a_route, refusal, result_of, started
-from txrocketmq.client.config import ClientConfig
+from txrocketmq.client.config import TRACE_TOPIC, ClientConfig
 from txrocketmq.client.consumer.config import ConsumeFrom, PopConsumerConfig
+from txrocketmq.client.consumer.hooks import ConsumeHookContext, ConsumeReturnType
 from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.errors import (
     MessageIllegal,
@@ -18,11 +19,12 @@ from txrocketmq.client.errors import (
     NotRunning,
     PopNotSupported,
 )
+from txrocketmq.client.trace import SubAfter, decode_records
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import MessageExt, encode_message
-from txrocketmq.remoting.protocol import heartbeat, pop
+from txrocketmq.remoting.protocol import heartbeat, pop, send
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData
 from txrocketmq.remoting.protocol.body.pop import BatchAckMessageRequestBody
 from txrocketmq.remoting.protocol.pop import (
@@ -30,6 +32,7 @@ from txrocketmq.remoting.protocol.pop import (
     NotificationResponseHeader,
     PopMessageResponseHeader,
 )
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 
 
 def popped(*offsets: int, tags: str = "a", revive: int = 0) -> Reply[Any]:
@@ -311,3 +314,73 @@ def test_another_consumer_of_the_group_is_refused() -> None:
     with pytest.raises(ValueError, match="has a consumer of the group g"):
         result_of(other.start())
     assert isinstance(group.scene.client.config, ClientConfig)
+
+
+class Hook:
+    """How what it saw ended."""
+
+    def __init__(self) -> None:
+        self.before: list[bytes] = []
+        self.after: list[tuple[bytes, ConsumeReturnType | None]] = []
+
+    def before_consume(self, context: ConsumeHookContext) -> None:
+        self.before += [each.body for each in context.messages]
+
+    def after_consume(self, context: ConsumeHookContext) -> None:
+        self.after += [(each.body, context.return_type) for each in context.messages]
+
+
+def test_a_hook_sees_what_is_given_and_what_becomes_of_it() -> None:
+    group, hook = Group(), Hook()
+    group.consumer.add_consume_hook(hook)
+    group.answers[BROKER_A] = [popped(3, 4, 5, 6)]
+    messages = result_of(group.start().receive())
+    assert (hook.before, hook.after) == ([b"m3", b"m4", b"m5", b"m6"], [])
+    refused = refusal(ResponseCode.SYSTEM_ERROR, "busy")
+    group.scene.connections.on(BROKER_A, pop.ACK_MESSAGE, refused)
+    with pytest.raises(MQBrokerError):
+        result_of(group.consumer.ack(messages[0]))
+    assert hook.after == []  # it can be acknowledged again
+    group.scene.connections.on(BROKER_A, pop.ACK_MESSAGE, Reply())
+    result_of(group.consumer.ack(messages[0]))
+    result_of(group.consumer.ack(each for each in messages[1:2]))
+    success = ConsumeReturnType.SUCCESS
+    assert hook.after == [(b"m3", success), (b"m4", success)]
+    result_of(group.consumer.renew(messages[2]))
+    result_of(group.consumer.change_invisible_time(messages[3], 2_000))
+    group.scene.time.pump([1.0] * 5)
+    assert hook.after[2:] == [(b"m6", ConsumeReturnType.TIME_OUT)]
+    result_of(group.consumer.stop())
+    assert hook.after[3:] == [(b"m5", ConsumeReturnType.FAILED)]
+
+
+def test_a_hook_sees_what_the_iterator_gives_one_by_one() -> None:
+    group, hook = Group(), Hook()
+    group.consumer.add_consume_hook(hook)
+    group.answers[BROKER_A] = [popped(3, 4)]
+    consumer = group.start()
+    result_of(consumer.__anext__())
+    assert (hook.before, hook.after) == ([b"m3"], [])
+    result_of(consumer.__anext__())
+    assert (hook.before, hook.after) == ([b"m3", b"m4"], [(b"m3", ConsumeReturnType.SUCCESS)])
+    result_of(consumer.stop())
+
+
+def test_what_is_popped_leaves_traces() -> None:
+    group = Group(config=PopConsumerConfig(enable_trace=True))
+    group.scene.routes[TRACE_TOPIC] = a_route({"broker-a": 1})
+    stored = Reply(SendMessageResponseHeader(msg_id="O", queue_id=0, queue_offset=7))
+    group.scene.connections.on(BROKER_A, send.SEND_MESSAGE_V2, stored)
+    group.answers[BROKER_A] = [popped(3, 4)]
+    first, _ = result_of(group.start().receive())
+    result_of(group.consumer.ack(first))
+    result_of(group.consumer.stop())
+    bodies = [
+        body
+        for _, call, header, body, _ in group.scene.connections.asked
+        if call is send.SEND_MESSAGE_V2 and header.topic == TRACE_TOPIC
+    ]
+    records = decode_records(b"".join(bodies).decode())
+    assert [each.word for each in records] == ["SubBefore"] * 2 + ["SubAfter"] * 2
+    ends = [each for each in records if isinstance(each, SubAfter)]
+    assert [(each.success, each.context_code) for each in ends] == [(True, 0), (False, 4)]

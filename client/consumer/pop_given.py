@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pop consumer has given and nobody has acknowledged yet, as hooks see it.
+
+Each message is a matter of its own. It is consumed when it is acknowledged. If the time for which
+it is hidden is over before, it was not consumed in time, and comes again; what is left at the end
+was given up. Nothing is kept of consumers without hooks.
+
+Java: the hooks of ConsumeMessagePopConcurrentlyService, which has a listener for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from txrocketmq.client.consumer.hooks import ConsumeHooks, Consuming
+from txrocketmq.client.consumer.listener import ConsumeStatus
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import MessageExt, MessageQueue
+from txrocketmq.remoting.transport.clock import Clock
+
+LOOK_MS: Final = 1_000
+MAX_OPEN: Final = 10_000
+"""Of so many messages hooks will hear; when there are more, they hear no more of the oldest."""
+
+
+class GivenMessages:
+    """See the module."""
+
+    def __init__(self, clock: Clock, hooks: ConsumeHooks) -> None:
+        self._clock = clock
+        self._hooks = hooks
+        self._open: dict[str, tuple[int, Consuming]] = {}
+        """By their handles, each with when it is hidden no more."""
+        self._looking: Any = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, messages: Iterable[MessageExt], until_ms: int) -> None:
+        """They are given to the program, and hidden from others until then."""
+        if not self._hooks:
+            return
+        for message in messages:
+            queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+            consuming = self._hooks.begin([message], queue)
+            self._open[message.properties[names.POP_CK]] = until_ms, consuming
+            if len(self._open) > MAX_OPEN:
+                del self._open[next(iter(self._open))]
+        if self._looking is None and self._open:
+            self._looking = self._clock.every(LOOK_MS, self._look)
+
+    def acknowledged(self, messages: Iterable[MessageExt]) -> None:
+        """The brokers know that they are consumed."""
+        for message in messages:
+            _, consuming = self._open.pop(message.properties[names.POP_CK], (0, None))
+            if consuming is not None:
+                self._hooks.end(consuming, ConsumeStatus.CONSUME_SUCCESS)
+
+    def hidden(self, old_handle: str, message: MessageExt, until_ms: int) -> None:
+        """A message has another handle, and another time until which it is hidden."""
+        _, consuming = self._open.pop(old_handle, (0, None))
+        if consuming is not None:
+            self._open[message.properties[names.POP_CK]] = until_ms, consuming
+
+    def stop(self) -> None:
+        """All that is left was given up."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        left, self._open = self._open, {}
+        for _, consuming in left.values():
+            self._hooks.end(consuming, ConsumeStatus.RECONSUME_LATER)
+
+    def _look(self) -> None:
+        now_ms = self._clock.steady_ms()
+        over = [handle for handle, (until_ms, _) in self._open.items() if until_ms <= now_ms]
+        for handle in over:
+            _, consuming = self._open.pop(handle)
+            self._hooks.end(consuming, ConsumeStatus.RECONSUME_LATER, is_too_late=True)

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if COMPLETE in os.environ:
-        answered: int = import_module("txrocketmq.cli.completion").answer(COMMANDS)
+        answered: int = import_module("txrocketmq.cli.completion").answer()
         return answered
     first = arguments[0] if arguments else "--help"
     first = ALIASES.get(first, first)

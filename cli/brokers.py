@@ -8,16 +8,8 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.administer import (
-    administrate,
-    group,
-    json_option,
-    namesrv_option,
-    pair,
-    run,
-    show,
-    show_values,
-)
+from txrocketmq.cli.administer import administrate, json_option, show, show_values
+from txrocketmq.cli.command_line import group, namesrv_option, pair, run
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.remoting.errors import RemotingError

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """`txrocketmq completion`: what a shell needs to complete the command.
 
-Click writes the script and answers the shell's questions, over a tree of all commands. Of commands
-that are not made with click, the name is known and the options are not.
+Click writes the script and answers the shell's questions, over a tree of all commands. A command
+that is not made with click has a `make_parser()`, which tells its options.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import CompletionItem, get_completion_class
 
-from txrocketmq.cli.__main__ import COMPLETE
-from txrocketmq.cli.administer import CONTEXT, run
+from txrocketmq.cli.__main__ import ALIASES, COMMANDS, COMPLETE
+from txrocketmq.cli.command_line import CONTEXT, run
 
 PROG: Final = "txrocketmq completion"
 
@@ -30,39 +31,61 @@ def command(shell: str) -> None:
     """
     made = get_completion_class(shell)
     assert made is not None
-    print(made(Tree({}), {}, "txrocketmq", COMPLETE).source())
+    print(made(Tree(), {}, "txrocketmq", COMPLETE).source())
 
 
 class Tree(click.Group):
-    """All commands; each is imported when something of it is asked."""
+    """All commands; each is imported when something of it is asked, and not for its name."""
 
-    def __init__(self, commands: dict[str, str]) -> None:
+    def __init__(self) -> None:
         super().__init__("txrocketmq")
-        self._summaries = commands
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
-        return list(self._summaries)
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands; what stands after one is asked of that."""
+        named: Mapping[str, str] = COMMANDS
+        return [
+            CompletionItem(name, help=summary)
+            for name, summary in named.items()
+            if name.startswith(incomplete)
+        ]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One of them."""
-        summary = self._summaries.get(cmd_name)
-        if summary is None:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module: Any = import_module(f"txrocketmq.cli.{cmd_name}")
+        module: Any = import_module(f"txrocketmq.cli.{name}")
         found = getattr(module, "command", None)
-        if isinstance(found, click.Command):
-            return found
-        return click.Command(cmd_name, short_help=summary)
+        return found if isinstance(found, click.Command) else told_by(name, module.make_parser())
 
 
-def answer(commands: dict[str, str]) -> int:
+def told_by(name: str, parser: argparse.ArgumentParser) -> click.Command:
+    """A command with the options of a parser, to be completed and never run."""
+    options = [
+        click.Option(
+            each.option_strings,
+            is_flag=each.nargs == 0,
+            multiple=each.nargs != 0,
+            type=click.Choice([*map(str, each.choices)]) if each.choices else _type_of(each),
+            help=each.help,
+        )
+        for each in parser._actions  # noqa: SLF001 - nothing public tells them
+        if each.option_strings
+    ]
+    return click.Command(name, params=[*options], add_help_option=False)
+
+
+def _type_of(option: argparse.Action) -> click.ParamType[Any] | None:
+    return click.Path() if option.metavar in ("FILE", "FOLDER", "DIR", "TABLE") else None
+
+
+def answer() -> int:
     """Answers the question that a shell has put into the environment; the exit code."""
     shell, _, instruction = os.environ[COMPLETE].partition("_")
     made = get_completion_class(shell)
     if made is None or instruction != "complete":
         return 1
-    print(made(Tree(commands), {}, "txrocketmq", COMPLETE).complete())
+    print(made(Tree(), {}, "txrocketmq", COMPLETE).complete())
     return 0
 
 

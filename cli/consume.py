@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
+import click
 from twisted.internet.defer import Deferred
 
 from txrocketmq.cli import session
+from txrocketmq.cli.command_line import CONTEXT, namesrv_option, run
 from txrocketmq.cli.reading import (
     TIMED_OUT,
     Printer,
+    Reading,
     Silence,
-    add_reading_options,
     once_there,
+    reading_options,
 )
 from txrocketmq.cli.show import message_json, message_line
 from txrocketmq.client.consumer.config import ConsumeFrom, MessageModel, PushConsumerConfig
@@ -28,44 +31,53 @@ PROG: Final = "txrocketmq consume"
 _PLACES: Final = {"first": ConsumeFrom.FIRST_OFFSET, "last": ConsumeFrom.LAST_OFFSET}
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The flags of the command."""
-    parser = argparse.ArgumentParser(
-        prog=PROG,
-        description="Consumes the messages of a topic as a member of a consumer group, and prints"
-        " them until Ctrl-C is pressed.",
-        epilog="The members of a group share the queues of the topic, and the group continues"
-        " where it stopped, whoever its members are. To look at messages without taking them from"
-        " a group, use txrocketmq tail.",
-    )
-    parser.add_argument("topic", metavar="TOPIC", help="the topic to consume")
-    parser.add_argument("-g", "--group", required=True, help="the consumer group to join")
-    session.add_namesrv_option(parser)
-    parser.add_argument(
-        "--orderly",
-        action="store_true",
-        help="consume the messages of each queue one after the other; the broker locks the queue"
-        " for this member of the group",
-    )
-    parser.add_argument(
-        "--broadcast",
-        action="store_true",
-        help="consume all messages, whatever other members of the group consume; the offsets are"
-        " kept in ~/.rocketmq_offsets",
-    )
-    add_reading_options(parser, "where a group begins that has not consumed the topic before")
-    return parser.parse_args(arguments)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consuming(Reading):
+    """What was given to the command."""
+
+    group: str
+    orderly: bool
+    broadcast: bool
+
+
+@click.command(
+    "consume",
+    context_settings=CONTEXT,
+    epilog="The members of a group share the queues of the topic, and the group continues where it"
+    " stopped, whoever its members are. To look at messages without taking them from a group, use"
+    " txrocketmq tail.",
+)
+@click.argument("topic", metavar="TOPIC")
+@click.option("-g", "--group", required=True, help="The consumer group to join.")
+@namesrv_option
+@click.option(
+    "--orderly",
+    is_flag=True,
+    help="Consume the messages of each queue one after the other; the broker locks the queue for"
+    " this member of the group.",
+)
+@click.option(
+    "--broadcast",
+    is_flag=True,
+    help="Consume all messages, whatever other members of the group consume; the offsets are kept"
+    " in ~/.rocketmq_offsets.",
+)
+@reading_options("Where a group begins that has not consumed the topic before")
+def command(namesrv: str, **given: Any) -> int:
+    """Consume the messages of TOPIC as a member of a consumer group.
+
+    They are printed until Ctrl-C is pressed.
+    """
+    options = Consuming(**given)
+    return session.run(PROG, namesrv, lambda client: consume(client, options), interrupted=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Consumes and prints messages; the exit code."""
-    options = parse_arguments(arguments)
-    return session.run(
-        PROG, options.namesrv, lambda client: consume(client, options), interrupted=0
-    )
+    """Runs the command; the exit code."""
+    return run(command, PROG, arguments)
 
 
-async def consume(client: ClientInstance, options: argparse.Namespace) -> int:
+async def consume(client: ClientInstance, options: Consuming) -> int:
     """Consumes until enough was printed, none came for too long, or it is cancelled."""
     taking = _Taking(client, options)
     consumer = PushConsumer(
@@ -98,8 +110,8 @@ def _config(start: str | int, *, is_broadcast: bool) -> PushConsumerConfig:
 class _Taking:
     """What is printed counts as consumed; what comes when enough was printed does not."""
 
-    def __init__(self, client: ClientInstance, options: argparse.Namespace) -> None:
-        line = message_json if options.json else message_line
+    def __init__(self, client: ClientInstance, options: Consuming) -> None:
+        line = message_json if options.as_json else message_line
         self.done: Deferred[None] = Deferred()
         self.printer = Printer(line, options.count, client.clock.steady_ms)
         self.printer.enough = self.end

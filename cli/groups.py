@@ -12,16 +12,13 @@ import click
 from txrocketmq.cli.administer import (
     administrate,
     confirm,
-    group,
     json_option,
-    namesrv_option,
-    pair,
     place_options,
-    run,
     show,
     show_values,
     yes_option,
 )
+from txrocketmq.cli.command_line import group, namesrv_option, pair, run
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 

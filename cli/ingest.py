@@ -50,7 +50,7 @@ _EXIT_CODES: Final = (
 _DIFFERENCES_SHOWN: Final = 20
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG,
@@ -72,6 +72,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_table_options(parser)
     _add_run_options(parser)
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was given."""
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if not options.store and not options.migrate:
         parser.error("the following arguments are required: --store")

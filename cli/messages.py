@@ -8,15 +8,8 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.administer import (
-    administrate,
-    group,
-    json_option,
-    moment,
-    namesrv_option,
-    run,
-    show,
-)
+from txrocketmq.cli.administer import administrate, json_option, show
+from txrocketmq.cli.command_line import group, moment, namesrv_option, run
 from txrocketmq.cli.show import message_json, message_line, sent_json, sent_line
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin

@@ -8,17 +8,8 @@ from typing import Final
 
 import click
 
-from txrocketmq.cli.administer import (
-    administrate,
-    confirm,
-    group,
-    json_option,
-    moment,
-    namesrv_option,
-    run,
-    show,
-    yes_option,
-)
+from txrocketmq.cli.administer import administrate, confirm, json_option, show, yes_option
+from txrocketmq.cli.command_line import group, moment, namesrv_option, run
 from txrocketmq.cli.lag import GROUP_COLUMNS, group_rows
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.offsets import FIRST, LAST

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import re
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
+import click
 from twisted.internet.defer import Deferred
 
+from txrocketmq.cli.command_line import json_option_of, moment, positive
 from txrocketmq.client.consumer.pull import Start
 from txrocketmq.client.errors import NoRoute
 from txrocketmq.client.instance import ClientInstance
@@ -22,79 +22,69 @@ from txrocketmq.remoting.transport.clock import Clock
 LOOK_AGAIN_MS: Final = 500
 """How often a topic that nobody has is looked for."""
 TIMED_OUT: Final = 1
-_PLACES: Final[dict[str, Start]] = {"first": "first", "last": "last"}
-_JAVA_TIME: Final = "%Y%m%d%H%M%S"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def add_reading_options(parser: argparse.ArgumentParser, beginning: str) -> None:
+def reading_options(beginning: str) -> Callable[[F], F]:
     """The options that say which messages are printed, how, and when it is enough.
 
     `beginning` says what --from means to the command.
     """
-    parser.add_argument(
-        "--from",
-        dest="start",
-        type=parse_start,
-        default="last",
-        metavar="WHERE",
-        help=f"{beginning}: first (all messages), last (only new messages, the default), or a"
-        " time such as 2026-11-21T08:00:00, 20261121080000 or milliseconds since the epoch",
-    )
-    parser.add_argument(
-        "--tag",
-        type=parse_tags,
-        default=SUB_ALL,
-        metavar="EXPR",
-        help="print only messages with these tags, such as 'TagA || TagB'",
-    )
-    parser.add_argument("--count", type=_positive, metavar="N", help="stop after N messages")
-    parser.add_argument(
-        "--timeout",
-        type=_positive,
-        metavar="SECONDS",
-        help="stop when no message has arrived for this time; the exit code is 1 if --count was"
-        " not reached",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print each message as a JSON object on a line of its own",
+    options = (
+        click.option(
+            "--from",
+            "start",
+            type=moment("first", "last"),
+            default="last",
+            metavar="WHERE",
+            help=f"{beginning}: first (all messages), last (only new messages, the default), or a"
+            " time such as 2026-11-21T08:00:00, 20261121080000 or milliseconds since the epoch.",
+        ),
+        click.option(
+            "--tag",
+            type=tags,
+            default=SUB_ALL,
+            metavar="EXPR",
+            help="Print only messages with these tags, such as 'TagA || TagB'.",
+        ),
+        click.option("--count", type=positive, metavar="N", help="Stop after N messages."),
+        click.option(
+            "--timeout",
+            type=positive,
+            metavar="SECONDS",
+            help="Stop when no message has arrived for this time; the exit code is 1 if --count"
+            " was not reached.",
+        ),
+        json_option_of("message"),
     )
 
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
 
-def parse_start(text: str) -> Start:
-    """first, last, or a time; a local one unless it names its zone."""
-    if text in _PLACES:
-        return _PLACES[text]
-    if re.fullmatch(r"\d{13}", text):
-        return int(text)
-    try:
-        if re.fullmatch(r"\d{14}", text):
-            moment = datetime.datetime.strptime(text, _JAVA_TIME)  # noqa: DTZ007 - local time
-        else:
-            moment = datetime.datetime.fromisoformat(text)
-        return int(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):  # also of a time before the first year, in another zone
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither first, last nor a time such as 2026-11-21T08:00:00"
-        ) from None
+    return add
 
 
-def parse_tags(text: str) -> str:
-    """A subscription expression that names a tag, as it is."""
+def tags(text: str) -> str:
+    """A subscription expression that names a tag, as it is; a type of an option."""
     try:
         build_subscription_data("", text)
     except SubscriptionError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} does not name a tag, such as 'TagA || TagB'"
-        ) from None
+        raise click.BadParameter(f"{text!r} does not name a tag, such as 'TagA || TagB'") from None
     return text
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was given with these options."""
+
+    topic: str
+    start: Start
+    tag: str
+    count: int | None
+    timeout: int | None
+    as_json: bool
 
 
 async def once_there(

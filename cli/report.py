@@ -26,7 +26,7 @@ _WIDE: Final = 10_000
 """Columns where no terminal limits them: rows stay on a line."""
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG,
@@ -83,7 +83,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="an option of the Spark source, such as startingTimestamp or badRecords;"
         " can be repeated",
     )
-    return parser.parse_args(arguments)
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was given."""
+    return make_parser().parse_args(arguments)
 
 
 def _count(text: str) -> int:

@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import click
 
 from txrocketmq.cli import session
+from txrocketmq.cli.command_line import (
+    CONTEXT,
+    PATH,
+    above_zero,
+    json_option_of,
+    moment,
+    namesrv_option,
+    positive,
+    run,
+)
 from txrocketmq.cli.lines import portions
-from txrocketmq.cli.reading import parse_start
 from txrocketmq.cli.show import sent_json, sent_line
 from txrocketmq.client.errors import MessageIllegal
 from txrocketmq.client.instance import ClientInstance
@@ -32,148 +43,139 @@ _ENTRY_BYTES: Final = 128
 """About what a message costs in a batch beside its body: lengths, unique key."""
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The flags of the command."""
-    parser = argparse.ArgumentParser(
-        prog=PROG,
-        description="Sends each BODY as a message, in the order given, and prints where it was"
-        " stored.",
-        epilog="If BODY is -, each line of standard input is sent as a message; --file does the"
-        " same with a file. Empty lines are skipped.",
-    )
-    parser.add_argument(
-        "topic",
-        metavar="TOPIC",
-        help="the topic; brokers create it unless they are configured not to",
-    )
-    parser.add_argument(
-        "bodies",
-        metavar="BODY",
-        nargs="*",
-        help="the text to send, or - for the lines of standard input",
-    )
-    parser.add_argument(
-        "--file", metavar="PATH", help="send each line of a file as a message, after all BODYs"
-    )
-    parser.add_argument("--tag", type=_word, help="the tag by which consumers filter")
-    parser.add_argument(
-        "--key",
-        action="append",
-        default=[],
-        type=_word,
-        help="a key by which the message can be found; can be repeated",
-    )
-    parser.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        type=_property,
-        help="a property of your own; can be repeated",
-    )
-    session.add_namesrv_option(parser)
-    parser.add_argument(
-        "--group", default="txrocketmq_send", help="the producer group (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--count", type=_count, default=1, metavar="N", help="send the whole list of bodies N times"
-    )
-    parser.add_argument("--batch", action="store_true", help="send many messages in one request")
-    _add_ways(parser)
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print each result as a JSON object on a line of its own",
-    )
-    options = parser.parse_intermixed_args(arguments)  # options may stand before a BODY
-    _check_together(parser, options)
-    return options
-
-
-def _check_together(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Options that each are right, and not together."""
-    if not options.bodies and options.file is None:
-        parser.error("give a BODY, or --file")
-    if STDIN in options.bodies and options.count > 1:
-        parser.error("standard input can be sent only once: leave --count out")
-    delays = [options.delay_level, options.delay, options.at]
-    if sum(each is not None for each in delays) > 1:
-        parser.error("give one of --delay-level, --delay and --at, not several")
-    if options.batch and (options.transaction or options.rate or any(delays)):
-        parser.error("a batch has no delay, no rate and no transaction: leave --batch out")
-
-
-def _add_ways(parser: argparse.ArgumentParser) -> None:
-    """When and how messages are sent."""
-    parser.add_argument(
-        "--rate", type=_rate, metavar="N", help="send N messages a second at most, such as 0.5"
-    )
-    parser.add_argument(
-        "--delay-level", type=_count, metavar="N", help="deliver after the broker's delay level N"
-    )
-    parser.add_argument(
-        "--delay", type=_rate, metavar="SECONDS", help="deliver after this time (brokers of 5.x)"
-    )
-    parser.add_argument(
-        "--at",
-        type=_time,
-        metavar="TIME",
-        help="deliver at a time such as 2026-11-21T08:00:00 (brokers of 5.x)",
-    )
-    parser.add_argument(
-        "--transaction",
-        choices=["commit", "rollback"],
-        help="send each message in a transaction, and commit it or roll it back",
-    )
-
-
-def _rate(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _time(text: str) -> int:
-    start = parse_start(text)
-    if isinstance(start, str):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-21T08:00:00")
-    return start
-
-
-def _word(text: str) -> str:
+def word(text: str) -> str:
+    """A tag or a key, as a type of an option."""
     if names.NAME_VALUE_SEPARATOR in text or names.PROPERTY_SEPARATOR in text:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} contains \\x01 or \\x02, which separate properties"
-        )
+        raise click.BadParameter(f"{text!r} contains \\x01 or \\x02, which separate properties")
     return text
 
 
-def _property(text: str) -> tuple[str, str]:
+def own_property(text: str) -> tuple[str, str]:
+    """A property NAME=VALUE that users may set, as a type of an option."""
     name, _, value = text.partition("=")
     try:
         check_user_property(name, value)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be set as a property: {error}") from None
+        raise click.BadParameter(f"{text!r} cannot be set as a property: {error}") from None
     return name, value
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """What was given to the command."""
+
+    topic: str
+    bodies: tuple[str, ...]
+    file: str | None
+    tag: str | None
+    key: tuple[str, ...]
+    property: tuple[tuple[str, str], ...]
+    group: str
+    count: int
+    batch: bool
+    rate: float | None
+    delay_level: int | None
+    delay: float | None
+    at: int | None
+    transaction: str | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Raises UsageError for what is right by itself, and not together."""
+        if not self.bodies and self.file is None:
+            raise click.UsageError("give a BODY, or --file")
+        if STDIN in self.bodies and self.count > 1:
+            raise click.UsageError("standard input can be sent only once: leave --count out")
+        delays = [self.delay_level, self.delay, self.at]
+        if sum(each is not None for each in delays) > 1:
+            raise click.UsageError("give one of --delay-level, --delay and --at, not several")
+        if self.batch and (self.transaction or self.rate or any(delays)):
+            raise click.UsageError(
+                "a batch has no delay, no rate and no transaction: leave --batch out"
+            )
+
+
+@click.command(
+    "send",
+    context_settings=CONTEXT,
+    epilog="If BODY is -, each line of standard input is sent as a message; --file does the same"
+    " with a file. Empty lines are skipped. A BODY that begins with - stands after --.",
+)
+@click.argument("topic", metavar="TOPIC")
+@click.argument("bodies", metavar="[BODY]...", nargs=-1)
+@click.option("--file", type=PATH, help="Send each line of a file as a message, after all BODYs.")
+@click.option("--tag", type=word, metavar="TAG", help="The tag by which consumers filter.")
+@click.option(
+    "--key",
+    type=word,
+    multiple=True,
+    metavar="KEY",
+    help="A key by which the message can be found; can be repeated.",
+)
+@click.option(
+    "--property",
+    type=own_property,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A property of your own; can be repeated.",
+)
+@namesrv_option
+@click.option(
+    "--group",
+    default="txrocketmq_send",
+    show_default=True,
+    metavar="NAME",
+    help="The producer group.",
+)
+@click.option(
+    "--count",
+    type=positive,
+    default="1",
+    metavar="N",
+    help="Send the whole list of BODYs N times.",
+)
+@click.option("--batch", is_flag=True, help="Send many messages in one request.")
+@click.option(
+    "--rate", type=above_zero, metavar="N", help="Send N messages a second at most, such as 0.5."
+)
+@click.option(
+    "--delay-level", type=positive, metavar="N", help="Deliver after the broker's delay level N."
+)
+@click.option(
+    "--delay",
+    type=above_zero,
+    metavar="SECONDS",
+    help="Deliver after this time (brokers of 5.x).",
+)
+@click.option(
+    "--at",
+    type=moment(),
+    metavar="TIME",
+    help="Deliver at a time such as 2026-11-21T08:00:00 (brokers of 5.x).",
+)
+@click.option(
+    "--transaction",
+    type=click.Choice(["commit", "rollback"]),
+    help="Send each message in a transaction, and commit it or roll it back.",
+)
+@json_option_of("result")
+def command(namesrv: str, **given: Any) -> int:
+    """Send each BODY as a message to TOPIC, in the order given.
+
+    For each message it is printed where it was stored. Brokers create the topic unless they are
+    configured not to.
+    """
+    options = Sending(**given)
+    options.check()
+    return session.run(PROG, namesrv, lambda client: send(client, options))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Sends; the exit code."""
-    options = parse_arguments(arguments)
-    return session.run(PROG, options.namesrv, lambda client: send(client, options))
+    """Runs the command; the exit code."""
+    return run(command, PROG, arguments)
 
 
-async def send(client: ClientInstance, options: argparse.Namespace) -> int:
+async def send(client: ClientInstance, options: Sending) -> int:
     """Sends all bodies and prints the results."""
     producer = Producer(client, options.group)
     send_one = _in_transaction(client, options) if options.transaction else producer.send
@@ -190,12 +192,12 @@ async def send(client: ClientInstance, options: argparse.Namespace) -> int:
     return 0
 
 
-def _ending(options: argparse.Namespace) -> TransactionStatus:
-    return TransactionStatus[options.transaction.upper()]
+def _ending(options: Sending) -> TransactionStatus:
+    return TransactionStatus[(options.transaction or "").upper()]
 
 
 def _in_transaction(
-    client: ClientInstance, options: argparse.Namespace
+    client: ClientInstance, options: Sending
 ) -> Callable[[Message], Awaitable[SendResult]]:
     producer = TransactionProducer(client, options.group, lambda _: _ending(options))
 
@@ -224,9 +226,7 @@ class _Pace:
         self._next_ms = max(self._next_ms, now_ms) + self._period_ms
 
 
-async def _bodies(
-    client: ClientInstance, options: argparse.Namespace
-) -> AsyncIterator[list[bytes]]:
+async def _bodies(client: ClientInstance, options: Sending) -> AsyncIterator[list[bytes]]:
     """Bodies in portions: those of the command line together, lines as they come."""
     waiting: list[bytes] = []
     for _ in range(options.count):
@@ -252,7 +252,7 @@ async def _bodies(
         yield waiting
 
 
-def _message(options: argparse.Namespace, body: bytes) -> Message:
+def _message(options: Sending, body: bytes) -> Message:
     message = new_message(
         options.topic,
         body,
@@ -285,5 +285,5 @@ def batches(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield batch
 
 
-def _print(result: SendResult, options: argparse.Namespace) -> None:
-    print(sent_json(result) if options.json else sent_line(result), flush=True)
+def _print(result: SendResult, options: Sending) -> None:
+    print(sent_json(result) if options.as_json else sent_line(result), flush=True)

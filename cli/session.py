@@ -8,16 +8,15 @@ error.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
-from txrocketmq.client.config import ClientConfig, namesrv_addr_of_environment
+from txrocketmq.client.config import ClientConfig
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.remoting.errors import RemotingError
@@ -25,21 +24,7 @@ from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.console_log import start_logging
 from txrocketmq.remoting.transport.run import run_until_signal, stop_running
 
-DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
-
 Command = Callable[[ClientInstance], Awaitable[int]]
-
-
-def add_namesrv_option(parser: argparse.ArgumentParser) -> None:
-    """`--namesrv`, which all commands of the client have."""
-    parser.add_argument(
-        "-n",
-        "--namesrv",
-        metavar="ADDR",
-        default=namesrv_addr_of_environment() or DEFAULT_NAMESRV,
-        help="addresses of name servers as HOST:PORT, separated by semicolons (default:"
-        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV})",
-    )
 
 
 def run(prog: str, namesrv_addr: str, command: Command, *, interrupted: int = INTERRUPTED) -> int:

@@ -215,7 +215,7 @@ def default_store() -> str:
     return str(Path(home) / "txrocketmq" / "standalone")
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = argparse.ArgumentParser(
         prog=PROG, description="Runs a name server and a broker in one process, until Ctrl-C."
@@ -245,7 +245,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="a broker.conf with settings of the broker and its store",
     )
     add_service_options(parser)
-    return parser.parse_args(arguments)
+    return parser
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was given."""
+    return make_parser().parse_args(arguments)
 
 
 def _port(text: str) -> int:

@@ -1,122 +1,144 @@
 # SPDX-License-Identifier: Apache-2.0
 """`txrocketmq store`: looks at the store of a broker that does not run, repairs it, prints it.
 
-See docs/store_tools.md. Each command is a module of its own beside this one.
+See docs/store_tools.md. What each command does is in a module of its own beside this one.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
+import click
+
+from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreError
+from txrocketmq.cli.command_line import CONTEXT, PATH, group, json_option_of, positive, run
 from txrocketmq.cli.ending import INTERRUPTED, forget_stdout
 from txrocketmq.cli.store_directory import DONE, FAILED, PROG, NoStore, config_from
 from txrocketmq.remoting.config_file import ConfigError
 
-WORKERS_HELP: Final = "how many processes read the store (default: one for each core)"
+F = TypeVar("F", bound=Callable[..., Any])
+DIRECTORY: Final = click.Path(readable=False, path_type=Path)
+
+command = group("store", "Check, repair or print the store of a broker.")
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command and its flags."""
-    parser = argparse.ArgumentParser(
-        prog=PROG, description="Checks, repairs or prints the store of a broker."
+def _store(function: F) -> F:
+    """What is needed to open a store."""
+    config = click.option(
+        "-c",
+        "--config",
+        type=PATH,
+        metavar="FILE",
+        help="The configuration file of the broker; without it, the sizes of files are inferred"
+        " from the files themselves.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    check = commands.add_parser(
-        "check",
-        help="read a whole store and report what is wrong with it; nothing is changed",
-        description="Reads a whole store that no broker has open, and reports what is wrong with"
-        " it. Nothing is changed.",
-        epilog="The exit code is 0 when nothing is wrong, and 1 when something is or the store"
-        " cannot be read.",
-    )
-    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    check.add_argument("--workers", type=int, metavar="N", help=WORKERS_HELP)
-    repair = commands.add_parser(
-        "repair",
-        help="make a damaged store one that a broker opens, without what is lost",
-        description="Opens a store as a broker does, without what is lost, and closes the store in"
-        " order. The command first says what it is going to do, and asks for confirmation.",
-        epilog="The exit code is 0 when a broker can open the store, and 1 when it was not"
-        " repaired.",
-    )
-    repair.add_argument("--yes", action="store_true", help="repair without asking")
-    dump = commands.add_parser(
-        "dump",
-        help="print the messages of a store",
-        description="Prints the messages of a store: all of them in the order of the log, or those"
-        " of a topic, a queue or a key. A broker may have the store open.",
-    )
-    _add_dump_arguments(dump)
-    for each in (check, repair, dump):
-        each.add_argument("store", metavar="DIR", type=Path, help="the directory of the store")
-        each.add_argument(
-            "-c",
-            "--config",
-            metavar="FILE",
-            help="the configuration file of the broker; without it, the sizes of files are inferred"
-            " from the files themselves",
-        )
-    options = parser.parse_args(arguments)
-    if options.command == "dump" and options.key is not None and options.topic is None:
-        dump.error("--key needs --topic, since the index has keys by topic")
-    if options.command == "dump" and options.queue is not None and options.topic is None:
-        dump.error("--queue needs --topic")
-    return options
+    return click.argument("store", metavar="DIR", type=DIRECTORY)(config(function))
 
 
-def _add_dump_arguments(dump: argparse.ArgumentParser) -> None:
-    place = dump.add_mutually_exclusive_group()
-    place.add_argument("--offset", type=int, metavar="BYTE", help="begin at this offset of the log")
-    place.add_argument("--key", help="print the messages of --topic that have this key")
-    dump.add_argument("--topic", help="print the messages of this topic, queue by queue")
-    dump.add_argument("--queue", type=int, metavar="ID", help="print only this queue of --topic")
-    dump.add_argument(
-        "--queue-offset", type=int, default=0, metavar="N", help="begin each queue at this offset"
-    )
-    dump.add_argument("--count", type=int, metavar="N", help="stop after N messages")
-    dump.add_argument(
-        "--body",
-        choices=("text", "hex", "length"),
-        default="text",
-        help="how to show bodies (default: as text, or as hex if a body is not text)",
-    )
-    dump.add_argument(
-        "--json",
-        action="store_true",
-        help="print each message as a JSON object on a line of its own",
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code."""
-    options = parse_arguments(arguments)
+def _with_config(
+    name: str, store: Path, file: str | None, work: Callable[[StoreConfig], int]
+) -> int:
+    """Does the work of a command; the exit code."""
     try:
-        config = config_from(options.store, options.config)
-        if options.command == "check":
-            from txrocketmq.cli.store_check import run as check
-
-            return check(config, options)
-        if options.command == "repair":
-            from txrocketmq.cli.store_repair import run as repair
-
-            return repair(config, options)
-        from txrocketmq.cli.store_dump import run as dump
-
-        return dump(config, options)
+        return work(config_from(store, file))
     except BrokenPipeError:
         forget_stdout()
         return DONE
     except (NoStore, StoreError, ConfigError, OSError) as error:
-        print(f"{PROG} {options.command}: {error}", file=sys.stderr)
+        print(f"{PROG} {name}: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print(f"{PROG} {options.command}: interrupted", file=sys.stderr)
+        print(f"{PROG} {name}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+@command.command(
+    context_settings=CONTEXT,
+    epilog="The exit code is 0 when nothing is wrong, and 1 when something is or the store cannot"
+    " be read.",
+)
+@_store
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option(
+    "--workers",
+    type=int,
+    metavar="N",
+    help="How many processes read the store (default: one for each core).",
+)
+def check(store: Path, config: str | None, as_json: bool, workers: int | None) -> int:
+    """Read a whole store and report what is wrong with it.
+
+    No broker may have it open. Nothing is changed.
+    """
+    from txrocketmq.cli.store_check import check_store
+
+    return _with_config(
+        "check",
+        store,
+        config,
+        lambda found: check_store(found, store, workers=workers, as_json=as_json),
+    )
+
+
+@command.command(
+    context_settings=CONTEXT,
+    epilog="The exit code is 0 when a broker can open the store, and 1 when it was not repaired.",
+)
+@_store
+@click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
+def repair(store: Path, config: str | None, yes: bool) -> int:
+    """Make a damaged store one that a broker opens.
+
+    Opens the store as a broker does, without what is lost, and closes it in order. The command
+    first says what it is going to do, and asks for confirmation.
+    """
+    from txrocketmq.cli.store_repair import repair_store
+
+    return _with_config("repair", store, config, lambda found: repair_store(found, store, yes=yes))
+
+
+@command.command(context_settings=CONTEXT)
+@_store
+@click.option("--offset", type=int, metavar="BYTE", help="Begin at this offset of the log.")
+@click.option("--key", metavar="KEY", help="Print the messages of --topic that have this key.")
+@click.option("--topic", metavar="TOPIC", help="Print the messages of this topic, queue by queue.")
+@click.option("--queue", type=int, metavar="ID", help="Print only this queue of --topic.")
+@click.option(
+    "--queue-offset", type=int, default=0, metavar="N", help="Begin each queue at this offset."
+)
+@click.option("--count", type=positive, metavar="N", help="Stop after N messages.")
+@click.option(
+    "--body",
+    type=click.Choice(["text", "hex", "length"]),
+    default="text",
+    help="How to show bodies (default: as text, or as hex if a body is not text).",
+)
+@json_option_of("message")
+def dump(store: Path, config: str | None, **given: Any) -> int:
+    """Print the messages of a store.
+
+    All of them in the order of the log, or those of a topic, a queue or a key. A broker may have
+    the store open.
+    """
+    from txrocketmq.cli.store_dump import Wanted, dump_store
+
+    wanted = Wanted(**given)
+    if wanted.offset is not None and wanted.key is not None:
+        raise click.UsageError("--offset and --key are both given: choose one")
+    if wanted.key is not None and wanted.topic is None:
+        raise click.UsageError("--key needs --topic, since the index has keys by topic")
+    if wanted.queue is not None and wanted.topic is None:
+        raise click.UsageError("--queue needs --topic")
+    return _with_config("dump", store, config, lambda found: dump_store(found, wanted))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; the exit code."""
+    return run(command, PROG, arguments)
 
 
 if __name__ == "__main__":

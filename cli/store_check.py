@@ -10,7 +10,6 @@ is found, all is done again with a proper opening, to say what a broker would sa
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import multiprocessing
@@ -36,26 +35,27 @@ _check: StoreCheck | None = None
 """What the processes look at, which have it from the one that has forked them."""
 
 
-def run(config: StoreConfig, options: argparse.Namespace) -> int:
+def check_store(config: StoreConfig, root: Path, *, workers: int | None, as_json: bool) -> int:
     """Looks at the store; 0 when nothing is wrong with it."""
     started = time.monotonic()
     # On copies the index is not worth building: it is looked at as it is.
     config = dataclasses.replace(config, message_index_enable=False)
-    report = _look_at_all(dataclasses.replace(config, check_crc_on_recover=False), options)
+    unchecked = dataclasses.replace(config, check_crc_on_recover=False)
+    report = _look_at_all(unchecked, root, workers, shows=not as_json)
     if report.check.findings and config.check_crc_on_recover:
-        report = _look_at_all(config, options)
-    report.check.findings += config_findings(options.store)
+        report = _look_at_all(config, root, workers, shows=not as_json)
+    report.check.findings += config_findings(root)
     report.seconds = time.monotonic() - started
-    print(report.json() if options.json else report.text())
+    print(report.json() if as_json else report.text())
     return FAILED if report.check.findings else DONE
 
 
-def _look_at_all(config: StoreConfig, options: argparse.Namespace) -> Report:
+def _look_at_all(config: StoreConfig, root: Path, workers: int | None, *, shows: bool) -> Report:
     check = StoreCheck(config)
     looked: list[Looked] = []
     try:
-        if check.open(int(time.time() * 1000), known_topics(options.store)):
-            looked = list(look_at_parts(check, options.workers, shows=not options.json))
+        if check.open(int(time.time() * 1000), known_topics(root)):
+            looked = list(look_at_parts(check, workers, shows=shows))
             check.findings += [each for part in looked for each in part.findings]
             check.findings += check.finish(looked)
         return Report(check, looked, sum(part.more for part in looked))

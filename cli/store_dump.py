@@ -8,7 +8,6 @@ too; by topic and by key what a broker would give to consumers and queries.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 import time
@@ -31,7 +30,21 @@ _FAR_MS = 1 << 50
 _UNITS_AT_ONCE = 1024
 
 
-def run(config: StoreConfig, options: argparse.Namespace) -> int:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which messages are to be printed, and how."""
+
+    offset: int | None
+    key: str | None
+    topic: str | None
+    queue: int | None
+    queue_offset: int
+    count: int | None
+    body: str
+    as_json: bool
+
+
+def dump_store(config: StoreConfig, wanted: Wanted) -> int:
     """Prints what is asked for; 1 when there is none of it."""
     files = DryFiles(needs_lock=False)
     in_use = f"{config.store_path_root_dir}/lock"
@@ -40,12 +53,12 @@ def run(config: StoreConfig, options: argparse.Namespace) -> int:
         print(f"{PROG} dump: a broker has the store; what follows is as of now", file=sys.stderr)
     else:
         held.release()
-    store = opened(config, files, with_index=options.key is not None)
+    store = opened(config, files, with_index=wanted.key is not None)
     count = 0
-    for data in islice(records(store, options), options.count):
+    for data in islice(records(store, wanted), wanted.count):
         message, is_sound = decoded(data)
-        show = as_json if options.json else as_line
-        print(show(message, options.body, is_sound=is_sound))
+        show = as_json if wanted.as_json else as_line
+        print(show(message, wanted.body, is_sound=is_sound))
         count += 1
     sys.stdout.flush()
     if not count:
@@ -70,18 +83,19 @@ def opened(config: StoreConfig, files: DryFiles, *, with_index: bool) -> Message
     return store
 
 
-def records(store: MessageStore, options: argparse.Namespace) -> Iterator[memoryview]:
+def records(store: MessageStore, wanted: Wanted) -> Iterator[memoryview]:
     """The records that are asked for."""
-    if options.key is not None:
+    if wanted.key is not None:
+        assert wanted.topic is not None
         yield from finished(
-            store.query(options.topic, options.key, options.count or 1 << 20, 0, _FAR_MS)
+            store.query(wanted.topic, wanted.key, wanted.count or 1 << 20, 0, _FAR_MS)
         ).buffers
-    elif options.topic is not None:
-        ids = store.queue_ids(options.topic) if options.queue is None else [options.queue]
+    elif wanted.topic is not None:
+        ids = store.queue_ids(wanted.topic) if wanted.queue is None else [wanted.queue]
         for queue_id in ids:
-            yield from _of_queue(store, options.topic, queue_id, options.queue_offset)
+            yield from _of_queue(store, wanted.topic, queue_id, wanted.queue_offset)
     else:
-        start = store.min_physical_offset if options.offset is None else options.offset
+        start = store.min_physical_offset if wanted.offset is None else wanted.offset
         yield from store.records(start)
 
 

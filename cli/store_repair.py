@@ -7,7 +7,6 @@ What that would do is found out on copies and told first. What is in the way is 
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -19,9 +18,9 @@ from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.cli.store_directory import DONE, FAILED, PROG, known_topics
 
 
-def run(config: StoreConfig, options: argparse.Namespace) -> int:
+def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     """Repairs the store, when somebody says so; 0 when a broker can open it now."""
-    topics = known_topics(options.store)
+    topics = known_topics(root)
     now_ms = int(time.time() * 1000)
     check = StoreCheck(config)
     try:
@@ -37,7 +36,7 @@ def run(config: StoreConfig, options: argparse.Namespace) -> int:
     if not check.findings and check.recovered is not None and check.recovered.was_closed:
         print("There is nothing to repair.")
         return DONE
-    if not options.yes and not _agrees():
+    if not yes and not _agrees():
         print("Nothing has been changed.")
         return FAILED
     if isinstance(refusal, StoreLoss):

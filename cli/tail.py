@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
 
 from txrocketmq.cli import session
+from txrocketmq.cli.command_line import CONTEXT, namesrv_option, run
 from txrocketmq.cli.reading import (
     TIMED_OUT,
     Printer,
+    Reading,
     Silence,
-    add_reading_options,
     once_there,
+    reading_options,
 )
 from txrocketmq.cli.show import message_json, message_line
 from txrocketmq.client.consumer.pull import PullLoop
@@ -23,38 +27,44 @@ from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG
 PROG: Final = "txrocketmq tail"
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The flags of the command."""
-    parser = argparse.ArgumentParser(
-        prog=PROG,
-        description="Prints the messages of a topic as they arrive, until Ctrl-C is pressed.",
-        epilog="The command reads independently of all consumer groups and does not change their"
-        " offsets. If the topic does not exist yet, the command waits for it.",
-    )
-    parser.add_argument("topic", metavar="TOPIC", help="the topic to read")
-    session.add_namesrv_option(parser)
-    add_reading_options(parser, "where to begin")
-    parser.add_argument(
-        "--sql",
-        metavar="EXPR",
-        help="print only messages whose properties satisfy an SQL92 expression, such as"
-        " \"a > 5 AND b = 'x'\"",
-    )
-    options = parser.parse_args(arguments)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tailing(Reading):
+    """What was given to the command."""
+
+    sql: str | None
+
+
+@click.command(
+    "tail",
+    context_settings=CONTEXT,
+    epilog="The command reads independently of all consumer groups and does not change their"
+    " offsets. If the topic does not exist yet, the command waits for it.",
+)
+@click.argument("topic", metavar="TOPIC")
+@namesrv_option
+@reading_options("Where to begin")
+@click.option(
+    "--sql",
+    metavar="EXPR",
+    help="Print only messages whose properties satisfy an SQL92 expression, such as"
+    " \"a > 5 AND b = 'x'\".",
+)
+def command(namesrv: str, **given: Any) -> int:
+    """Print the messages of TOPIC as they arrive, until Ctrl-C is pressed."""
+    options = Tailing(**given)
     if options.sql and options.tag != SUB_ALL:
-        parser.error("--tag and --sql are both given: choose one")
-    return options
+        raise click.UsageError("--tag and --sql are both given: choose one")
+    return session.run(PROG, namesrv, lambda client: tail(client, options), interrupted=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints messages; the exit code."""
-    options = parse_arguments(arguments)
-    return session.run(PROG, options.namesrv, lambda client: tail(client, options), interrupted=0)
+    """Runs the command; the exit code."""
+    return run(command, PROG, arguments)
 
 
-async def tail(client: ClientInstance, options: argparse.Namespace) -> int:
+async def tail(client: ClientInstance, options: Tailing) -> int:
     """Prints messages until enough were printed, none came for too long, or it is cancelled."""
-    line = message_json if options.json else message_line
+    line = message_json if options.as_json else message_line
     printer = Printer(line, options.count, client.clock.steady_ms)
     loop = PullLoop(
         client,

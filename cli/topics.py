@@ -11,15 +11,12 @@ import click
 from txrocketmq.cli.administer import (
     administrate,
     confirm,
-    group,
     json_option,
-    namesrv_option,
-    pair,
     place_options,
-    run,
     show,
     yes_option,
 )
+from txrocketmq.cli.command_line import group, namesrv_option, pair, run
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.admin.topics import DEFAULT_QUEUES

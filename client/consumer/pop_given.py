@@ -42,7 +42,7 @@ class GivenMessages:
         if not self._hooks:
             return
         for message in messages:
-            queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+            queue = MessageQueue(message.topic, message.broker_name or "", message.queue_id)
             consuming = self._hooks.begin([message], queue)
             self._open[message.properties[names.POP_CK]] = until_ms, consuming
             if len(self._open) > MAX_OPEN:

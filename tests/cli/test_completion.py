@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,14 @@ def answers(
         ("txrocketmq topics cr", {"create"}),
         ("txrocketmq offsets reset --ba", {"--back-only"}),
         ("txrocketmq topics create --perm r", {"rw", "r"}),
-        ("txrocketmq send --b", set()),
+        ("txrocketmq send --b", {"--batch"}),
+        ("txrocketmq produce --ba", {"--batch"}),
+        ("txrocketmq send T --transaction c", {"commit"}),
+        ("txrocketmq store r", {"repair"}),
+        ("txrocketmq standalone --log-f", {"--log-file", "--log-format"}),
+        ("txrocketmq standalone --log-format j", {"json"}),
+        ("txrocketmq ingest --store a --out b --ver", {"--verify", "--verify-only"}),
+        ("txrocketmq report --store a --on", {"--only"}),
         ("txrocketmq nothing x", set()),
     ],
 )
@@ -44,6 +52,19 @@ def test_how_a_line_may_go_on(
     wanted: set[str],
 ) -> None:
     assert answers(monkeypatch, capsys, words) == wanted
+
+
+def test_names_are_told_without_importing_what_they_name() -> None:
+    imports = "import sys; from txrocketmq.cli.__main__ import main"
+    code = f"{imports}; main(); sys.exit('twisted' in sys.modules)"
+    asked = {COMPLETE: "bash_complete", "COMP_WORDS": "txrocketmq ", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (
+        0,
+        [f"plain,{name}".encode() for name in COMMANDS],
+    )
 
 
 def test_a_question_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
+from tests.cli.given import given
 from tests.client.consumer.fake_broker import Broker, found
 from tests.client.fakes import Scene, a_route, result_of, started
-from txrocketmq.cli.consume import consume, parse_arguments
+from txrocketmq.cli.consume import Consuming, command, consume, main
 from txrocketmq.cli.reading import LOOK_AGAIN_MS
 from txrocketmq.client.consumer.config import ConsumeFrom
 
@@ -25,7 +26,7 @@ class Running:
         self.scene = Scene()
         self.scene.routes["T"] = a_route({"broker-a": 1})
         self.broker = Broker(self.scene)
-        self.options = parse_arguments(["T", "--group", "g", *arguments])
+        self.options = given(command, Consuming, ["T", "--group", "g", *arguments])
         self.done: Deferred[int]
 
     def start(self) -> None:
@@ -111,8 +112,7 @@ def test_a_new_group_begins_where_it_is_told(where: str, start: ConsumeFrom) -> 
 
 
 def test_a_group_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_arguments(["T"])
+    assert main(["T"]) == 2
     assert "--group" in capsys.readouterr().err
 
 

@@ -3,62 +3,57 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+from typing import Any
 
+import click
 import pytest
 
-from tests.zones import in_zone
-from txrocketmq.cli.reading import add_reading_options, parse_start
+from tests.cli.given import given
+from txrocketmq.cli.command_line import run
+from txrocketmq.cli.reading import Reading, reading_options
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_reading_options(parser, "where to begin")
-    return parser.parse_args(arguments)
+@click.command()
+@click.argument("topic")
+@reading_options("Where to begin")
+def command(**_: Any) -> int:
+    return 7
 
 
-@pytest.fixture
-def _zone() -> Iterator[None]:
-    with in_zone("UTC-2"):
-        yield
+def test_what_is_not_given() -> None:
+    options = given(command, Reading, ["T"])
+    assert options == Reading(
+        topic="T", start="last", tag="*", count=None, timeout=None, as_json=False
+    )
 
 
-@pytest.mark.usefixtures("_zone")
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("first", "first"),
-        ("last", "last"),
-        ("1795248930123", 1_795_248_930_123),
-        ("20261121101530", 1_795_248_930_000),
-        ("2026-11-21T10:15:30", 1_795_248_930_000),
-        ("2026-11-21T08:15:30Z", 1_795_248_930_000),
-        ("2026-11-21 10:15:30.123", 1_795_248_930_123),
-    ],
-)
-def test_starts(text: str, start: object) -> None:
-    assert parse_start(text) == start
-
-
-@pytest.mark.parametrize(
-    "text", ["", "now", "17952489301234567", "20261321101530", "2026-11-41", "0001-01-01"]
-)
-def test_what_is_no_start(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="neither first, last nor a time"):
-        parse_start(text)
+def test_what_is_given() -> None:
+    words = ["--from", "1795248930123", "--count", "2", "--timeout", "3", "--json", "T"]
+    assert given(command, Reading, words) == Reading(
+        topic="T", start=1_795_248_930_123, tag="*", count=2, timeout=3, as_json=True
+    )
+    assert given(command, Reading, ["T", "--from", "first"]).start == "first"
 
 
 def test_an_expression_without_a_tag(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parsed("--tag", "a || b").tag == "a || b"
-    with pytest.raises(SystemExit):
-        parsed("--tag", "||")
-    assert "'||' does not name a tag" in capsys.readouterr().err
+    assert given(command, Reading, ["T", "--tag", "a || b"]).tag == "a || b"
+    assert run(command, "prog", ["T", "--tag", "||"]) == 2
+    assert "'--tag': '||' does not name a tag" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flag", ["--count", "--timeout"])
-def test_wrong_usage(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parsed(flag, "0")
-    assert ended.value.code == 2
-    assert "'0' is not a whole number of at least 1" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--count", "0"], "'--count': '0' is not a whole number of at least 1"),
+        (["--timeout", "0"], "'--timeout': '0' is not a whole number of at least 1"),
+        (["--from", "now"], "'--from': 'now' is neither first, last, nor a time such as"),
+    ],
+)
+def test_wrong_usage(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command, "prog", ["T", *words]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_the_help_says_what_from_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command, "prog", ["--help"]) == 0
+    assert "Where to begin: first (all messages), last" in capsys.readouterr().out

@@ -8,13 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.given import given
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of, started
 from txrocketmq.cli import send as command
-from txrocketmq.cli.send import BATCH_BYTES, BATCH_MESSAGES, batches, parse_arguments, send
+from txrocketmq.cli.send import BATCH_BYTES, BATCH_MESSAGES, Sending, batches, main, send
 from txrocketmq.client.errors import MessageIllegal
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.message.message import Message, decode_batch
@@ -40,8 +41,12 @@ def sent(scene: Scene) -> list[tuple[Any, bytes]]:
     return [(header, body) for _, call, header, body, _ in scene.connections.asked if call in kinds]
 
 
+def given_options(words: list[str]) -> Sending:
+    return given(command.command, Sending, words)
+
+
 def run(scene: Scene, *arguments: str) -> int:
-    return result_of(send(scene.client, parse_arguments(["T", *arguments])))
+    return result_of(send(scene.client, given_options(["T", *arguments])))
 
 
 def test_bodies_leave_in_order_and_each_is_told(
@@ -100,7 +105,7 @@ def test_lines_of_a_file_come_last(
 
 
 def test_the_pace_is_kept_whatever_a_send_takes(scene: Scene) -> None:
-    running = started(send(scene.client, parse_arguments(["T", *"abc", "--rate", "2"])))
+    running = started(send(scene.client, given_options(["T", *"abc", "--rate", "2"])))
     assert len(sent(scene)) == 1
     scene.time.advance(0.4)
     assert len(sent(scene)) == 1
@@ -145,8 +150,12 @@ def test_an_empty_body_is_refused_before_it_leaves(scene: Scene) -> None:
     "words", [["T", "--batch", "a", "-"], ["--batch", "T", "a", "-"], ["T", "a", "--batch", "-"]]
 )
 def test_options_may_stand_anywhere(words: list[str]) -> None:
-    options = parse_arguments(words)
-    assert (options.topic, options.bodies, options.batch) == ("T", ["a", "-"], True)
+    options = given_options(words)
+    assert (options.topic, options.bodies, options.batch) == ("T", ("a", "-"), True)
+
+
+def test_a_body_that_begins_with_a_dash_stands_after_two() -> None:
+    assert given_options(["T", "--count", "2", "--", "-5", "--x"]).bodies == ("-5", "--x")
 
 
 @pytest.mark.parametrize(
@@ -157,8 +166,10 @@ def test_options_may_stand_anywhere(words: list[str]) -> None:
         (["T", "x", "--count", "two"], "'two'"),
         (["T", "x", "--property", "a"], "'a' cannot be set as a property"),
         (["T", "x", "--property", "TAGS=a"], "used by system"),
-        (["T", "x", "--tag", "a\x02b"], "argument --tag: 'a\\x02b' contains "),
-        (["T", "x", "--key", "\x01"], "argument --key: '\\x01' contains "),
+        (["T", "x", "--tag", "a\x02b"], "'--tag': 'a\\x02b' contains "),
+        (["T", "x", "--key", "\x01"], "'--key': '\\x01' contains "),
+        (["T", "x", "--transaction", "maybe"], "'commit', 'rollback'"),
+        ([], "Missing argument 'TOPIC'"),
         (["T", "-", "--count", "2"], "standard input"),
         (["T", "x", "--rate", "0"], "'0' is not a number above 0"),
         (["T", "x", "--rate", "inf"], "'inf' is not a number above 0"),
@@ -169,13 +180,11 @@ def test_options_may_stand_anywhere(words: list[str]) -> None:
     ],
 )
 def test_wrong_usage(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_arguments(arguments)
-    assert ended.value.code == 2
+    assert main(arguments) == 2
     assert why in capsys.readouterr().err
 
 
-@given(st.lists(st.integers(0, BATCH_BYTES * 2), max_size=20))
+@hypothesis.given(st.lists(st.integers(0, BATCH_BYTES * 2), max_size=20))
 def test_batches_are_bounded_and_nothing_is_lost(sizes: list[int]) -> None:
     messages = [Message("T", bytes(size)) for size in sizes]
     cut = list(batches(messages))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 
 import pytest
@@ -48,18 +47,3 @@ def test_a_defect_shows_where_it_is() -> None:
     assert code == 1
     assert text.startswith("prog: a defect of this program:\n")
     assert "KeyError" in text
-
-
-def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def parsed(*arguments: str) -> str:
-        parser = argparse.ArgumentParser()
-        session.add_namesrv_option(parser)
-        return str(parser.parse_args(arguments).namesrv)
-
-    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    assert parsed() == "127.0.0.1:9876"
-    monkeypatch.setenv("NAMESRV_ADDR", "env:1")
-    assert parsed() == "env:1"
-    assert parsed("--namesrv", "flag:1") == parsed("-n", "flag:1") == "flag:1"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
+from tests.cli.given import given
 from tests.client.fakes import BROKER_A, Scene, a_route, result_of, started
 from txrocketmq.cli.reading import LOOK_AGAIN_MS
-from txrocketmq.cli.tail import parse_arguments, tail
+from txrocketmq.cli.tail import Tailing, command, main, tail
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.message.message import MessageExt, encode_message
 from txrocketmq.remoting.protocol import offset, pull
@@ -33,7 +34,8 @@ class Tail:
         on(BROKER_A, pull.PULL_MESSAGE, self._pull)
         on(BROKER_A, offset.GET_MIN_OFFSET, Reply(GetMinOffsetResponseHeader(offset=0)))
         on(BROKER_A, offset.GET_MAX_OFFSET, Reply(GetMaxOffsetResponseHeader(offset=50)))
-        self.done: Deferred[int] = started(tail(scene.client, parse_arguments(["T", *arguments])))
+        options = given(command, Tailing, ["T", *arguments])
+        self.done: Deferred[int] = started(tail(scene.client, options))
 
     def _pull(self, address: str, header: Any, body: bytes) -> PendingReply:
         self.wanted = header.subscription, header.expression_type
@@ -86,8 +88,7 @@ def test_what_is_asked_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> 
         assert running.wanted == pulled
         running.done.addErrback(lambda _: None)
         running.done.cancel()
-    with pytest.raises(SystemExit):
-        parse_arguments(["T", "--tag", "a", "--sql", "a > 5"])
+    assert main(["T", "--tag", "a", "--sql", "a > 5"]) == 2
     assert "--tag and --sql are both given: choose one" in capsys.readouterr().err
 
 

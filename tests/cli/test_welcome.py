@@ -35,8 +35,9 @@ def test_the_commands_are_what_the_commands_understand(
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     (first, *tail_arguments), (second, *send_arguments) = commands(namesrv)
     assert (first, second) == ("tail", "send")
-    assert tail.parse_arguments(tail_arguments).namesrv == namesrv
-    assert send.parse_arguments(send_arguments).namesrv == namesrv
+    for command, arguments in ((tail.command, tail_arguments), (send.command, send_arguments)):
+        with command.make_context("prog", arguments) as context:
+            assert context.params["namesrv"] == namesrv
 
 
 def test_it_says_where_everything_is() -> None:

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands that are made with click have in common: options, types, and how they end.
+
+No server imports click; neither does the command `txrocketmq` before one of these is called.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+PATH: Final = click.Path(readable=False)
+"""Completed by shells; whether it can be opened, is told when it is."""
+_JAVA_TIME: Final = "%Y%m%d%H%M%S"
+
+
+def group(name: str, summary: str) -> click.Group:
+    """A command that has commands."""
+    return click.Group(name, help=summary, context_settings=CONTEXT, no_args_is_help=True)
+
+
+def namesrv_option(function: F) -> F:
+    """`--namesrv`, as all commands of the client have it."""
+    return click.option(
+        "-n",
+        "--namesrv",
+        metavar="ADDR",
+        default=_namesrv,
+        help="Addresses of name servers as HOST:PORT, separated by semicolons (default:"
+        f" $NAMESRV_ADDR, or {DEFAULT_NAMESRV}).",
+    )(function)
+
+
+def _namesrv() -> str:
+    # Not at the top: a shell that asks for names should not wait for the client.
+    from txrocketmq.client.config import namesrv_addr_of_environment
+
+    return namesrv_addr_of_environment() or DEFAULT_NAMESRV
+
+
+def json_option_of(what: str) -> Callable[[F], F]:
+    """`--json`; `what` stands on a line each."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help=f"Print each {what} as a JSON object on a line of its own.",
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, as a type of an option."""
+    if not text.isdecimal() or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def above_zero(text: str) -> float:
+    """A number above 0, as a type of an option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise click.BadParameter(f"{text!r} is not a number above 0")
+    return number
+
+
+def pair(text: str) -> tuple[str, str]:
+    """The parts of NAME=VALUE, as a type of an option."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def moment(*words: str) -> Callable[[str], str | int]:
+    """The type of an option that is one of the words, or a time in ms since the epoch."""
+
+    def convert(text: str) -> str | int:
+        if text in words:
+            return text
+        try:
+            return parse_time(text)
+        except ValueError:
+            known = "".join(f"{word}, " for word in words)
+            raise click.BadParameter(
+                f"{text!r} is neither {known}nor a time such as 2026-11-21T08:00:00"
+                if words
+                else f"{text!r} is not a time such as 2026-11-21T08:00:00"
+            ) from None
+
+    return convert
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since the epoch: as such, as yyyyMMddHHmmss, or as ISO 8601. ValueError.
+
+    A time is local unless it names its zone.
+    """
+    if re.fullmatch(r"\d{13}", text):
+        return int(text)
+    if re.fullmatch(r"\d{14}", text):
+        moment = datetime.datetime.strptime(text, _JAVA_TIME)  # noqa: DTZ007 - local time
+    else:
+        moment = datetime.datetime.fromisoformat(text)
+    try:
+        return int(moment.timestamp() * 1000)
+    except OverflowError as error:  # a time before the first year, in another zone
+        raise ValueError(str(error)) from None
+
+
+def run(command: click.Command, prog: str, arguments: Sequence[str] | None) -> int:
+    """Runs a command; the exit code."""
+    try:
+        code = command.main(args=arguments, prog_name=prog, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("nothing was done", err=True)
+        return 1
+    return code if isinstance(code, int) else 0

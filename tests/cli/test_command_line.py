@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of options, and how commands end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from tests.zones import in_zone
+from txrocketmq.cli.command_line import (
+    DEFAULT_NAMESRV,
+    above_zero,
+    moment,
+    namesrv_option,
+    pair,
+    parse_time,
+    positive,
+    run,
+)
+
+
+def test_no_server_imports_click() -> None:
+    modules = "standalone __main__".split()
+    imports = "; ".join(f"import txrocketmq.cli.{name}" for name in modules)
+    servers = "import txrocketmq.broker.__main__, txrocketmq.namesrv.__main__"
+    code = f"import sys; {imports}; {servers}; sys.exit('click' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 3), (["--wrong"], 2), (["-n"], 2)])
+def test_the_exit_code_is_the_commands_own(words: list[str], code: int) -> None:
+    @click.command()
+    @namesrv_option
+    def command(namesrv: str) -> int:
+        return 3
+
+    assert run(command, "prog", words) == code
+
+
+def test_the_name_servers_are_of_the_flag_the_environment_or_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got: list[str] = []
+
+    @click.command()
+    @namesrv_option
+    def command(namesrv: str) -> None:
+        got.append(namesrv)
+
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    assert run(command, "prog", []) == 0
+    monkeypatch.setenv("NAMESRV_ADDR", "env:1")
+    for words in ([], ["--namesrv", "flag:1"], ["-n", "flag:1"]):
+        run(command, "prog", words)
+    assert got == [DEFAULT_NAMESRV, "env:1", "flag:1", "flag:1"]
+
+
+def test_numbers() -> None:
+    assert (positive("12"), above_zero("0.5")) == (12, 0.5)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "two"])
+def test_what_is_no_whole_number(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a whole number of at least 1"):
+        positive(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "", "two"])
+def test_what_is_no_number_above_zero(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a number above 0"):
+        above_zero(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("a=1", ("a", "1")), ("a=", ("a", "")), ("a=b=c", ("a", "b=c"))]
+)
+def test_pairs(text: str, parts: tuple[str, str]) -> None:
+    assert pair(text) == parts
+
+
+@pytest.mark.parametrize("text", ["a", "=1", ""])
+def test_what_is_no_pair(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not NAME=VALUE"):
+        pair(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        ("1795248930123", 1_795_248_930_123),
+        ("20261121101530", 1_795_248_930_000),
+        ("2026-11-21T10:15:30", 1_795_248_930_000),
+        ("2026-11-21T08:15:30Z", 1_795_248_930_000),
+        ("2026-11-21 10:15:30.123", 1_795_248_930_123),
+    ],
+)
+def test_times(text: str, time_ms: int) -> None:
+    with in_zone("UTC-2"):
+        assert parse_time(text) == time_ms
+        assert moment("first")(text) == time_ms
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "17952489301234567", "20261321101530", "2026-11-41", "0001-01-01"]
+)
+def test_what_is_neither_a_word_nor_a_time(text: str) -> None:
+    with (
+        in_zone("UTC-2"),
+        pytest.raises(click.BadParameter, match="neither first, last, nor a time"),
+    ):
+        moment("first", "last")(text)
+
+
+def test_what_is_no_time() -> None:
+    assert moment("first", "last")("last") == "last"
+    with pytest.raises(click.BadParameter, match="'lst' is neither first, last, nor a time"):
+        moment("first", "last")("lst")
+    with pytest.raises(click.BadParameter, match="is not a time such as"):
+        moment()("2026-13-01")

@@ -6,9 +6,7 @@ What all commands have in common is in `command_line`.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
@@ -73,18 +71,3 @@ def show_values(values: Mapping[str, Any], *, as_json: bool) -> None:
     else:
         rows = [{"name": name, "value": value} for name, value in values.items()]
         print(table_text(rows, {"name": "NAME", "value": "VALUE"}), flush=True)
-
-
-@contextmanager
-def progress(label: str, count: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error for work that may take long; nothing where nobody looks."""
-    stream = sys.stderr
-    if not stream.isatty():
-        yield lambda _: None
-        return
-    with click.progressbar(length=count, label=label, file=stream) as bar:
-
-        def step(steps: int) -> None:
-            bar.update(steps)
-
-        yield step

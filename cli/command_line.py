@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import click
@@ -115,6 +117,21 @@ def parse_time(text: str) -> int:
         return int(moment.timestamp() * 1000)
     except OverflowError as error:  # a time before the first year, in another zone
         raise ValueError(str(error)) from None
+
+
+@contextmanager
+def progress(label: str, count: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error for work that may take long; nothing where nobody looks."""
+    stream = sys.stderr
+    if not stream.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=count, label=label, file=stream) as bar:
+
+        def step(steps: int) -> None:
+            bar.update(steps)
+
+        yield step
 
 
 def run(command: click.Command, prog: str, arguments: Sequence[str] | None) -> int:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import click
 
-from txrocketmq.cli.administer import administrate, json_option, progress, show
-from txrocketmq.cli.command_line import CONTEXT, namesrv_option, run
+from txrocketmq.cli.administer import administrate, json_option, show
+from txrocketmq.cli.command_line import CONTEXT, namesrv_option, progress, run
 from txrocketmq.cli.tables import time_text
 from txrocketmq.client.admin.admin import Admin
 from txrocketmq.client.errors import GroupOffline, MQClientError

@@ -41,7 +41,6 @@ from txrocketmq.remoting.service_options import add_service_options, service_opt
 from txrocketmq.remoting.transport.address import address_facing
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import address_text
-from txrocketmq.remoting.transport.run import run_service, why_not_listening
 
 PROG: Final = "txrocketmq standalone"
 NAMESRV_PORT: Final = 9876
@@ -119,6 +118,8 @@ class Standalone:
         try:
             self._start()
         except CannotListenError as error:
+            from txrocketmq.remoting.transport.run import why_not_listening
+
             option = "--namesrv-port" if self.broker is None else "--broker-port"
             self.stop()
             why = why_not_listening(
@@ -274,6 +275,9 @@ def options_of(arguments: argparse.Namespace) -> Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until it is stopped by a signal; the exit code."""
+    # Not at the top: it takes the global reactor, which tests leave to their programs.
+    from txrocketmq.remoting.transport.run import run_service
+
     flags = parse_arguments(arguments)
     where = ""
     try:

@@ -10,21 +10,21 @@ is found, all is done again with a proper opening, to say what a broker would sa
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import multiprocessing
 import os
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.cli.command_line import progress
 from txrocketmq.cli.store_directory import DONE, FAILED, known_topics
 from txrocketmq.remoting.kept_json import read_kept
 
@@ -88,27 +88,9 @@ def _look(part: Part) -> Looked:
     return _check.look(part)
 
 
-@contextlib.contextmanager
-def _bar(total_bytes: int, *, shows: bool) -> Iterator[Any]:
-    """A bar on a terminal, where rich is installed; it is given the bytes that were read."""
-    if not shows or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-    except ModuleNotFoundError:
-        yield lambda _: None
-        return
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    # Without a thread of its own, since processes are forked meanwhile.
-    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as progress:
-        task = progress.add_task("reading", total=total_bytes)
-
-        def advance(size_bytes: int) -> None:
-            progress.update(task, advance=size_bytes, refresh=True)
-
-        yield advance
+def _bar(total_bytes: int, *, shows: bool) -> AbstractContextManager[Callable[[int], None]]:
+    """A bar on a terminal; it is given the bytes that were read."""
+    return progress("reading", total_bytes) if shows else nullcontext(lambda _: None)
 
 
 def config_findings(store: Path) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ MQClientAPIImpl.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from txrocketmq.client.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, Reply
@@ -92,6 +92,13 @@ POPPED: frozenset[int] = frozenset(
     }
 )
 """Answers to a pop that brings messages, or for which there were none."""
+
+
+_NAMED: Final = {
+    "topic": ("topic",),
+    "queue": ("queue_id",),
+    "group": ("producer_group", "consumer_group", "group"),
+}
 
 
 class Api:
@@ -339,7 +346,7 @@ class Api:
             return await self._ask(address, call, header, body, timeout_ms, accepted)
         except MQBrokerError as error:
             if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                raise PopNotSupported(error.code, error.remark, address) from None
+                raise PopNotSupported(error.code, error.remark, address, error.about) from None
             raise
 
     async def _ask(
@@ -357,8 +364,19 @@ class Api:
             )
         )
         if reply.code not in accepted:
-            raise MQBrokerError(reply.code, reply.remark, address)
+            raise MQBrokerError(reply.code, reply.remark, address, _about(header))
         return reply
+
+
+def _about(header: Header) -> str:
+    """The topic, the queue and the group that a request names, for a person."""
+    said = []
+    for name, attributes in _NAMED.items():
+        values = (getattr(header, each, None) for each in attributes)
+        value = next((each for each in values if each is not None), None)
+        if value not in (None, "", -1):
+            said.append(f"{name} {value}")
+    return ", ".join(said)
 
 
 def _call_of(

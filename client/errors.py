@@ -126,13 +126,14 @@ class OffsetIllegal(MQClientError):
 
 
 class MQBrokerError(MQClientError):
-    """An answer that is not success (MQBrokerException)."""
+    """An answer that is not success (MQBrokerException); `about` names topic, queue and group."""
 
-    def __init__(self, code: int, remark: str | None, address: str) -> None:
-        super().__init__(code, remark, address)
+    def __init__(self, code: int, remark: str | None, address: str, about: str = "") -> None:
+        super().__init__(code, remark, address, about)
         self.code = code
         self.remark = remark
         self.address = address
+        self.about = about
 
     @property
     def code_name(self) -> str:
@@ -143,6 +144,13 @@ class MQBrokerError(MQClientError):
             return "UNKNOWN"
 
     def __str__(self) -> str:
+        told = self._told()
+        if self.about:
+            told += f" ({self.about})"
+        advice = _ADVICE.get(self.code)
+        return f"{told}; {advice}" if advice else told
+
+    def _told(self) -> str:
         remark = self.remark or "no reason given"
         return f"{self.address} answered {self.code_name} ({self.code}): {remark}"
 
@@ -155,8 +163,7 @@ class AdminRefused(MQBrokerError):
         self.doing = doing
 
     def __str__(self) -> str:
-        advice = _ADVICE.get(self.code)
-        return f"{self.doing} failed: {super().__str__()}" + (f"; {advice}" if advice else "")
+        return f"{self.doing} failed: {super().__str__()}"
 
 
 _ADVICE: dict[int, str] = {
@@ -164,12 +171,14 @@ _ADVICE: dict[int, str] = {
         "this server does not know the request: it may be of an older release"
     ),
     ResponseCode.NO_PERMISSION: (
-        "the account may lack the right, or the server keeps this to itself"
+        "the account may lack the right, or the server, the topic or the group is closed for this"
     ),
     ResponseCode.TOPIC_NOT_EXIST: "check the spelling of the topic, or create it first",
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
         "check the spelling of the group, or create it first"
     ),
+    ResponseCode.SYSTEM_BUSY: "the broker has too much to do: send more slowly, or try later",
+    ResponseCode.SERVICE_NOT_AVAILABLE: "look at the broker's log, and at its disk",
     ResponseCode.CONSUMER_NOT_ONLINE: "start a consumer of the group first",
     ResponseCode.CONSUME_MSG_TIMEOUT: "the consumer did not answer: it may be busy or gone",
 }
@@ -233,5 +242,5 @@ class PopNotSupported(MQBrokerError):
     def __str__(self) -> str:
         return (
             f"the broker at {self.address} has no POP, which came with 5.0: use a PushConsumer or a"
-            f" LitePullConsumer with it ({super().__str__()})"
+            f" LitePullConsumer with it ({self._told()})"
         )

@@ -53,7 +53,8 @@ class NameServers:
         if reply.code == ResponseCode.TOPIC_NOT_EXIST:
             return None
         if reply.code != ResponseCode.SUCCESS:
-            raise MQBrokerError(reply.code, reply.remark, self.addresses[self._current])
+            address = self.addresses[self._current]
+            raise MQBrokerError(reply.code, reply.remark, address, f"topic {topic}")
         return TopicRouteData.decode(_joined(reply))
 
     async def ask(self, call: Call[Q, R], header: Q) -> Reply[R]:

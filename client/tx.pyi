@@ -460,7 +460,10 @@ class LitePullConsumer:
         of the connection.
         """
     def committed(self, queue: MessageQueue) -> Deferred[int | None]:
-        """The committed offset of a queue; None if there is none."""
+        """The committed offset of a queue; None if there is none.
+
+        Raises NotRunning, MQBrokerError, BrokerNotExist and errors of the connection.
+        """
     def fetch_queues(self, topic: str) -> Deferred[list[MessageQueue]]:
         """All queues of a topic, as the name server has them now. Raises NoRoute."""
     def filter_assigned(self, topic: str, expression: Expression) -> None:
@@ -469,7 +472,10 @@ class LitePullConsumer:
         Raises ValueError once the consumer has started, and for one that has subscribed.
         """
     def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> Deferred[int]:
-        """The offset of the first message of a queue that was stored at this time or later."""
+        """The offset of the first message of a queue that was stored at this time or later.
+
+        Raises MQBrokerError, BrokerNotExist and errors of the connection.
+        """
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Stops pulling from these queues; `poll` still returns what was pulled already."""
     def poll(self, timeout_ms: int | None = ...) -> Deferred[list[MessageExt]]:
@@ -485,15 +491,19 @@ class LitePullConsumer:
         Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
         """
     def seek_to_begin(self, queue: MessageQueue) -> Deferred[None]:
-        """Moves to the first message of a queue."""
+        """Moves to the first message of a queue. Raises the same as `seek`."""
     def seek_to_end(self, queue: MessageQueue) -> Deferred[None]:
-        """Moves behind the last message of a queue."""
+        """Moves behind the last message of a queue. Raises the same as `seek`."""
     def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> Deferred[None]:
-        """Moves to the first message of a queue that was stored at this time or later."""
+        """Moves to the first message of a queue that was stored at this time or later.
+
+        Raises the same as `seek`.
+        """
     def subscribe(self, topic: str, expression: Expression = ..., queues_changed: QueuesListener | None = ...) -> Deferred[None]:
         """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
 
-        Raises ValueError for a consumer that was assigned queues.
+        Raises ValueError for a consumer that was assigned queues, MessageIllegal and
+        SubscriptionError.
         """
     def unsubscribe(self, topic: str) -> Deferred[None]:
         """Ends the subscription to a topic, so that others get its queues."""
@@ -501,6 +511,7 @@ class LitePullConsumer:
         """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
 
         It is looked for every 30 s. A second listener of a topic takes the place of the first.
+        Raises NoRoute and NoNameServer once the consumer has started.
         """
 
 class PopConsumer:
@@ -582,7 +593,7 @@ class PopConsumer:
     def renew(self, message: MessageExt) -> Deferred[None]:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
     def subscribe(self, topic: str, expression: Expression = ...) -> Deferred[None]:
-        """Subscribes to a topic, or changes its subscription. Raises NoRoute."""
+        """Subscribes to a topic, or changes its subscription. Raises NoRoute, SubscriptionError."""
     def unsubscribe(self, topic: str) -> Deferred[None]:
         """Ends the subscription to a topic."""
 
@@ -778,7 +789,7 @@ class PushConsumer:
     def resume(self) -> None:
         """Continues to pull after `suspend`, and rebalances."""
     def subscribe(self, topic: str, expression: Expression = ...) -> Deferred[None]:
-        """Subscribes to a topic, or changes its subscription; the brokers are told at once."""
+        """Subscribes to a topic, or changes its subscription, at once. Raises SubscriptionError."""
     def suspend(self) -> None:
         """Stops pulling until `resume`; messages that were pulled already are consumed."""
     def unsubscribe(self, topic: str) -> Deferred[None]:

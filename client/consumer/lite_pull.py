@@ -178,7 +178,8 @@ class LitePullConsumer:
     ) -> None:
         """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
 
-        Raises ValueError for a consumer that was assigned queues.
+        Raises ValueError for a consumer that was assigned queues, MessageIllegal and
+        SubscriptionError.
         """
         self._choose(assigns=False)
         topic = self._instance.with_namespace(topic)
@@ -238,6 +239,7 @@ class LitePullConsumer:
         """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
 
         It is looked for every 30 s. A second listener of a topic takes the place of the first.
+        Raises NoRoute and NoNameServer once the consumer has started.
         """
         known = set(await self.fetch_queues(topic)) if self._running else set()
         self._watched[topic] = (listener, known)
@@ -318,7 +320,10 @@ class LitePullConsumer:
             await self.offsets.commit(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The committed offset of a queue; None if there is none."""
+        """The committed offset of a queue; None if there is none.
+
+        Raises NotRunning, MQBrokerError, BrokerNotExist and errors of the connection.
+        """
         self._check_running()
         queue = self._instance.queue_with_namespace(queue)
         noted = self.offsets.noted(queue)
@@ -341,25 +346,31 @@ class LitePullConsumer:
         self._assigned.seek(assigned, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Moves to the first message of a queue."""
+        """Moves to the first message of a queue. Raises the same as `seek`."""
         queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.min_offset(address, queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Moves behind the last message of a queue."""
+        """Moves behind the last message of a queue. Raises the same as `seek`."""
         queue = self._instance.queue_with_namespace(queue)
         self._check_assigned(queue)
         address = await self._instance.address_to_subscribe(queue)
         await self.seek(queue, await self._instance.api.max_offset(address, queue))
 
     async def seek_to_time(self, queue: MessageQueue, timestamp_ms: int) -> None:
-        """Moves to the first message of a queue that was stored at this time or later."""
+        """Moves to the first message of a queue that was stored at this time or later.
+
+        Raises the same as `seek`.
+        """
         await self.seek(queue, await self.offset_for_timestamp(queue, timestamp_ms))
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message of a queue that was stored at this time or later."""
+        """The offset of the first message of a queue that was stored at this time or later.
+
+        Raises MQBrokerError, BrokerNotExist and errors of the connection.
+        """
         queue = self._instance.queue_with_namespace(queue)
         address = await self._instance.address_to_subscribe(queue)
         return await self._instance.api.search_offset(address, queue, timestamp_ms)

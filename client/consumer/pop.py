@@ -135,7 +135,7 @@ class PopConsumer:
         self._hooks.add(hook)
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
-        """Subscribes to a topic, or changes its subscription. Raises NoRoute."""
+        """Subscribes to a topic, or changes its subscription. Raises NoRoute, SubscriptionError."""
         topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if self._running:

@@ -268,7 +268,7 @@ class PushConsumer:
         self._rebalance.look()
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
-        """Subscribes to a topic, or changes its subscription; the brokers are told at once."""
+        """Subscribes to a topic, or changes its subscription, at once. Raises SubscriptionError."""
         name = self._instance.with_namespace(topic)
         self.subscriptions.add(name, expression, self._clock.now_ms())
         if not self._stopped:

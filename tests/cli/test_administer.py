@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.administered import Administered
 from txrocketmq.cli import topics
-from txrocketmq.cli.administer import confirm, progress
+from txrocketmq.cli.administer import confirm
 from txrocketmq.cli.command_line import DEFAULT_NAMESRV, run
 
 
@@ -51,9 +51,3 @@ def test_who_does_not_say_yes_says_no(
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     assert run(command, "prog", []) == code
     assert ("nothing was done" in capsys.readouterr().err) is (code == 1)
-
-
-def test_a_bar_is_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("working", 3) as step:
-        step(3)
-    assert capsys.readouterr().err == ""

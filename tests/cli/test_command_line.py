@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from txrocketmq.cli.command_line import (
     pair,
     parse_time,
     positive,
+    progress,
     run,
 )
 
@@ -120,3 +122,23 @@ def test_what_is_no_time() -> None:
         moment("first", "last")("lst")
     with pytest.raises(click.BadParameter, match="is not a time such as"):
         moment()("2026-13-01")
+
+
+def test_a_bar_is_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("working", 3) as step:
+        step(3)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_comes_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress("working", 4) as step:
+        step(1)
+        step(3)
+    assert "working" in terminal.getvalue()
+    assert "100%" in terminal.getvalue()

@@ -140,3 +140,19 @@ def test_any_call_can_be_asked() -> None:
     connections.on(BROKER_A, heartbeat.HEART_BEAT, refusal(1))
     with pytest.raises(MQBrokerError):
         result_of(api(connections).ask(BROKER_A, heartbeat.HEART_BEAT, header, b"", 7))
+
+
+def test_a_refusal_names_topic_queue_and_group() -> None:
+    connections = FakeConnections()
+    connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(2, "busy"))
+    with pytest.raises(MQBrokerError, match=r"\(topic T, queue 0, group g\); the broker has too"):
+        result_of(api(connections).send(BROKER_A, send_header(batch=False), b"x", 1_000))
+    connections.on(BROKER_A, pull.PULL_MESSAGE, refusal(1, "no"))
+    with pytest.raises(MQBrokerError, match=r": no \(topic T, queue 3, group g\)$"):
+        result_of(api(connections).pull(BROKER_A, pull_header(), 1_000))
+    connections.on(BROKER_A, heartbeat.GET_CONSUMER_LIST_BY_GROUP, refusal(1, "no"))
+    with pytest.raises(MQBrokerError, match=r": no \(group g\)$"):
+        result_of(api(connections).consumer_ids(BROKER_A, "g"))
+    connections.on(BROKER_A, heartbeat.HEART_BEAT, refusal(1, "no"))
+    with pytest.raises(MQBrokerError, match=": no$"):
+        result_of(api(connections).heartbeat(BROKER_A, HeartbeatData(client_id="c")))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from txrocketmq.client.errors import (
     AdminRefused,
     GroupNotFound,
@@ -17,9 +19,13 @@ from txrocketmq.client.errors import (
 
 
 def test_a_refusal_names_who_what_and_why() -> None:
-    error = MQBrokerError(16, "the topic is read-only", "10.0.0.1:10911")
-    assert str(error) == "10.0.0.1:10911 answered NO_PERMISSION (16): the topic is read-only"
+    error = MQBrokerError(16, "the topic is read-only", "10.0.0.1:10911", "topic T, queue 3")
+    assert str(error) == (
+        "10.0.0.1:10911 answered NO_PERMISSION (16): the topic is read-only (topic T, queue 3); the"
+        " account may lack the right, or the server, the topic or the group is closed for this"
+    )
     assert error.code_name == "NO_PERMISSION"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
 
 
 def test_a_code_without_name_is_still_told() -> None:

@@ -63,9 +63,13 @@ def test_what_is_asked_of_consumers_by_others_is_not_public() -> None:
         "add_consume_hook", "queues", "resume", "subscribe", "suspend", "unsubscribe",
     ]  # fmt: skip
     assert [member.name for member in members(LitePullConsumer)] == [
-        "assign", "assignment", "commit", "committed", "fetch_queues", "filter_assigned",
-        "offset_for_timestamp", "pause", "poll", "resume", "seek", "seek_to_begin", "seek_to_end",
-        "seek_to_time", "subscribe", "unsubscribe", "watch_queues",
+        "add_consume_hook", "assign", "assignment", "commit", "committed", "fetch_queues",
+        "filter_assigned", "offset_for_timestamp", "pause", "poll", "resume", "seek",
+        "seek_to_begin", "seek_to_end", "seek_to_time", "subscribe", "unsubscribe", "watch_queues",
+    ]  # fmt: skip
+    assert [member.name for member in members(PopConsumer)] == [
+        "ack", "add_consume_hook", "change_invisible_time", "receive", "renew", "subscribe",
+        "unsubscribe",
     ]  # fmt: skip
 
 

@@ -178,3 +178,10 @@ def test_a_server_that_died_is_told(children: Any) -> None:
     with pytest.raises(ServerError, match="ended; its log ends:\nout of memory"):
         it.advance(5)
     it.stop()
+
+
+def test_no_global_reactor_is_taken() -> None:
+    """Programs under test may want another one, or none."""
+    imports = "import sys, txrocketmq.testing.server, txrocketmq.testing.process"
+    code = f"{imports}; sys.exit('twisted.internet.reactor' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

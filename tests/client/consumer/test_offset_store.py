@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.client.fakes import BROKER_A, Scene, a_route, refusal, result_of
-from txrocketmq.client.consumer.offset_store import BrokerOffsets
+from txrocketmq.client.consumer.offset_store import BrokerOffsets, NotedOffsets
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -81,3 +83,33 @@ def test_the_broker_says_where_the_group_is_or_that_it_does_not_know(
     scene.connections.on(BROKER_A, offset.QUERY_CONSUMER_OFFSET, busy)
     with pytest.raises(MQBrokerError):
         result_of(offsets.read(QUEUE))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["note", "set", "forget"]),
+        st.sampled_from([QUEUE, OTHER, MessageQueue("U", "broker-a", 0)]),
+        st.integers(0, 20),
+    )
+)
+
+
+@given(STEPS)
+def test_whatever_happens_the_table_has_what_holds(
+    steps: list[tuple[str, MessageQueue, int]],
+) -> None:
+    """Notes go forward only, settings go anywhere, and what is forgotten begins anew."""
+    store, held = NotedOffsets(), dict[MessageQueue, int]()
+    for kind, queue, at in steps:
+        if kind == "note":
+            store.note(queue, at)
+            held[queue] = max(held.get(queue, at), at)
+        elif kind == "set":
+            store.set(queue, at)
+            held[queue] = at
+        else:
+            store.forget(queue)
+            held.pop(queue, None)
+        assert store.noted(queue) == held.get(queue)
+    for topic in "TU":
+        assert store.table(topic) == {each: at for each, at in held.items() if each.topic == topic}

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from txrocketmq.client.producer.latency import LatencyFaults, not_available_ms
 
@@ -49,3 +51,38 @@ def test_each_is_looked_at_now_and_then() -> None:
     faults.remove("a")
     assert list(faults.to_detect(2_000, 2_000)) == ["b"]
     faults.seen("unknown")
+
+
+UPDATES = st.lists(
+    st.tuples(
+        st.sampled_from("ab"), st.integers(0, 20_000), st.integers(0, 5_000), st.booleans(),
+        st.booleans(),
+    )
+)  # fmt: skip
+
+
+@given(UPDATES, st.integers(0, 60_000))
+def test_each_broker_is_passed_over_until_the_last_of_its_pauses_ends(
+    updates: list[tuple[str, int, int, bool, bool]], later_ms: int
+) -> None:
+    """Against what the table says, summed up naively; no broker matters to another one."""
+    faults, now_ms = LatencyFaults(), 0
+    free_ms, reachable = {"a": 0, "b": 0}, {"a": True, "b": True}
+    for broker, latency_ms, gap_ms, isolate, is_reachable in updates:
+        now_ms += gap_ms
+        faults.update(broker, latency_ms, now_ms, isolate=isolate, reachable=is_reachable)
+        pause_ms = not_available_ms(10_000 if isolate else latency_ms)
+        free_ms[broker] = max(free_ms[broker], now_ms + pause_ms)
+        reachable[broker] = is_reachable
+        for each in "ab":
+            assert faults.is_available(each, now_ms) == (now_ms >= free_ms[each])
+    now_ms += later_ms
+    for each in "ab":
+        assert faults.is_available(each, now_ms) == (now_ms >= free_ms[each])
+        assert faults.is_reachable(each) == reachable[each]
+
+
+@given(st.integers(0, 100_000), st.integers(0, 100_000))
+def test_who_is_slower_is_not_passed_over_for_less(one_ms: int, other_ms: int) -> None:
+    slow, slower = sorted((one_ms, other_ms))
+    assert not_available_ms(slow) <= not_available_ms(slower)

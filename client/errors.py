@@ -177,7 +177,7 @@ _ADVICE: dict[int, str] = {
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
         "check the spelling of the group, or create it first"
     ),
-    ResponseCode.SYSTEM_BUSY: "the broker has too much to do: send more slowly, or try later",
+    ResponseCode.SYSTEM_BUSY: "the broker is too busy, or does not serve this now: try later",
     ResponseCode.SERVICE_NOT_AVAILABLE: "look at the broker's log, and at its disk",
     ResponseCode.CONSUMER_NOT_ONLINE: "start a consumer of the group first",
     ResponseCode.CONSUME_MSG_TIMEOUT: "the consumer did not answer: it may be busy or gone",

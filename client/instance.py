@@ -236,7 +236,10 @@ class ClientInstance:
             await self.refresh(queue.topic)
             address = self.brokers.to_publish(queue.broker_name)
         if address is None:
-            raise BrokerNotExist(f"broker {queue.broker_name} has no master now")
+            raise BrokerNotExist(
+                f"broker {queue.broker_name} has no master now: its queues of topic {queue.topic}"
+                " take no messages until it is back"
+            )
         return address
 
     async def address_to_subscribe(self, queue: MessageQueue, broker_id: int = 0) -> str:
@@ -246,7 +249,10 @@ class ClientInstance:
             await self.refresh(queue.topic)
             address = self.brokers.to_subscribe(queue.broker_name, broker_id)
         if address is None:
-            raise BrokerNotExist(f"broker {queue.broker_name} is not there now")
+            raise BrokerNotExist(
+                f"broker {queue.broker_name} is not there now: its queues of topic {queue.topic}"
+                " cannot be read until it is back"
+            )
         return address
 
     async def _ask_route(self, topic: str) -> bool:

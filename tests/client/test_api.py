@@ -145,7 +145,7 @@ def test_any_call_can_be_asked() -> None:
 def test_a_refusal_names_topic_queue_and_group() -> None:
     connections = FakeConnections()
     connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(2, "busy"))
-    with pytest.raises(MQBrokerError, match=r"\(topic T, queue 0, group g\); the broker has too"):
+    with pytest.raises(MQBrokerError, match=r"\(topic T, queue 0, group g\); the broker is too"):
         result_of(api(connections).send(BROKER_A, send_header(batch=False), b"x", 1_000))
     connections.on(BROKER_A, pull.PULL_MESSAGE, refusal(1, "no"))
     with pytest.raises(MQBrokerError, match=r": no \(topic T, queue 3, group g\)$"):

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our client and a route with nothing but a slave: it is read, and nobody can send."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_tests import probe
+from compat_tests.peers import Broker, NameServer, Origin, Ours
+from compat_tests.scene import poll
+from txrocketmq.client import (
+    Admin,
+    ConsumeFrom,
+    NoRoute,
+    Producer,
+    PushConsumer,
+    new_message,
+)
+
+TOPIC, QUEUES, COUNT = "of-two", 2, 20
+GET_MAX_OFFSET = 30
+REPLICATED_S = 90.0
+
+
+@pytest.fixture
+def pair(origin: Origin, work_folder: Path) -> Iterator[tuple[Broker, Broker]]:
+    """A master and its slave, which may be read (slaveReadEnable)."""
+    if isinstance(origin, Ours):
+        pytest.skip("our brokers have no slaves")
+    names = NameServer(origin, work_folder / "pair-namesrv")
+    brokers = (
+        Broker(origin, work_folder / "master", names, "broker-two", {"brokerRole": "ASYNC_MASTER"}),
+        Broker(
+            origin,
+            work_folder / "slave",
+            names,
+            "broker-two",
+            {"brokerRole": "SLAVE", "brokerId": "1", "slaveReadEnable": "true"},
+        ),
+    )
+    names.start()
+    for broker in brokers:
+        broker.start()
+    yield brokers
+    for broker in brokers:
+        broker.close()
+    names.close()
+
+
+def stored(broker: Broker) -> int:
+    """How many messages the topic has at a broker."""
+    total = 0
+    for queue_id in range(QUEUES):
+        asked = {"topic": TOPIC, "queueId": str(queue_id)}
+        header, _ = probe.request(broker.port, GET_MAX_OFFSET, asked)
+        total += int((header.get("extFields") or {}).get("offset", 0))
+    return total
+
+
+@pytest.mark.timeout(400)
+def test_a_slave_is_read_and_nobody_can_send_until_the_master_is_back(
+    pair: tuple[Broker, Broker],
+) -> None:
+    master, slave = pair
+    where: Any = {"namesrv_addr": master.name_server.address}
+    wanted = {f"m{number}" for number in range(COUNT)}
+    seen: set[str] = set()
+    changed = threading.Event()
+
+    def listen(messages: list[Any], context: Any) -> None:
+        seen.update(message.body.decode() for message in messages)
+        changed.set()
+
+    with Producer("two-producer", **where) as producer:
+        with Admin(**where) as admin:
+            admin.create_topic(TOPIC, queues=QUEUES)
+        for body in sorted(wanted):
+            producer.send(new_message(TOPIC, body))
+        poll(lambda: stored(slave) == COUNT, "the slave has all messages", REPLICATED_S)
+        master.kill()
+        with Admin(**where) as admin:
+            poll(
+                lambda: master.address not in str(admin.topic_route(TOPIC)),
+                "the route has no master",
+                REPLICATED_S,
+            )
+        settings: Any = {"consume_from": ConsumeFrom.FIRST_OFFSET, **where}
+        with PushConsumer("two-readers", {TOPIC: "*"}, listen, **settings):
+            poll(lambda: seen == wanted, "all messages come from the slave", REPLICATED_S)
+            with (
+                Producer("two-later", **where) as later,
+                pytest.raises(NoRoute, match="no master is registered for broker-two"),
+            ):
+                later.send(new_message(TOPIC, "x"))
+            master.start()
+            wanted.add("back")
+
+            def is_sent() -> bool:
+                try:
+                    producer.send(new_message(TOPIC, "back"))
+                except Exception:  # noqa: BLE001 - whatever it is: it is tried again
+                    return False
+                return True
+
+            poll(is_sent, "the producer goes on", REPLICATED_S)
+            poll(lambda: seen == wanted, "and the consumer", REPLICATED_S)

@@ -21,7 +21,7 @@ from txrocketmq.client import (
 )
 
 TOPIC, QUEUES, COUNT = "of-two", 2, 20
-GET_MAX_OFFSET = 30
+GET_ALL_TOPIC_CONFIG, GET_MAX_OFFSET = 21, 30
 REPLICATED_S = 90.0
 
 
@@ -60,6 +60,12 @@ def stored(broker: Broker) -> int:
     return total
 
 
+def knows_topic(broker: Broker) -> bool:
+    """Slaves ask for topics every 10 s, and get messages at once."""
+    _, body = probe.request(broker.port, GET_ALL_TOPIC_CONFIG)
+    return f'"{TOPIC}"'.encode() in body
+
+
 @pytest.mark.timeout(400)
 def test_a_slave_is_read_and_nobody_can_send_until_the_master_is_back(
     pair: tuple[Broker, Broker],
@@ -80,6 +86,7 @@ def test_a_slave_is_read_and_nobody_can_send_until_the_master_is_back(
         for body in sorted(wanted):
             producer.send(new_message(TOPIC, body))
         poll(lambda: stored(slave) == COUNT, "the slave has all messages", REPLICATED_S)
+        poll(lambda: knows_topic(slave), "the slave knows the topic", REPLICATED_S)
         master.kill()
         with Admin(**where) as admin:
             poll(

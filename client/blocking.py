@@ -10,11 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Self
 
 from txrocketmq.client import names
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
+from txrocketmq.client.crew import Elsewhere
 from txrocketmq.client.faces import (
     Member,
     adapted,
@@ -62,7 +64,8 @@ class BlockingFace(ThreadedFace):
                 f"{function.__qualname__} is a coroutine function: txrocketmq.client.aio takes it,"
                 " txrocketmq.client takes plain functions"
             )
-        return lambda *arguments: self._thread.call_beside(function, *arguments)
+        thread = self._thread
+        return Elsewhere(partial(thread.call_beside, function), partial(thread.crew, function))
 
 
 def _wrap(member: Member) -> Any:

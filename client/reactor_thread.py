@@ -28,6 +28,7 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 from zope.interface import provider
 
+from txrocketmq.client.crew import Ended, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
 
@@ -151,6 +152,17 @@ class ReactorThread:
 
         self.functions.submit(function, *arguments).add_done_callback(done)
         return result
+
+    def crew(
+        self,
+        function: Callable[..., Any],
+        most: int,
+        ended: Ended,
+        steady_ms: Callable[[], int],
+    ) -> ThreadCrew:
+        """Calls a function of the program in such threads, in up to `most` of them."""
+        outbox = Outbox(self._handover.call, ended)
+        return ThreadCrew(function, most, self.functions.submit, outbox, steady_ms)
 
 
 def new_reactor() -> Any:

@@ -41,6 +41,15 @@ class AtWork:
         ending.addErrback(lambda failure: log.failure("consuming failed", failure))
         ending.addBoth(lambda _: self._ended())
 
+    def add(self, count: int) -> None:
+        """So many more are under way, of which `done` tells when they have ended."""
+        self._running += count
+
+    def done(self, count: int) -> None:
+        """So many of those have ended."""
+        self._running -= count
+        self._tell_idle()
+
     def stop(self) -> Deferred[None]:
         """Fires when nothing is at work any more."""
         self.stopped = True
@@ -55,6 +64,9 @@ class AtWork:
         self._running -= 1
         # In a turn of its own: a listener that answers at once would pile up frames.
         self._clock.later(0, self._go_on)
+        self._tell_idle()
+
+    def _tell_idle(self) -> None:
         if not self._running:
             idle, self._idle = self._idle, []
             for each in idle:

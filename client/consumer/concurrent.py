@@ -6,9 +6,10 @@ later each time. Where sending back fails as well, the message is consumed here 
 seconds. A message is done, and its offset may be committed, when it was consumed or sent back. In
 broadcasting there is nobody to send it back for: what fails is logged, and done.
 
-Most listeners answer at once. For them there is neither a coroutine nor a Deferred for each batch:
-what they have consumed of a queue is done all together, and the reactor gets its turn after a slice
-of time.
+Where a listener runs in threads, a crew is given all that is at hand, and tells what has ended; how
+much is at hand is limited for each queue. Of other listeners most answer at once. For them there is
+neither a coroutine nor a Deferred for each batch: what they have consumed of a queue is done all
+together, and the reactor gets its turn after a slice of time.
 
 Java: ConsumeMessageConcurrentlyService.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -29,6 +30,7 @@ from txrocketmq.client.consumer.listener import Calls, ConsumeContext, ConsumeSt
 from txrocketmq.client.consumer.process_queue import ProcessQueue
 from txrocketmq.client.consumer.pulled import restore_topic
 from txrocketmq.client.consumer.statistics import ConsumerStatistics
+from txrocketmq.client.crew import Crew
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.transport.clock import Clock
@@ -56,23 +58,58 @@ class AtHand(Protocol):
     def queue(self) -> MessageQueue:
         """Where they come from."""
 
+    def is_over(self, steady_ms: int) -> bool:
+        """Whether its messages are not this client's any more."""
+
     def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """The listener gets these messages now."""
+        """The listener gets these messages now; may be called in its thread."""
 
 
 Q = TypeVar("Q", bound=AtHand)
 
 
 class _Run(Generic[Q]):
-    """Batches of one queue that were consumed at once, one after the other."""
+    """Batches of one queue that were consumed, and are done all together."""
 
-    __slots__ = ("begun_ms", "calls", "messages", "process_queue")
+    __slots__ = ("calls", "messages", "process_queue", "took_ms")
 
-    def __init__(self, process_queue: Q | None, begun_ms: int) -> None:
+    def __init__(self, process_queue: Q | None) -> None:
         self.process_queue = process_queue
-        self.begun_ms = begun_ms
         self.messages: list[MessageExt] = []
         self.calls = 0
+        self.took_ms = 0
+
+
+class _Batch(Generic[Q]):
+    """An errand of a crew: messages for the listener, and what it made of them."""
+
+    __slots__ = (
+        "answer", "begun_ms", "context", "ended_ms", "error", "messages", "process_queue",
+    )  # fmt: skip
+
+    def __init__(self, process_queue: Q, messages: list[MessageExt]) -> None:
+        self.process_queue = process_queue
+        self.messages = messages
+        self.context = ConsumeContext(process_queue.queue)
+        self.answer: Any = None
+        self.error: Exception | None = None
+        self.begun_ms: int | None = None
+        """None: the listener was not called."""
+        self.ended_ms = 0
+
+    @property
+    def arguments(self) -> tuple[list[MessageExt], ConsumeContext]:
+        """What the listener is called with."""
+        return self.messages, self.context
+
+    def begin(self, steady_ms: int) -> bool:
+        """Whether the messages are still this client's."""
+        process_queue = self.process_queue
+        if process_queue.is_over(steady_ms):
+            return False
+        self.begun_ms = steady_ms
+        process_queue.begin(self.messages, steady_ms)
+        return True
 
 
 class Consumption(ABC, Generic[Q]):
@@ -92,6 +129,7 @@ class Consumption(ABC, Generic[Q]):
         self._waiting: deque[tuple[Q, list[MessageExt]]] = deque()
         self._at_work = AtWork(clock, config.consume_concurrency, self._go_on)
         self._going_on = False
+        self._crew = calls.crew(config.consume_concurrency, self._ended)
 
     @abstractmethod
     def _is_over(self, process_queue: Q, messages: Sequence[MessageExt]) -> bool:
@@ -110,14 +148,58 @@ class Consumption(ABC, Generic[Q]):
     def put(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
         """Messages that were taken, and are counted there, are to be consumed."""
         size = self._config.consume_message_batch_max_size
-        for start in range(0, len(messages), size):
-            self._waiting.append((process_queue, list(messages[start : start + size])))
-        self._go_on()
+        starts = range(0, len(messages), size)
+        batches = [list(messages[start : start + size]) for start in starts]
+        if self._crew is None or self._calls.around is not None:
+            self._waiting.extend((process_queue, batch) for batch in batches)
+            self._go_on()
+        elif not self._at_work.stopped:
+            self._hand_over(self._crew, process_queue, batches)
 
     def when_idle(self) -> Deferred[None]:
         """Fires when no listener is at work; what only waits is not begun any more."""
         self._waiting.clear()
-        return self._at_work.stop()
+        idle = self._at_work.stop()
+        if self._crew is not None:
+            self._at_work.done(self._crew.clear())
+        return idle
+
+    def _hand_over(self, crew: Crew, process_queue: Q, batches: Sequence[list[MessageExt]]) -> None:
+        """The listener is called elsewhere: `_ended` hears of it."""
+        for batch in batches:
+            self._restore(process_queue, batch)
+            self._calls.prepare(batch)
+        self._at_work.add(len(batches))
+        crew.take([_Batch(process_queue, batch) for batch in batches])
+
+    def _ended(self, batches: Sequence[_Batch[Q]]) -> None:
+        """A crew has called the listener; what was consumed of a queue is done, all together."""
+        runs: dict[Q, _Run[Q]] = {}
+        for batch in batches:
+            process_queue, answer = batch.process_queue, batch.answer
+            if batch.begun_ms is None:
+                self._is_over(process_queue, batch.messages)
+            elif (
+                batch.error is None
+                and batch.context.ack_index is None
+                and (answer is None or answer is ConsumeStatus.CONSUME_SUCCESS)
+            ):
+                run = runs.get(process_queue)
+                if run is None:
+                    run = runs[process_queue] = _Run(process_queue)
+                run.messages += batch.messages
+                run.calls += 1
+                run.took_ms += batch.ended_ms - batch.begun_ms
+            else:
+                self._at_work.begin(
+                    self._wait(
+                        process_queue, batch.messages, batch.context, batch.begun_ms, _came(batch)
+                    )
+                )
+        now_ms = self._clock.steady_ms()
+        for run in runs.values():
+            self._end_run(run, now_ms)
+        self._at_work.done(len(batches))
 
     def _go_on(self) -> None:
         if self._going_on:
@@ -126,13 +208,15 @@ class Consumption(ABC, Generic[Q]):
         clock, waiting = self._clock, self._waiting
         begun_ms = clock.steady_ms()
         until_ms = begun_ms + SLICE_MS
-        run: _Run[Q] = _Run(None, begun_ms)
+        run: _Run[Q] = _Run(None)
+        run_ms = begun_ms
         try:
             while waiting and self._at_work.has_room:
                 process_queue, messages = waiting.popleft()
                 if process_queue is not run.process_queue:
+                    run.took_ms = begun_ms - run_ms
                     self._end_run(run, begun_ms)
-                    run = _Run(process_queue, begun_ms)
+                    run, run_ms = _Run(process_queue), begun_ms
                 if self._is_over(process_queue, messages):
                     continue
                 if self._consume(process_queue, messages, begun_ms):
@@ -144,26 +228,31 @@ class Consumption(ABC, Generic[Q]):
                     break
         finally:
             self._going_on = False
+            run.took_ms = begun_ms - run_ms
             self._end_run(run, begun_ms)
 
     def _end_run(self, run: _Run[Q], now_ms: int) -> None:
-        """What was consumed at once is done, all together."""
+        """What was consumed is done, all together."""
         process_queue = run.process_queue
         if process_queue is not None and run.calls:
             statistics = self._statistics.of(process_queue.queue.topic)
-            statistics.consumed_in(now_ms - run.begun_ms, run.calls)
+            statistics.consumed_in(run.took_ms, run.calls)
             statistics.succeeded(len(run.messages))
             process_queue.last_consume_ms = now_ms
             if not self._is_over(process_queue, run.messages):
                 self._done(process_queue, run.messages)
 
+    def _restore(self, process_queue: Q, messages: list[MessageExt]) -> None:
+        """Those that come again have the topic that they were first sent to."""
+        if process_queue.queue.topic.startswith(RETRY_PREFIX):
+            for message in messages:
+                restore_topic(message)
+
     def _consume(self, process_queue: Q, messages: list[MessageExt], begun_ms: int) -> bool:
         """Gives a batch to the listener; whether all of it was consumed at once."""
         queue = process_queue.queue
         context = ConsumeContext(queue)
-        if queue.topic.startswith(RETRY_PREFIX):
-            for message in messages:
-                restore_topic(message)
+        self._restore(process_queue, messages)
         status = ConsumeStatus.RECONSUME_LATER
         try:
             answer = self._calls.call(messages, context)
@@ -230,6 +319,16 @@ class Consumption(ABC, Generic[Q]):
     def _count(self, process_queue: Q, begun_ms: int) -> None:
         took_ms = self._clock.steady_ms() - begun_ms
         self._statistics.of(process_queue.queue.topic).consumed_in(took_ms)
+
+
+async def _came(batch: _Batch[Any]) -> ConsumeStatus | None:
+    """The answer of a call that was made elsewhere; raises what it raised."""
+    if batch.error is not None:
+        raise batch.error
+    answer = batch.answer
+    if answer is None or isinstance(answer, ConsumeStatus):
+        return answer
+    return await answer  # type: ignore[no-any-return]
 
 
 class ConcurrentConsumption(Consumption[ProcessQueue]):

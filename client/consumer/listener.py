@@ -21,6 +21,7 @@ from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 from twisted.python.threadpool import ThreadPool
 
+from txrocketmq.client.crew import Crew, Elsewhere, Ended, Outbox, ThreadCrew
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -130,7 +131,7 @@ class Calls:
         self._pool: ThreadPool | None = None
         self.is_calling = False
         """Whether the listener is being called here, so that all else happens on its behalf."""
-        if threads and not is_coroutine(listener):
+        if threads and not is_coroutine(listener) and not isinstance(listener, Elsewhere):
             self._pool = ThreadPool(0, threads, "consume")
 
     def start(self) -> None:
@@ -144,6 +145,21 @@ class Calls:
             self._pool.adjustPoolsize(0, 0)
             pool = self._pool
             self._clock.reactor.callInThread(pool.stop)
+
+    def crew(self, most: int, ended: Ended) -> Crew | None:
+        """Makes up to `most` calls at the same time, if they are made elsewhere."""
+        if isinstance(self._listener, Elsewhere):
+            return self._listener.crew(most, ended, self._clock.steady_ms)
+        if self._pool is None:
+            return None
+        outbox = Outbox(self._clock.reactor.callFromThread, ended)
+        submit = self._pool.callInThread
+        return ThreadCrew(self._listener, most, submit, outbox, self._clock.steady_ms)
+
+    def prepare(self, messages: list[MessageExt]) -> None:
+        """Names topics as the program knows them, before a crew has the messages."""
+        if self._name_of is not None:
+            self._rename(messages, self._name_of)
 
     def call(self, messages: list[MessageExt], context: Any) -> Any:
         """The listener's answer, or something to wait for. Raises what the listener raises."""

@@ -147,8 +147,12 @@ class ProcessQueue:
 
     # ------------------------------------------------------------------ times
 
+    def is_over(self, steady_ms: int) -> bool:
+        """Whether its messages are not this client's any more."""
+        return self.dropped
+
     def begin(self, messages: Iterable[MessageExt], steady_ms: int) -> None:
-        """The listener gets these messages now."""
+        """The listener gets these messages now; may be called in its thread."""
         self.last_consume_ms = steady_ms
         for message in messages:
             self._begun_ms[message.queue_offset] = steady_ms

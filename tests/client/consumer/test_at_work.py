@@ -67,3 +67,13 @@ def test_a_failure_ends_its_own_work_only() -> None:
     stop = scene.at_work.stop()
     scene.ends[1].callback(None)
     assert stop.called
+
+
+def test_what_others_do_counts_until_they_say_that_it_is_done() -> None:
+    scene = Scene()
+    scene.at_work.add(3)
+    stopped = scene.at_work.stop()
+    scene.at_work.done(2)
+    assert not stopped.called
+    scene.at_work.done(1)
+    assert stopped.called

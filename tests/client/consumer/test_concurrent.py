@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
 
 from txrocketmq.client.consumer.concurrent import (
@@ -18,6 +19,7 @@ from txrocketmq.client.consumer.config import PushConsumerConfig
 from txrocketmq.client.consumer.listener import Calls, ConsumeContext, ConsumeStatus
 from txrocketmq.client.consumer.process_queue import ProcessQueue
 from txrocketmq.client.consumer.statistics import ConsumerStatistics
+from txrocketmq.client.crew import Elsewhere, Ended, Outbox, ThreadCrew
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -37,14 +39,18 @@ class Scene:
         self.noted: list[int] = []
         self.answer: Any = None
         self.took_back = True
+        self.listener_calls = Calls(Clock(self.time), self.make_listener(), 0)
         self.consumption = ConcurrentConsumption(
             Clock(self.time),
             PushConsumerConfig(**config),
-            Calls(Clock(self.time), self._listen, 0),
+            self.listener_calls,
             self._send_back,
             lambda queue, offset: self.noted.append(offset),
             ConsumerStatistics(),
         )
+
+    def make_listener(self) -> Any:
+        return self._listen
 
     def _listen(self, messages: list[MessageExt], context: ConsumeContext) -> Any:
         self.calls.append([each.queue_offset for each in messages])
@@ -193,3 +199,108 @@ def test_what_is_consumed_of_several_queues_is_done_in_each() -> None:
     waiting.callback(None)
     scene.time.advance(0)
     assert (scene.noted, scene.at_hand.count, other.count) == ([2, 3, 10], 0, 0)
+
+
+class CrewScene(Scene):
+    """The listener is called by a crew, whose one member comes when the test says so."""
+
+    def __init__(self, **config: Any) -> None:
+        self.members: list[Callable[[], None]] = []
+        super().__init__(**config)
+
+    def make_listener(self) -> Any:
+        def crew(most: int, ended: Ended, steady_ms: Callable[[], int]) -> ThreadCrew:
+            outbox = Outbox(lambda call: self.time.callLater(0, call), ended)
+            return ThreadCrew(self._listen, most, self.members.append, outbox, steady_ms)
+
+        return Elsewhere(lambda *arguments: succeed(self._listen(*arguments)), crew)
+
+    def work(self) -> None:
+        members, self.members[:] = list(self.members), []
+        for each in members:
+            each()
+        self.time.advance(0)
+
+
+def test_a_crew_gets_all_that_is_at_hand_and_what_succeeds_is_done_together() -> None:
+    scene = CrewScene()
+    scene.pull(1, 2, 3)
+    assert (scene.calls, scene.noted, scene.at_hand.count) == ([], [], 3)
+    scene.work()
+    assert (scene.calls, scene.noted, scene.at_hand.count) == ([[1], [2], [3]], [4], 0)
+
+
+@pytest.mark.parametrize("answer", [LATER, boom, later])
+def test_what_fails_with_a_crew_is_sent_back_and_then_done(answer: Any) -> None:
+    scene = CrewScene()
+    scene.answer = lambda messages, context: (
+        None if messages[0].queue_offset == 2 else answer(messages, context)
+        if callable(answer) else answer
+    )  # fmt: skip
+    scene.pull(1, 2)
+    scene.work()
+    assert (scene.calls, scene.sent_back, scene.at_hand.count) == ([[1], [2]], [(1, 0)], 0)
+    assert scene.noted[-1] == 3
+
+
+def test_with_a_crew_the_listener_says_how_many_succeeded() -> None:
+    def first_only(_: list[MessageExt], context: ConsumeContext) -> None:
+        context.ack_index, context.delay_level = 0, 4
+
+    scene = CrewScene(consume_message_batch_max_size=3)
+    scene.answer = first_only
+    scene.pull(1, 2, 3)
+    scene.work()
+    assert scene.sent_back == [(2, 4), (3, 4)]
+
+
+def test_a_crew_does_not_begin_messages_of_a_queue_that_was_given_up() -> None:
+    scene = CrewScene()
+    scene.pull(1)
+    scene.at_hand.dropped = True
+    scene.work()
+    assert (scene.calls, scene.noted) == ([], [])
+    assert scene.consumption.when_idle().called
+
+
+def test_at_the_end_what_a_crew_has_not_begun_is_forgotten() -> None:
+    scene = CrewScene()
+    idle: list[Deferred[None]] = []
+
+    def stop_once(*_: Any) -> None:
+        if not idle:
+            idle.append(scene.consumption.when_idle())
+            assert not idle[0].called
+
+    scene.answer = stop_once
+    scene.pull(1, 2)
+    scene.work()
+    assert scene.calls == [[1]]
+    assert idle[0].called
+    scene.pull(3)
+    scene.work()
+    assert scene.calls == [[1]]
+
+
+def test_the_time_of_a_message_begins_when_a_crew_calls_the_listener() -> None:
+    scene = CrewScene()
+    scene.pull(1)
+    scene.time.advance(60)
+    assert scene.at_hand.begun_before(10**9, 16) == []
+    looked: list[list[MessageExt]] = []
+    scene.answer = lambda *_: looked.append(scene.at_hand.begun_before(10**9, 16))
+    scene.work()
+    assert [each.queue_offset for each in looked[0]] == [1]
+
+
+def test_hooks_see_the_calls_on_the_thread_of_the_client() -> None:
+    scene = CrewScene()
+    seen: list[int] = []
+
+    def around(call: Callable[[], Any], messages: list[MessageExt], _: MessageQueue) -> Any:
+        seen.append(messages[0].queue_offset)
+        return call()
+
+    scene.listener_calls.around = around
+    scene.pull(1)
+    assert (scene.members, seen, scene.calls, scene.noted) == ([], [1], [[1]], [2])

@@ -130,6 +130,35 @@ def test_what_may_block_is_called_in_a_thread(fails: bool) -> None:
     calls.stop()
 
 
+def test_threads_make_up_a_crew() -> None:
+    reactor = Reactor()
+    clock = Clock(reactor)
+    ended: list[Any] = []
+    calls = Calls(clock, lambda messages, _: len(messages), 2)
+    crew = calls.crew(2, ended.extend)
+    assert crew is not None
+    calls.start()
+    errand = Errand()
+    crew.take([errand])
+    assert reactor.came.wait(60)
+    reactor.asked[0]()
+    assert (ended, errand.answer) == ([errand], 3)
+    calls.stop()
+    assert Calls(clock, print, 0).crew(2, ended.extend) is None
+
+
+class Errand:
+    """Three messages."""
+
+    arguments = ([1, 2, 3], None)
+    answer: Any = None
+    error: Exception | None = None
+    ended_ms = 0
+
+    def begin(self, steady_ms: int) -> bool:
+        return True
+
+
 def test_what_only_waits_needs_no_thread() -> None:
     calls = Calls(Clock(ReactorClock()), Awaiting(), 2)
     calls.start()

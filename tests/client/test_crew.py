@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crews: who calls when, what is told, what is forgotten. Threads are the test's own mostly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, succeed
+
+from txrocketmq.client.crew import Elsewhere, Outbox, ThreadCrew
+
+
+class Errand:
+    """A call with a number; `wanted` tells whether it is still to be made."""
+
+    def __init__(self, number: int, *, wanted: bool = True) -> None:
+        self.arguments = (number,)
+        self.wanted = wanted
+        self.answer: Any = None
+        self.error: Exception | None = None
+        self.begun_ms = -1
+        self.ended_ms = -1
+
+    def begin(self, steady_ms: int) -> bool:
+        self.begun_ms = steady_ms
+        return self.wanted
+
+
+class Scene:
+    """A crew whose members work when the test says so, and whose time goes on with each look."""
+
+    def __init__(self, most: int = 2) -> None:
+        self.members: list[Callable[[], None]] = []
+        self.woken: list[Callable[[], None]] = []
+        self.called: list[int] = []
+        self.told: list[list[int]] = []
+        self.now_ms = 0
+        self.during: Callable[[int], Any] = lambda number: -number
+        outbox = Outbox(self.woken.append, self._ended)
+        self.crew = ThreadCrew(self._function, most, self.members.append, outbox, self._look)
+
+    def _look(self) -> int:
+        self.now_ms += 1
+        return self.now_ms
+
+    def _function(self, number: int) -> Any:
+        self.called.append(number)
+        return self.during(number)
+
+    def _ended(self, errands: Sequence[Errand]) -> None:
+        self.told.append([each.arguments[0] for each in errands])
+
+    def wake(self) -> None:
+        woken, self.woken[:] = list(self.woken), []
+        for each in woken:
+            each()
+
+
+def test_one_member_makes_all_calls_in_a_row_and_tells_once() -> None:
+    scene = Scene()
+    errands = [Errand(n) for n in range(5)]
+    scene.crew.take(errands)
+    assert (len(scene.members), scene.called) == (1, [])
+    scene.members[0]()
+    assert (scene.called, len(scene.woken), scene.told) == ([0, 1, 2, 3, 4], 1, [])
+    scene.wake()
+    assert scene.told == [[0, 1, 2, 3, 4]]
+    assert [each.answer for each in errands] == [0, -1, -2, -3, -4]
+    assert all(each.ended_ms > each.begun_ms >= 0 for each in errands)
+
+
+def test_another_member_is_asked_for_while_calls_wait_and_no_more_than_wanted() -> None:
+    scene = Scene(most=2)
+    scene.crew.take([Errand(n) for n in range(4)])
+    begun: list[int] = []
+
+    def blocks(number: int) -> None:
+        begun.append(number)
+        if number == 0:  # while this one is called, the next member comes and does the rest
+            assert len(scene.members) == 2
+            scene.members[1]()
+
+    scene.during = blocks
+    scene.members[0]()
+    assert (begun, len(scene.members)) == ([0, 1, 2, 3], 2)
+    scene.crew.take([Errand(4)])
+    assert len(scene.members) == 3  # both had gone
+
+
+def test_a_member_that_has_gone_is_replaced_by_one_that_comes_with_new_calls() -> None:
+    scene = Scene(most=1)
+    for number in range(3):
+        scene.crew.take([Errand(number)])
+        scene.members.pop()()
+    scene.wake()
+    assert scene.told == [[0, 1, 2]]
+
+
+def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called() -> None:
+    scene = Scene()
+    scene.during = lambda number: 1 // number
+    failing, unwanted = Errand(0), Errand(1, wanted=False)
+    scene.crew.take([failing, unwanted])
+    scene.members[0]()
+    scene.wake()
+    assert isinstance(failing.error, ZeroDivisionError)
+    assert (scene.called, scene.told, unwanted.ended_ms) == ([0], [[0, 1]], -1)
+
+
+def test_what_has_not_begun_can_be_forgotten() -> None:
+    scene = Scene()
+    scene.crew.take([Errand(n) for n in range(3)])
+    assert (scene.crew.clear(), scene.crew.clear()) == (3, 0)
+    scene.members[0]()
+    assert (scene.called, scene.woken) == ([], [])
+
+
+def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> None:
+    def refuse(_: Callable[[], None]) -> None:
+        raise RuntimeError("can't start new thread")
+
+    crew = ThreadCrew(print, 2, refuse, Outbox(print, print), lambda: 0)
+    for _ in range(2):  # asked for anew each time
+        with pytest.raises(RuntimeError, match="new thread"):
+            crew.take([Errand(1)])
+
+
+def test_calls_that_block_are_made_at_the_same_time() -> None:
+    most = 4
+    meeting = threading.Barrier(most, timeout=60)
+    done: list[int] = []
+    all_done = threading.Event()
+
+    def ended(errands: Sequence[Errand]) -> None:
+        done.extend(each.arguments[0] for each in errands if each.error is None)
+        if len(done) == 2 * most:
+            all_done.set()
+
+    lock = threading.Lock()
+
+    def wake(call: Callable[[], None]) -> None:
+        with lock:
+            call()
+
+    with ThreadPoolExecutor(8) as pool:
+        outbox = Outbox(wake, ended)
+        crew = ThreadCrew(lambda _: meeting.wait(), most, pool.submit, outbox, lambda: 0)
+        crew.take([Errand(n) for n in range(2 * most)])
+        assert all_done.wait(60)
+    assert sorted(done) == list(range(2 * most))
+
+
+def test_no_errand_is_lost_or_called_twice() -> None:
+    told: list[int] = []
+    lock = threading.Lock()
+    finished = threading.Event()
+
+    def ended(errands: Sequence[Errand]) -> None:
+        told.extend(each.arguments[0] for each in errands)
+        if len(told) == 4_000:
+            finished.set()
+
+    def wake(call: Callable[[], None]) -> None:
+        with lock:
+            call()
+
+    with ThreadPoolExecutor(8) as pool:
+        crew = ThreadCrew(abs, 3, pool.submit, Outbox(wake, ended), lambda: 0)
+        for start in range(0, 4_000, 4):
+            crew.take([Errand(start + n) for n in range(4)])
+        assert finished.wait(60)
+    assert sorted(told) == list(range(4_000))
+
+
+def test_a_function_that_runs_elsewhere_is_still_called_like_one() -> None:
+    called: list[Any] = []
+
+    def call(*arguments: Any) -> Deferred[Any]:
+        called.append(arguments)
+        return succeed(3)
+
+    def no_crew(*_: Any) -> Any:
+        """Nobody asks for it here."""
+
+    answer: list[int] = []
+    Elsewhere(call, no_crew)(1, 2).addCallback(answer.append)
+    assert (called, answer) == ([(1, 2)], [3])

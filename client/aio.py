@@ -66,7 +66,12 @@ class AioFace(ThreadedFace):
         await self.shutdown()
 
     def _begin(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Begins work in the client's thread; what the loop can wait for."""
+        """Begins work in the client's thread; what the loop can wait for, and may cancel."""
+        future, cancel = self._hand_over(work)
+        future.add_done_callback(lambda done: cancel() if done.cancelled() else None)
+        return future
+
+    def _hand_over(self, work: Callable[[], Any]) -> tuple[asyncio.Future[Any], Callable[[], None]]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -78,12 +83,15 @@ class AioFace(ThreadedFace):
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 to_loop.call(_settle, future, outcome)
 
-        cancel = self._thread.begin(work, settle)
-        future.add_done_callback(lambda done: cancel() if done.cancelled() else None)
-        return future
+        return future, self._thread.begin(work, settle)
 
     async def _wait(self, work: Callable[[], Any]) -> Any:
-        return await self._begin(work)
+        future, cancel = self._hand_over(work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            cancel()
+            raise
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Deferred[Any]:

@@ -7,8 +7,10 @@ MQClientAPIImpl.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from twisted.internet.defer import Deferred
 
 from txrocketmq.client.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, Reply
@@ -64,6 +66,8 @@ from txrocketmq.remoting.transport.client import Connections, as_deferred
 
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
+Asking = Coroutine[Deferred[Any], Any, Reply[R]]
+"""A question on its way."""
 
 SUCCESS: frozenset[int] = frozenset({ResponseCode.SUCCESS})
 STORED: frozenset[int] = frozenset(
@@ -108,23 +112,22 @@ class Api:
         self._connections = connections
         self._timeout_ms = timeout_ms
 
-    async def send(
+    def send(
         self,
         address: str,
         header: SendMessageRequestHeader,
         body: bytes,
         timeout_ms: int,
-    ) -> Reply[SendMessageResponseHeader]:
+    ) -> Asking[SendMessageResponseHeader]:
         """Sends a message or, when the header says so, a batch."""
-        call = _call_of(header)
-        return await self._ask(address, call, header, body, timeout_ms, STORED)
+        return self._ask(address, _call_of(header), header, body, timeout_ms, STORED)
 
-    async def send_reply(
+    def send_reply(
         self, address: str, header: SendMessageRequestHeader, body: bytes, timeout_ms: int
-    ) -> Reply[SendMessageResponseHeader]:
+    ) -> Asking[SendMessageResponseHeader]:
         """Sends the answer to a request of another client."""
         call = send.SEND_REPLY_MESSAGE_V2
-        return await self._ask(address, call, header, body, timeout_ms, STORED)
+        return self._ask(address, call, header, body, timeout_ms, STORED)
 
     async def recall(
         self, address: str, header: RecallMessageRequestHeader, timeout_ms: int

@@ -199,6 +199,11 @@ class ClientInstance:
             raise NoRoute(topic, f"no broker has it, and of those that create topics {why}")
         return info
 
+    def known_publish_info(self, topic: str) -> PublishInfo | None:
+        """The same without asking anybody, if it is known by now."""
+        info = self._publish.get(topic)
+        return info if info is not None and info.queues else None
+
     def has_route(self, topic: str) -> bool:
         """Whether the topic has been asked for."""
         return topic in self._routes

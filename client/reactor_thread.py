@@ -49,6 +49,8 @@ class ReactorThread:
         self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
         self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
+        self._pid = os.getpid()
+        self._is_over = False
         self._thread = threading.Thread(
             target=self.reactor.run,
             kwargs={"installSignalHandlers": False},
@@ -78,6 +80,7 @@ class ReactorThread:
                 return
             if ReactorThread._shared is self:
                 ReactorThread._shared = None
+        self._is_over = True
         self.reactor.callFromThread(self.reactor.stop)
         self.functions.shutdown(wait=False)
         if not self.is_current:
@@ -97,7 +100,7 @@ class ReactorThread:
     @property
     def is_alive(self) -> bool:
         """Whether it is there: it is not in a process that was forked."""
-        return self._thread.is_alive()
+        return self._pid == os.getpid() and not self._is_over
 
     def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Callable[[], None]:
         """Begins work in the thread: a function, whose result may be a coroutine.

@@ -7,6 +7,7 @@ Counterpart of client.Validators, with its limits.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from txrocketmq.client.errors import MessageIllegal
@@ -19,6 +20,7 @@ MAX_GROUP_LENGTH: Final = 120
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
+@lru_cache(maxsize=1024)  # of those that can be: the same few come with every message
 def check_topic(topic: str) -> None:
     """Raises MessageIllegal unless this can be the name of a topic."""
     _check_name("topic", topic, MAX_TOPIC_LENGTH)

@@ -63,7 +63,14 @@ class Attempts:
 
     async def next_queue(self, topic: str, last_broker: str | None) -> MessageQueue:
         """The queue that is next, at another broker than the last one where that is possible."""
-        info = await self.publish_info(topic)
+        return self._select(await self.publish_info(topic), last_broker)
+
+    def known_queue(self, topic: str, last_broker: str | None) -> MessageQueue | None:
+        """The same, where the queues of the topic are known, as they nearly always are."""
+        info = self._instance.known_publish_info(topic)
+        return None if info is None else self._select(info, last_broker)
+
+    def _select(self, info: PublishInfo, last_broker: str | None) -> MessageQueue:
         if not self._config.send_latency_fault_enable:
             return info.select(last_broker)
         now_ms, faults = self._instance.clock.steady_ms(), self._faults
@@ -75,7 +82,7 @@ class Attempts:
         """Sends to a queue. Raises BrokerNotExist, MQBrokerError and RemotingErrors."""
         steady_ms = self._instance.clock.steady_ms
         begun_ms = steady_ms()
-        address = await self._address(parcel, queue)
+        address = self._known_address(queue) or await self._address(parcel, queue)
         header = self._packer.header(parcel, queue)
         send = self._instance.api.send_reply if parcel.is_reply else self._instance.api.send
         context = self._context(parcel, queue, address) if self._hooks else None
@@ -89,11 +96,12 @@ class Attempts:
                 self._hooks.after(context)
             self._learn_of(queue, steady_ms() - begun_ms, error)
             raise
-        self._learn_of(queue, steady_ms() - begun_ms, None)
-        result = send_result(
-            reply, MessageQueue(parcel.message.topic, queue.broker_name, queue.queue_id),
-            parcel.msg_id,
-        )  # fmt: skip
+        if self._config.send_latency_fault_enable:
+            self._learn_of(queue, steady_ms() - begun_ms, None)
+        topic = parcel.message.topic
+        if queue.topic != topic:
+            queue = MessageQueue(topic, queue.broker_name, queue.queue_id)
+        result = send_result(reply, queue, parcel.msg_id)
         if context is not None:
             context.result = result
             self._hooks.after(context)
@@ -107,11 +115,15 @@ class Attempts:
             self._hooks.before(self._context(parcel, target, address))
         self._instance.api.send_oneway(address, self._packer.header(parcel, target), parcel.body)
 
-    async def _address(self, parcel: Parcel, queue: MessageQueue) -> str:
+    def _known_address(self, queue: MessageQueue) -> str | None:
         address = self._instance.brokers.to_publish(queue.broker_name)
-        if address is None:
-            named = MessageQueue(parcel.topic, queue.broker_name, queue.queue_id)
-            address = await self._instance.address_to_publish(named)
+        return None if address is None else self._at_port(address)
+
+    async def _address(self, parcel: Parcel, queue: MessageQueue) -> str:
+        named = MessageQueue(parcel.topic, queue.broker_name, queue.queue_id)
+        return self._at_port(await self._instance.address_to_publish(named))
+
+    def _at_port(self, address: str) -> str:
         return vip_address(address) if self._instance.config.vip_channel_enabled else address
 
     def _context(self, parcel: Parcel, queue: MessageQueue, address: str) -> SendContext:

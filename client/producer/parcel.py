@@ -35,9 +35,12 @@ _DELAYS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parcel:
-    """See the module. `message` is what it was made of, the first one of a batch."""
+    """See the module. `message` is what it was made of, the first one of a batch.
+
+    Nothing changes it; it is not frozen, as that would take longer to make.
+    """
 
     message: Message
     topic: str
@@ -69,13 +72,32 @@ class Packer:
 
     async def message(self, message: Message) -> Parcel:
         """A message as it leaves. Raises MessageIllegal."""
-        config = self._config
+        parcel = self.at_once(message)
+        if parcel is None:
+            config, body = self._config, message.body
+            parcel = self._parcel(message, await self._instance.clock.in_thread(
+                lambda: compress(body, config.compression, config.compression_level)
+            ))  # fmt: skip
+        return parcel
+
+    def at_once(self, message: Message) -> Parcel | None:
+        """The same, where nobody has to wait for it: for whoever sends very many.
+
+        None: that would take long, because the body is large and to be compressed.
+        """
+        config, body = self._config, message.body
         check_message(message, config.max_message_bytes)
+        if len(body) < config.compress_body_over_bytes:
+            return self._parcel(message, None)
+        if len(body) >= _BESIDE_REACTOR_BYTES:
+            return None
+        return self._parcel(message, compress(body, config.compression, config.compression_level))
+
+    def _parcel(self, message: Message, compressed: bytes | None) -> Parcel:
         msg_id = self._give_key(message)
         body, sys_flag = message.body, 0
-        if len(body) >= config.compress_body_over_bytes:
-            body = await self._compressed(body)
-            sys_flag |= MessageSysFlag.COMPRESSED | config.compression.flag
+        if compressed is not None:
+            body, sys_flag = compressed, MessageSysFlag.COMPRESSED | self._config.compression.flag
         own = {names.WAIT: "true", **message.properties}
         if own.get(names.TRAN_MSG) == "true":
             sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
@@ -145,14 +167,6 @@ class Packer:
             unit_mode=self._instance.config.unit_mode,
             batch=parcel.is_batch,
             bname=queue.broker_name,
-        )
-
-    async def _compressed(self, body: bytes) -> bytes:
-        config = self._config
-        if len(body) < _BESIDE_REACTOR_BYTES:
-            return compress(body, config.compression, config.compression_level)
-        return await self._instance.clock.in_thread(
-            lambda: compress(body, config.compression, config.compression_level)
         )
 
     def _give_key(self, message: Message) -> str:

@@ -136,9 +136,10 @@ class Producer:
         The message is given a unique key if it has none. With a queue or a selector there is one
         attempt, whose error is raised as it is. Raises what the class says.
         """
-        parcel = await self._packer.message(message)
-        target = await self._target(message, queue, selector, key)
-        return await self._send(parcel, target, timeout_ms)
+        parcel = self._packer.at_once(message) or await self._packer.message(message)
+        if selector is not None:
+            queue = await self._target(message, queue, selector, key)
+        return await self._send(parcel, queue, timeout_ms)
 
     async def send_batch(
         self,
@@ -330,7 +331,10 @@ class Producer:
         result: SendResult | None = None
         last_broker: str | None = None
         for retries_left in reversed(range(1 + config.retry_times)):
-            target = await self._attempts.next_queue(parcel.topic, last_broker)
+            attempts = self._attempts
+            target = attempts.known_queue(parcel.topic, last_broker) or await attempts.next_queue(
+                parcel.topic, last_broker
+            )
             last_broker = target.broker_name
             if deadline_ms <= steady_ms():
                 break

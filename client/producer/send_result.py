@@ -77,7 +77,7 @@ def send_result(
         msg_id=msg_id,
         offset_msg_id=header.msg_id if header is not None else "",
         queue=queue
-        if header is None
+        if header is None or header.queue_id == queue.queue_id
         else MessageQueue(queue.topic, queue.broker_name, header.queue_id),
         queue_offset=header.queue_offset if header is not None else -1,
         transaction_id=header.transaction_id if header is not None else None,

@@ -8,12 +8,12 @@ run in threads beside it. What is logged goes to Python's logger `txrocketmq`.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import CoroutineType
 from typing import Any, ClassVar, Final
 
 from twisted.internet.defer import Deferred
@@ -28,6 +28,7 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 from zope.interface import provider
 
+from txrocketmq.client.course import Course
 from txrocketmq.client.crew import Ended, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
@@ -112,17 +113,19 @@ class ReactorThread:
                 "the client's thread is not there: a client that was made before a fork cannot be"
                 " used after it; make one in the new process"
             )
-        running: list[Deferred[Any]] = []
+        running: list[Deferred[Any] | Course] = []
 
         def run() -> None:
             try:
                 result = work()
-                if inspect.iscoroutine(result):
-                    result = Deferred.fromCoroutine(result)
             except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
                 settle(Failure())
                 return
-            if isinstance(result, Deferred):
+            if isinstance(result, CoroutineType):
+                course = Course(result, settle)
+                running.append(course)
+                course.go_on()
+            elif isinstance(result, Deferred):
                 running.append(result)
                 result.addBoth(settle)
             else:
@@ -212,9 +215,9 @@ def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
         deferred.callback(future.result())
 
 
-def _cancel_all(running: list[Deferred[Any]]) -> None:
-    for deferred in running:
-        deferred.cancel()
+def _cancel_all(running: list[Deferred[Any] | Course]) -> None:
+    for each in running:
+        each.cancel()
 
 
 @provider(ILogFilterPredicate)

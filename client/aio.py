@@ -19,6 +19,7 @@ from twisted.python.failure import Failure
 from txrocketmq.client import names
 from txrocketmq.client.admin import admin
 from txrocketmq.client.consumer import lite_pull, pop, push
+from txrocketmq.client.crew import Elsewhere, Ended
 from txrocketmq.client.faces import (
     Member,
     adapted,
@@ -26,6 +27,7 @@ from txrocketmq.client.faces import (
     make_face,
 )
 from txrocketmq.client.handover import Handover
+from txrocketmq.client.loop_crew import LoopCrew
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.reactor_thread import settle_deferred
@@ -96,15 +98,24 @@ class AioFace(ThreadedFace):
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Deferred[Any]:
             result: Deferred[Any] = Deferred()
-            if self._loop is None:
-                raise RuntimeError("a function of the program is called before the start")
-            running = asyncio.run_coroutine_threadsafe(_called(function, arguments), self._loop)
+            loop = self._loop_of_program()
+            running = asyncio.run_coroutine_threadsafe(_called(function, arguments), loop)
             running.add_done_callback(
                 lambda future: self._thread.reactor.callFromThread(settle_deferred, result, future)
             )
             return result
 
-        return call
+        def crew(most: int, ended: Ended, steady_ms: Callable[[], int]) -> LoopCrew:
+            loop_of = self._loop_of_program
+            to_loop = Handover(lambda call: loop_of().call_soon_threadsafe(call))
+            return LoopCrew(function, most, to_loop, self._thread.outbox(ended), steady_ms)
+
+        return Elsewhere(call, crew)
+
+    def _loop_of_program(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise RuntimeError("a function of the program is called before the start")
+        return self._loop
 
 
 async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -42,10 +42,13 @@ class Crew(Protocol):
     """See the module."""
 
     def take(self, errands: Sequence[Errand]) -> None:
-        """These calls are to be made, in this order as far as several are not made at once."""
+        """These calls are to be made, in this order as far as several are not made at once.
 
-    def clear(self) -> int:
-        """Forgets the calls that have not begun; how many."""
+        Raises RuntimeError where nobody can make them; they wait then, until they are cleared.
+        """
+
+    def clear(self) -> list[Errand]:
+        """Forgets the calls that have not begun, and gives them back."""
 
 
 class Elsewhere:
@@ -87,6 +90,16 @@ class Outbox:
             self._ended(errands)
 
 
+def taken_from(errands: deque[Errand]) -> list[Errand]:
+    """All that is there, while others may take from it as well."""
+    taken: list[Errand] = []
+    while True:
+        try:
+            taken.append(errands.popleft())
+        except IndexError:
+            return taken
+
+
 class ThreadCrew:
     """Of threads: `submit` has a function called in one of them, `wake` in the client's."""
 
@@ -114,15 +127,9 @@ class ThreadCrew:
         self._errands.extend(errands)
         self._ask_for_another()
 
-    def clear(self) -> int:
+    def clear(self) -> list[Errand]:
         """See Crew."""
-        count = 0
-        while True:
-            try:
-                self._errands.pop()
-            except IndexError:
-                return count
-            count += 1
+        return taken_from(self._errands)
 
     def _ask_for_another(self) -> None:
         with self._lock:
@@ -162,5 +169,7 @@ class ThreadCrew:
                     errand.answer = function(*errand.arguments)
                 except Exception as error:  # noqa: BLE001 - whoever has made the errand is told
                     errand.error = error
+                except BaseException as error:  # noqa: BLE001 - no member may be lost by it
+                    errand.error = RuntimeError(f"the function raised {error!r}")
                 errand.ended_ms = now_ms = steady_ms()
             put(errand)

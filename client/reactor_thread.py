@@ -167,8 +167,11 @@ class ReactorThread:
         steady_ms: Callable[[], int],
     ) -> ThreadCrew:
         """Calls a function of the program in such threads, in up to `most` of them."""
-        outbox = Outbox(self._handover.call, ended)
-        return ThreadCrew(function, most, self.functions.submit, outbox, steady_ms)
+        return ThreadCrew(function, most, self.functions.submit, self.outbox(ended), steady_ms)
+
+    def outbox(self, ended: Ended) -> Outbox:
+        """Brings what has ended elsewhere to the thread."""
+        return Outbox(self._handover.call, ended)
 
 
 def new_reactor() -> Any:

@@ -161,7 +161,7 @@ class Consumption(ABC, Generic[Q]):
         self._waiting.clear()
         idle = self._at_work.stop()
         if self._crew is not None:
-            self._at_work.done(self._crew.clear())
+            self._at_work.done(len(self._crew.clear()))
         return idle
 
     def _hand_over(self, crew: Crew, process_queue: Q, batches: Sequence[list[MessageExt]]) -> None:
@@ -170,7 +170,13 @@ class Consumption(ABC, Generic[Q]):
             self._restore(process_queue, batch)
             self._calls.prepare(batch)
         self._at_work.add(len(batches))
-        crew.take([_Batch(process_queue, batch) for batch in batches])
+        try:
+            crew.take([_Batch(process_queue, batch) for batch in batches])
+        except RuntimeError as error:  # no thread, or a loop that is closed: they come again
+            cleared: list[Any] = crew.clear()
+            for each in cleared:
+                each.begun_ms, each.error = self._clock.steady_ms(), error
+            self._ended(cleared)
 
     def _ended(self, batches: Sequence[_Batch[Q]]) -> None:
         """A crew has called the listener; what was consumed of a queue is done, all together."""

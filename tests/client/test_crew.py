@@ -111,10 +111,26 @@ def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called() ->
     assert (scene.called, scene.told, unwanted.ended_ms) == ([0], [[0, 1]], -1)
 
 
+def test_a_function_that_wants_to_exit_ends_its_call_only() -> None:
+    def leave(number: int) -> None:
+        raise SystemExit(number)
+
+    scene = Scene(most=1)
+    scene.during = leave
+    errands = [Errand(1), Errand(2)]
+    scene.crew.take(errands)
+    scene.members[0]()
+    assert [str(each.error) for each in errands] == [
+        "the function raised SystemExit(1)",
+        "the function raised SystemExit(2)",
+    ]
+
+
 def test_what_has_not_begun_can_be_forgotten() -> None:
     scene = Scene()
     scene.crew.take([Errand(n) for n in range(3)])
-    assert (scene.crew.clear(), scene.crew.clear()) == (3, 0)
+    assert [each.arguments[0] for each in scene.crew.clear()] == [0, 1, 2]
+    assert scene.crew.clear() == []
     scene.members[0]()
     assert (scene.called, scene.woken) == ([], [])
 

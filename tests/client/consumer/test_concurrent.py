@@ -211,9 +211,12 @@ class CrewScene(Scene):
     def make_listener(self) -> Any:
         def crew(most: int, ended: Ended, steady_ms: Callable[[], int]) -> ThreadCrew:
             outbox = Outbox(lambda call: self.time.callLater(0, call), ended)
-            return ThreadCrew(self._listen, most, self.members.append, outbox, steady_ms)
+            return ThreadCrew(self._listen, most, self.submit, outbox, steady_ms)
 
         return Elsewhere(lambda *arguments: succeed(self._listen(*arguments)), crew)
+
+    def submit(self, member: Callable[[], None]) -> None:
+        self.members.append(member)
 
     def work(self) -> None:
         members, self.members[:] = list(self.members), []
@@ -291,6 +294,17 @@ def test_the_time_of_a_message_begins_when_a_crew_calls_the_listener() -> None:
     scene.answer = lambda *_: looked.append(scene.at_hand.begun_before(10**9, 16))
     scene.work()
     assert [each.queue_offset for each in looked[0]] == [1]
+
+
+def test_what_no_crew_can_take_is_sent_back() -> None:
+    class Nobody(CrewScene):
+        def submit(self, member: Callable[[], None]) -> None:
+            raise RuntimeError("can't start new thread")
+
+    scene = Nobody()
+    scene.pull(1, 2)
+    assert (scene.calls, scene.sent_back, scene.noted[-1]) == ([], [(1, 0), (2, 0)], 3)
+    assert scene.consumption.when_idle().called
 
 
 def test_hooks_see_the_calls_on_the_thread_of_the_client() -> None:

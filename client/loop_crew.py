@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A crew in an event loop: it calls coroutine functions, and plain ones, for the client.
+
+All calls that are handed over come with one wake-up of the loop, and what has ended goes back with
+one. The loop gets its turn after a slice of time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from txrocketmq.client.crew import Errand, Outbox, taken_from
+from txrocketmq.client.handover import Handover
+
+SLICE_S: Final = 0.02
+"""So long calls are begun in a row."""
+
+
+class LoopCrew:
+    """See the module; `to_loop` hands calls to the loop in which the function is to run."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        most: int,
+        to_loop: Handover,
+        outbox: Outbox,
+        steady_ms: Callable[[], int],
+    ) -> None:
+        self._function = function
+        self._most = most
+        self._to_loop = to_loop
+        self._outbox = outbox
+        self._steady_ms = steady_ms
+        self._errands: deque[Errand] = deque()
+        self._tasks: set[asyncio.Future[Any]] = set()
+
+    def take(self, errands: Sequence[Errand]) -> None:
+        """See Crew."""
+        self._errands.extend(errands)
+        self._to_loop.call(self._go_on)
+
+    def clear(self) -> list[Errand]:
+        """See Crew."""
+        return taken_from(self._errands)
+
+    def _go_on(self) -> None:
+        until_s = time.monotonic() + SLICE_S
+        while self._errands and len(self._tasks) < self._most:
+            if time.monotonic() > until_s:
+                asyncio.get_running_loop().call_soon(self._go_on)
+                return
+            try:
+                errand = self._errands.popleft()
+            except IndexError:  # the client has just forgotten them
+                return
+            self._call(errand)
+
+    def _call(self, errand: Errand) -> None:
+        if not errand.begin(self._steady_ms()):
+            self._outbox.put(errand)
+            return
+        try:
+            answer = self._function(*errand.arguments)
+        except Exception as error:  # noqa: BLE001 - whoever has made the errand is told
+            self._end(errand, None, error)
+            return
+        if not hasattr(answer, "__await__"):
+            self._end(errand, answer, None)
+            return
+        task = asyncio.ensure_future(answer)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._done(errand, done))
+
+    def _done(self, errand: Errand, task: asyncio.Future[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            self._end(errand, None, RuntimeError("the task of the function was cancelled"))
+        elif (error := task.exception()) is None:
+            self._end(errand, task.result(), None)
+        else:
+            known = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            self._end(errand, None, known)
+        self._go_on()
+
+    def _end(self, errand: Errand, answer: Any, error: Exception | None) -> None:
+        errand.answer, errand.error = answer, error
+        errand.ended_ms = self._steady_ms()
+        self._outbox.put(errand)

@@ -154,7 +154,7 @@ class Consumption(ABC, Generic[Q]):
             self._waiting.extend((process_queue, batch) for batch in batches)
             self._go_on()
         elif not self._at_work.stopped:
-            self._hand_over(self._crew, process_queue, batches)
+            self._hand_over(self._crew, process_queue, messages, batches)
 
     def when_idle(self) -> Deferred[None]:
         """Fires when no listener is at work; what only waits is not begun any more."""
@@ -164,11 +164,16 @@ class Consumption(ABC, Generic[Q]):
             self._at_work.done(len(self._crew.clear()))
         return idle
 
-    def _hand_over(self, crew: Crew, process_queue: Q, batches: Sequence[list[MessageExt]]) -> None:
+    def _hand_over(
+        self,
+        crew: Crew,
+        process_queue: Q,
+        messages: Sequence[MessageExt],
+        batches: Sequence[list[MessageExt]],
+    ) -> None:
         """The listener is called elsewhere: `_ended` hears of it."""
-        for batch in batches:
-            self._restore(process_queue, batch)
-            self._calls.prepare(batch)
+        self._restore(process_queue, messages)
+        self._calls.prepare(messages)
         self._at_work.add(len(batches))
         try:
             crew.take([_Batch(process_queue, batch) for batch in batches])
@@ -248,7 +253,7 @@ class Consumption(ABC, Generic[Q]):
             if not self._is_over(process_queue, run.messages):
                 self._done(process_queue, run.messages)
 
-    def _restore(self, process_queue: Q, messages: list[MessageExt]) -> None:
+    def _restore(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
         """Those that come again have the topic that they were first sent to."""
         if process_queue.queue.topic.startswith(RETRY_PREFIX):
             for message in messages:

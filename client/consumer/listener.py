@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -156,7 +156,7 @@ class Calls:
         submit = self._pool.callInThread
         return ThreadCrew(self._listener, most, submit, outbox, self._clock.steady_ms)
 
-    def prepare(self, messages: list[MessageExt]) -> None:
+    def prepare(self, messages: Sequence[MessageExt]) -> None:
         """Names topics as the program knows them, before a crew has the messages."""
         if self._name_of is not None:
             self._rename(messages, self._name_of)
@@ -185,7 +185,7 @@ class Calls:
         ).addCallback(_awaited)
 
     @staticmethod
-    def _rename(messages: list[MessageExt], name_of: Callable[[str], str]) -> None:
+    def _rename(messages: Sequence[MessageExt], name_of: Callable[[str], str]) -> None:
         for message in messages:
             message.topic = name_of(message.topic)
 

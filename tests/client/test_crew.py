@@ -91,6 +91,19 @@ def test_another_member_is_asked_for_while_calls_wait_and_no_more_than_wanted() 
     assert len(scene.members) == 3  # both had gone
 
 
+def test_calls_that_come_while_all_members_work_wait_for_them() -> None:
+    scene = Scene(most=1)
+
+    def more_comes(number: int) -> None:
+        if number == 0:
+            scene.crew.take([Errand(1)])
+
+    scene.during = more_comes
+    scene.crew.take([Errand(0)])
+    scene.members[0]()
+    assert (len(scene.members), scene.called) == (1, [0, 1])
+
+
 def test_a_member_that_has_gone_is_replaced_by_one_that_comes_with_new_calls() -> None:
     scene = Scene(most=1)
     for number in range(3):

@@ -70,7 +70,7 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
             if head and uniq_key.isascii():
                 if head != last_head or topic != last_topic:
                     last_topic, last_head = topic, head
-                    head_hash = java_string_hash(f"{topic}#{head}") * 31**_TAIL & _MASK
+                    head_hash = _head_hash(topic, head)
                 heads.append(head_hash)
                 tails.append(uniq_key[-_TAIL:])
             else:
@@ -130,6 +130,16 @@ def positive(java_hash: int) -> int:
     """Math.abs of the low 32 bits, and 0 for the one integer that has no positive counterpart."""
     low = java_hash & _MASK
     return low if low < _SIGN else -low & ~_SIGN & _MASK
+
+
+@lru_cache(maxsize=1024)
+def _head_hash(topic: str, head: str) -> int:
+    """Of unique keys without their tails: what a tail is added to.
+
+    They come again by turns, one from each producer, and one for each topic that a message of a
+    transaction goes to.
+    """
+    return java_string_hash(f"{topic}#{head}") * 31**_TAIL & _MASK
 
 
 _text_hash: Final = lru_cache(maxsize=1024)(java_string_hash)

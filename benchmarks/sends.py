@@ -51,7 +51,7 @@ def json_send(n: int, properties: str, *, oneway: bool = False) -> bytes:
         '"f":"0","g":"%d","h":"0","i":"%s","j":"0","k":"false","m":"false","n":"broker-a"},'
         '"flag":%d,"language":"JAVA","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":407}'
     ) % (n % QUEUES, 1_700_000_000_000 + n, text, 2 * oneway, n)
-    return _frame(header.encode(), BODY, 0)
+    return frame(header.encode(), BODY, 0)
 
 
 def long_send(n: int, properties: str) -> bytes:
@@ -63,7 +63,7 @@ def long_send(n: int, properties: str) -> bytes:
         '"flag":"0","maxReconsumeTimes":"0","producerGroup":"bench","properties":"%s",'
         '"queueId":"%d","reconsumeTimes":"0","sysFlag":"0","topic":"bench","unitMode":"false"}}'
     ) % (n, 1_700_000_000_000 + n, text, n % QUEUES)
-    return _frame(header.encode(), BODY, 0)
+    return frame(header.encode(), BODY, 0)
 
 
 def binary_send(n: int, properties: str) -> bytes:
@@ -78,7 +78,7 @@ def binary_send(n: int, properties: str) -> bytes:
         for name, text in fields.items()
     )
     head = struct.pack(">hBhiii", 310, 0, 407, n, 0, 0)
-    return _frame(head + struct.pack(">i", len(encoded)) + encoded, BODY, 1)
+    return frame(head + struct.pack(">i", len(encoded)) + encoded, BODY, 1)
 
 
 def batch_send(n: int, properties: str) -> bytes:
@@ -95,7 +95,7 @@ def batch_send(n: int, properties: str) -> bytes:
         '"n":"broker-a"},"flag":0,"language":"JAVA","opaque":%d,'
         '"serializeTypeCurrentRPC":"JSON","version":407}'
     ) % (n % QUEUES, 1_700_000_000_000 + n, n)
-    return _frame(header.encode(), b"".join(entries), 0)
+    return frame(header.encode(), b"".join(entries), 0)
 
 
 def plain(n: int, more: str = "") -> str:
@@ -103,7 +103,8 @@ def plain(n: int, more: str = "") -> str:
     return f"UNIQ_KEY\x01{_KEY % n}\x02WAIT\x01true{more}"
 
 
-def _frame(header: bytes, body: bytes, kind: int) -> bytes:
+def frame(header: bytes, body: bytes, kind: int) -> bytes:
+    """A request; `kind` is how its header is written."""
     return _LENGTHS.pack(4 + len(header) + len(body), kind << 24 | len(header)) + header + body
 
 

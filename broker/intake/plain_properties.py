@@ -26,6 +26,7 @@ _UNIQ_KEY_AT: Final = len(UNIQ_KEY) + 1
 _KEYS_AT: Final = len(KEYS) + 1
 _TAGS_AT: Final = len(TAGS) + 1
 _WAIT_AT: Final = len(WAIT) + 1
+_NOWHERE: Final = (0, "")
 _starts_with: Final = str.startswith
 
 Found = tuple[str | None, str | None, str | None, str | None]
@@ -49,6 +50,9 @@ class PlainProperties:
         self._touched = frozenset(touched)
         self._known: dict[int, Names] = {}
         """By the number of pairs, what was learned last."""
+        self._touched_at: dict[int, tuple[int, str]] = {}
+        """By the number of pairs, where such a name was found last, and the beginning of its pair:
+        a text with that in the same place is not plain, whatever else is in it."""
         self._misses = 0
 
     # The path of every message: no call in it that could be left out.
@@ -80,16 +84,17 @@ class PlainProperties:
 
     def _read(self, pairs: list[str]) -> Found | None:
         """As `of`, pair by pair."""
+        at, beginning = self._touched_at.get(len(pairs), _NOWHERE)
+        if beginning and pairs[at].startswith(beginning):
+            return None
         try:
             properties = dict([pair.split("\x01") for pair in pairs])
         except ValueError:
             return None
-        if (
-            len(properties) != len(pairs)
-            or not self._touched.isdisjoint(properties)
-            or "" in properties
-            or not all(properties.values())
-        ):
+        if not self._touched.isdisjoint(properties):
+            self._learn_touched(pairs)
+            return None
+        if len(properties) != len(pairs) or "" in properties or not all(properties.values()):
             return None
         count = len(pairs)
         if 0 < count <= MAX_PAIRS:
@@ -99,6 +104,15 @@ class PlainProperties:
                 self._known[count] = _names(list(properties))
         get = properties.get
         return get(UNIQ_KEY), get(KEYS), get(TAGS), get(WAIT)
+
+    def _learn_touched(self, pairs: list[str]) -> None:
+        if len(pairs) > MAX_PAIRS:
+            return
+        for at, pair in enumerate(pairs):
+            name = pair.partition("\x01")[0]
+            if name in self._touched:
+                self._touched_at[len(pairs)] = at, f"{name}\x01"
+                return
 
 
 def _names(names: list[str]) -> Names:

@@ -57,6 +57,7 @@ from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 _PUT_OK: Final = PutStatus.PUT_OK
 _MISSING: Final[Any] = object()
 _END: Final = transaction.END_TRANSACTION.code
+_SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
 _WRITTEN: Final = frozenset({"regionId", "traceOn"})
 """Settings that are written into messages and answers."""
 _MAX_DIGITS: Final = 18
@@ -163,8 +164,12 @@ class SendMessageProcessor:
         born_host, store_host = run.peer.remote_host, self._store_host
         last_born, born_ms = None, 0  # of most messages in a run it is the same
         for command in run.commands:
+            if command.code not in _SINGLE:
+                self._general(run, command, messages, sent)
+                continue
             ext: Any = command.ext_fields
             body = command.body
+            place: Any = None
             try:
                 if len(ext) != size:
                     raise KeyError  # noqa: TRY301 - as if a name were missing
@@ -181,7 +186,7 @@ class SendMessageProcessor:
                 born, text = ext[born_name], ext[text_name]
                 found: Any = plain(text)
                 uniq_key, keys, tags, wait = found
-                topic, queue_id, queue_text, flag, sys_flag, reconsume_times = place
+                topic, queue_id, queue_text, flag, sys_flag, reconsume_times, _ = place
                 if uniq_key is None or not body:
                     raise ValueError  # noqa: TRY301 - as for what is wrong with the text
                 if born != last_born:
@@ -195,7 +200,12 @@ class SendMessageProcessor:
                     keys, tags, flag, sys_flag, reconsume_times, 0,
                 )  # fmt: skip
             except (ValueError, KeyError, TypeError):
-                self._general(run, command, messages, sent)
+                known = None
+                if place is not None:
+                    known = self._known(
+                        run.peer, command, ext.get(born_name), ext.get(text_name), place
+                    )
+                self._general(run, command, messages, sent, known)
                 continue
             waits = wait is None or wait == "true" or wait.lower() == "true"
             one: Any = command, len(messages), 1, queue_text, uniq_key, waits, None, None
@@ -224,9 +234,33 @@ class SendMessageProcessor:
                 header.flag,
                 sys_flag,
                 header.reconsume_times or 0,
+                header.max_reconsume_times,
             )
         shape.keep(key, place)
         return place
+
+    def _known(
+        self, peer: Peer, command: RemotingCommand, born: Any, text: Any, place: Place
+    ) -> InnerMessage | None:
+        """What `_message` makes of a header whose place is known; None: it has to be decoded."""
+        if not (isinstance(born, str) and isinstance(text, str)):
+            return None
+        if not born.isdigit() or len(born) > _MAX_DIGITS:
+            return None
+        topic, queue_id, _, flag, sys_flag, reconsume_times, limit = place
+        return InnerMessage(
+            topic,
+            queue_id,
+            command.body,
+            int(born),
+            peer.remote_host,
+            self._store_host,
+            decode_properties(text),
+            flag,
+            sys_flag,
+            reconsume_times,
+            max_reconsume_times=limit if command.version >= MQVersion.V3_4_9 else None,
+        )
 
     # ------------------------------------------------------------------ any message
 
@@ -236,8 +270,9 @@ class SendMessageProcessor:
         command: RemotingCommand,
         messages: list[PutMessage],
         sent: list[Sent],
+        message: InnerMessage | None = None,
     ) -> None:
-        """What any command brings, or why not."""
+        """What any command brings, or why not; `message` is its own, if that is known already."""
         try:
             if command.code == _END:
                 end = self._ends.read(command, run.now_ms)
@@ -246,11 +281,14 @@ class SendMessageProcessor:
                     sent.append(Sent(command, len(messages), len(made), instead=end))
                     messages += made
                 return
-            header = SendMessageRequestHeader.decode(command.ext_fields)
-            self._checks.check_time(run.now_ms)
-            topic = self._checks.topic_of(header, run.peer)
-            message = self._message(run.peer, command, header, topic)
-            if self._is_batch(command, header):
+            is_batch = False
+            if message is None:
+                header = SendMessageRequestHeader.decode(command.ext_fields)
+                self._checks.check_time(run.now_ms)
+                topic = self._checks.topic_of(header, run.peer)
+                message = self._message(run.peer, command, header, topic)
+                is_batch = self._is_batch(command, header)
+            if is_batch:
                 made, transaction_id = self._batch(message, run.now_ms)
             else:
                 made = [self._single(message, run.now_ms)]

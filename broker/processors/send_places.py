@@ -27,6 +27,7 @@ class Place(NamedTuple):
     """Where plain messages with the same header go; `queue_id_text` is for the answer.
 
     Messages of a place are plain unless a property or the lack of a body makes them otherwise.
+    `max_reconsume_times` is of those alone.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class Place(NamedTuple):
     flag: int
     sys_flag: int
     reconsume_times: int
+    max_reconsume_times: int | None = None
 
 
 class Shape:

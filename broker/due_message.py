@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delayed messages that are due: what is put for each of them, made of the record that waits.
 
-What is put is the message itself, for the queue that it was sent to, with all its properties. A
-record is only cut by its lengths, and the bytes of its properties are put as they are, unless a
-transform of the intake touches such a message, or the record is in any way unusual: then it is
-decoded and goes through the intake like any other message. What cannot be delivered becomes a dead
-letter.
+What is put is the message itself, for the queue that it was sent to, with the bytes of all its
+properties as they are; see intake/usual_record.py. What cannot be delivered becomes a dead letter.
 
 Timer messages that are due are put in the same way; what is said of them on the way is added to
 their properties (see DueMessages).
@@ -18,16 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from txrocketmq.broker.intake.check import check_topic
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
 from txrocketmq.broker.intake.intake import Intake
-from txrocketmq.broker.intake.transform import NotTaken, Transforms
-from txrocketmq.broker.store.commit_log import IPV4_LAYOUT
+from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.intake.usual_record import destination, is_plain_place, usual_record
 from txrocketmq.broker.store.put_message import PutMessage, PutStatus
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message import record as records
-from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.tags import tags_code
@@ -44,10 +38,6 @@ NEVER: Final = frozenset(
     }
 )
 """What the store says of a message that it will never take."""
-_IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
-_LENGTHS_BYTES: Final = records.TOPIC_LENGTH_V1.sizeof() + records.PROPERTIES_LENGTH.sizeof()
-_MAX_DIGITS: Final = 9
-"""So many digits are surely an int."""
 
 
 class DueMessage:
@@ -126,9 +116,6 @@ class DueMessages:
         if record is not None:
             try:
                 plain = self._plain(record, stamps)
-            except (ValueError, KeyError, IndexError):
-                plain = None
-            try:
                 self.messages.append(DueMessage(offset, record, plain, stamps))
             except MessageDecodeError:
                 record = None
@@ -137,56 +124,32 @@ class DueMessages:
 
     # The path of every delayed message: no call in it that could be left out.
     def _plain(self, record: memoryview, stamps: Mapping[str, str] | None) -> PutMessage | None:
-        """What is put for a record when nothing about it is unusual; else None, or an error."""
+        """What is put for a record when nothing about it is unusual; else None."""
+        usual = usual_record(record)
+        place = None if usual is None else destination(usual.properties)
+        if usual is None or place is None:
+            return None
         (
-            size, magic, _, _, flag, _, _, sys_flag, born_ms, born_host, _, store_host,
-            reconsume_times, _, body_bytes,
-        ) = IPV4_LAYOUT.unpack_from(record)  # fmt: skip
-        if magic != records.MAGIC_V1 or sys_flag & _IPV6_HOSTS or body_bytes < 0:
-            return None
-        body_at = IPV4_LAYOUT.size
-        body_end = body_at + body_bytes
-        properties_at = body_end + _LENGTHS_BYTES + record[body_end]
-        encoded = bytes(record[properties_at:])
-        properties_bytes = record[properties_at - 2] << 8 | record[properties_at - 1]
-        if size != len(record) or properties_bytes != len(encoded):
-            return None
-        pairs = str(encoded, "utf-8").split("\x02")
-        if pairs[-1]:
-            encoded += b"\x02"
-        else:
-            pairs.pop()
-        properties = dict([pair.split("\x01") for pair in pairs])
-        get, topic, queue_id = properties.get, properties["REAL_TOPIC"], properties["REAL_QID"]
+            _, _, _, _, flag, sys_flag, born_ms, born_host, store_host, reconsume_times, body,
+            encoded, properties,
+        ) = usual  # fmt: skip
+        topic, queue_id = place
         is_plain = self._plain_topics.get((topic, sys_flag))
         if is_plain is None:
-            is_plain = self._plain_topics[topic, sys_flag] = self._is_plain(topic, sys_flag)
-        if (
-            not is_plain
-            or len(properties) != len(pairs)
-            or not self._touched.isdisjoint(properties)
-            or "" in properties
-            or "" in properties.values()
-            or not (queue_id.isascii() and queue_id.isdigit() and len(queue_id) <= _MAX_DIGITS)
-        ):
+            is_plain = is_plain_place(self._transforms, Way.DELIVERY, topic, sys_flag)
+            self._plain_topics[topic, sys_flag] = is_plain
+        if not is_plain or not self._touched.isdisjoint(properties):
             return None
         if stamps:
             if not stamps.keys().isdisjoint(properties):
                 return None
             encoded += encode_properties(stamps).encode()
+        get = properties.get
         tags = get("TAGS")
         return tuple.__new__(PutMessage, (
-            topic, int(queue_id), bytes(record[body_at:body_end]), encoded,
-            tags_code(tags) if tags else 0, born_ms, born_host, store_host, get("UNIQ_KEY"),
-            get("KEYS"), tags, flag, sys_flag, reconsume_times, 0,
+            topic, queue_id, body, encoded, tags_code(tags) if tags else 0, born_ms, born_host,
+            store_host, get("UNIQ_KEY"), get("KEYS"), tags, flag, sys_flag, reconsume_times, 0,
         ))  # fmt: skip
-
-    def _is_plain(self, topic: str, sys_flag: int) -> bool:
-        try:
-            check_topic(topic)
-        except NotTaken:
-            return False
-        return not self._transforms.touches_topic(Way.DELIVERY, topic, sys_flag)
 
 
 def restored(stored: MessageExt) -> InnerMessage | None:

@@ -84,6 +84,10 @@ class Transforms:
         self._by_way = {
             way: tuple(each for each in transforms if way in each.acts_on.ways) for way in Way
         }
+        self._by_topic = {
+            way: tuple(each.acts_on for each in its if each.acts_on.is_by_topic)
+            for way, its in self._by_way.items()
+        }
         self._properties: dict[Way, frozenset[str]] = {
             way: frozenset().union(*(each.acts_on.properties for each in its))
             for way, its in self._by_way.items()
@@ -101,10 +105,11 @@ class Transforms:
 
     def touches_topic(self, way: Way, topic: str, sys_flag: int) -> bool:
         """Whether every message to the topic with this flag is touched, whatever is in it."""
+        by_topic = self._by_topic[way]
+        if not by_topic:
+            return False
         attributes = self._attributes_of(topic)
-        return any(
-            each.acts_on.touches_topic(topic, sys_flag, attributes) for each in self._by_way[way]
-        )
+        return any(acts_on.touches_topic(topic, sys_flag, attributes) for acts_on in by_topic)
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
         """Lets all act that are to act on the message; raises what they raise.

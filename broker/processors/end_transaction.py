@@ -25,10 +25,12 @@ from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.after_durable import AfterDurable
 from txrocketmq.broker.intake.intake import Intake
+from txrocketmq.broker.intake.usual_record import usual_record
 from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.broker.transaction.check import TransactionCheck
+from txrocketmq.broker.transaction.half_message import Half
 from txrocketmq.broker.transaction.metrics import TransactionMetrics
 from txrocketmq.broker.transaction.op_message import op_message
 from txrocketmq.remoting.call import PendingReply, Reply, Request
@@ -56,7 +58,7 @@ _NOT_FOUND: Final = "Find prepared transaction message failed"
 class End(NamedTuple):
     """An end that may be done: of which half message, and whether its message is to be put."""
 
-    half: MessageExt
+    half: Half
     message: PutMessage | None
 
 
@@ -133,7 +135,14 @@ class EndTransactionProcessor:
                 "too many ends of transactions wait to be durable: the disk does not keep up; the"
                 " producer is asked for this one later",
             )
-        half = self._half(header.commit_log_offset, only_in_memory=only_in_memory)
+        record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
+        usual = usual_record(record)
+        half = usual or _decoded(record)
+        if half.topic != TRANS_HALF_TOPIC:
+            raise ResponseError(
+                ResponseCode.SYSTEM_ERROR,
+                f"{_NOT_FOUND}: the message at {header.commit_log_offset} is no half one",
+            )
         if not header.from_transaction_check and self._is_late(half, now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,
@@ -143,7 +152,11 @@ class EndTransactionProcessor:
         _check_owner(half, header)
         if header.commit_or_rollback != _COMMIT:
             return End(half, None)
-        message = half_message.committed(half)
+        if usual is not None:
+            put = half_message.committed_as_it_is(usual, self._intake.transforms)
+            if put is not None:
+                return End(half, put)
+        message = half_message.committed(_decoded(record))
         if message is None:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -152,23 +165,15 @@ class EndTransactionProcessor:
         self._intake.admit(message, now_ms)
         return End(half, message.to_put())
 
-    def _half(self, offset: int, *, only_in_memory: bool) -> MessageExt:
+    def _half_record(self, offset: int, *, only_in_memory: bool) -> memoryview:
         record = None
         if offset >= 0:
             record = self._store.message_at(offset, only_in_memory=only_in_memory)
-        try:
-            half = None if record is None else decode_message(record, decompress_body=False)[0]
-        except MessageDecodeError:
-            half = None
-        if half is None:
+        if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
-        if half.topic != TRANS_HALF_TOPIC:
-            raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"{_NOT_FOUND}: the message at {offset} is no half one"
-            )
-        return half
+        return record
 
-    def _is_late(self, half: MessageExt, now_ms: int) -> bool:
+    def _is_late(self, half: Half, now_ms: int) -> bool:
         immunity_ms = half_message.immunity_ms(half)
         if immunity_ms is None:
             return False
@@ -218,7 +223,14 @@ class EndTransactionProcessor:
         return Reply()
 
 
-def _check_owner(half: MessageExt, header: EndTransactionRequestHeader) -> None:
+def _decoded(record: memoryview) -> MessageExt:
+    try:
+        return decode_message(record, decompress_body=False)[0]
+    except MessageDecodeError:
+        raise ResponseError(ResponseCode.SYSTEM_ERROR, _NOT_FOUND) from None
+
+
+def _check_owner(half: Half, header: EndTransactionRequestHeader) -> None:
     if half.properties.get(names.PGROUP) != header.producer_group:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != header.tran_state_table_offset:

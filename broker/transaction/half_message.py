@@ -15,23 +15,51 @@ from __future__ import annotations
 from typing import Final
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
+from txrocketmq.broker.intake.transform import Transforms
+from txrocketmq.broker.intake.usual_record import UsualRecord, destination, is_plain_place
+from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
 
 _TRANSACTION_BITS: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-_MAX_DIGITS: Final = 9
-"""So many digits are surely an int."""
+
+
+Half = MessageExt | UsualRecord
+"""As it is read."""
+
+
+def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage | None:
+    """What `committed` and the intake make of it, when no transform touches that; else None."""
+    properties = half.properties
+    place = destination(properties)
+    sys_flag = half.sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
+    if (
+        place is None
+        or not transforms.properties(Way.COMMIT).isdisjoint(properties)
+        or not is_plain_place(transforms, Way.COMMIT, place[0], sys_flag)
+    ):
+        return None
+    encoded = b"\x02" + half.encoded
+    for name in (names.REAL_TOPIC, names.REAL_QID):
+        encoded = encoded.replace(f"\x02{name}\x01{properties[name]}\x02".encode(), b"\x02")
+    get = properties.get
+    tags = get(names.TAGS)
+    return tuple.__new__(PutMessage, (
+        *place, half.body, encoded[1:], tags_code(tags) if tags else 0, half.born_timestamp,
+        half.born_host, half.store_host, get(names.UNIQ_KEY), get(names.KEYS), tags, half.flag,
+        sys_flag, half.reconsume_times, half.commit_log_offset,
+    ))  # fmt: skip
 
 
 def committed(half: MessageExt) -> InnerMessage | None:
     """The message for the queue it was sent to; None when it does not say which."""
-    topic = half.properties.get(names.REAL_TOPIC)
-    queue_id = half.properties.get(names.REAL_QID, "")
-    if not topic or not (queue_id.isascii() and queue_id.isdigit()) or len(queue_id) > _MAX_DIGITS:
+    place = destination(half.properties)
+    if place is None:
         return None
-    message = _copy(half, topic, int(queue_id), Way.COMMIT)
+    message = _copy(half, *place, Way.COMMIT)
     for name in (names.REAL_TOPIC, names.REAL_QID):
         del message.properties[name]
     message.sys_flag |= MessageSysFlag.TRANSACTION_COMMIT_TYPE
@@ -81,7 +109,7 @@ def times_asked(half: MessageExt) -> int:
     return 0 if text is None else number_of(text)
 
 
-def immunity_ms(half: MessageExt) -> int | None:
+def immunity_ms(half: Half) -> int | None:
     """How old it is before its producer may be asked, as the producer wants; None: no wish.
 
     -1 for a text that is no number.

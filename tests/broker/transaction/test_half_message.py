@@ -2,12 +2,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from txrocketmq.broker.intake.inner_message import Way, packed
+from txrocketmq.broker.intake.inner_message import InnerMessage, Way, packed
+from txrocketmq.broker.intake.transform import ActsOn, no_transforms
+from txrocketmq.broker.intake.usual_record import usual_record
 from txrocketmq.broker.transaction import half_message
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host
-from txrocketmq.remoting.message.message import MessageExt
+from txrocketmq.remoting.message.message import MessageExt, encode_message
 
 
 def half(**properties: str) -> MessageExt:
@@ -24,6 +28,43 @@ def half(**properties: str) -> MessageExt:
         store_host=Host("10.0.0.2", 5),
         reconsume_times=2,
     )
+
+
+PLAIN = no_transforms([])
+TEXTS = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1)
+NAMES = st.sampled_from(["UNIQ_KEY", "KEYS", "TAGS", "REAL", "QID", "x", "REAL_TOPIC", "REAL_QID"])
+
+
+@given(
+    first=st.dictionaries(NAMES, TEXTS),
+    rest=st.dictionaries(NAMES, TEXTS | st.sampled_from(["3", "REAL_QID", "T"])),
+    sys_flag=st.sampled_from([0, 1, 4, 12]),
+)
+def test_what_is_cut_is_what_is_committed(
+    first: dict[str, str], rest: dict[str, str], sys_flag: int
+) -> None:
+    stored = half()
+    stored.properties = {**first, "REAL_TOPIC": "T", "REAL_QID": "3", **rest}
+    stored.sys_flag = sys_flag
+    usual = usual_record(memoryview(encode_message(stored)))
+    assert usual is not None
+    put = half_message.committed_as_it_is(usual, PLAIN)
+    message = half_message.committed(stored)
+    assert put == (None if message is None else message.to_put())
+
+
+@pytest.mark.parametrize("name", ["DELAY", "x"])
+def test_what_a_transform_touches_is_not_committed_as_it_is(name: str) -> None:
+    class Touching:
+        acts_on = ActsOn(properties=frozenset({"DELAY"}))
+
+        def apply(self, message: InnerMessage, now_ms: int) -> None:
+            """Does nothing."""
+
+    usual = usual_record(memoryview(encode_message(half(**{name: "1"}))))
+    assert usual is not None
+    put = half_message.committed_as_it_is(usual, no_transforms([Touching()]))
+    assert (put is None) is (name == "DELAY")
 
 
 def test_a_commit_is_the_message_itself() -> None:

@@ -28,9 +28,10 @@ from txrocketmq.broker.pop.records import MAX_MESSAGES, Key, check_point
 from txrocketmq.broker.processors.pop_checks import PopChecks
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.broker.walks import Walk, Walks
-from txrocketmq.remoting.call import Peer, PendingReply, Reply, Request
+from txrocketmq.remoting.call import Buffer, Peer, PendingReply, Reply, Request
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.dispatch import serves
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Run, serves, serves_run
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.pop import (
@@ -73,12 +74,38 @@ class AckMessageProcessor:
         self._pop = parts
         self._walks = walks
 
-    @serves(pop.ACK_MESSAGE)
-    def ack(self, request: Request[AckMessageRequestHeader]) -> Reply[NoHeader]:
-        """One message is consumed."""
-        header = request.header
+    @serves_run(pop.ACK_MESSAGE)
+    def ack(self, run: Run) -> list[Buffer]:
+        """Messages are consumed, one by each request: what is written of a run is one write."""
+        records: list[InnerMessage] = []
+        outcomes: list[Key | Exception | None] = []
+        for command in run.commands:
+            try:
+                outcomes.append(self._ack_one(run, command, records))
+            except Exception as error:  # noqa: BLE001 - one bad request must not harm the others
+                outcomes.append(error)
+        statuses = iter(self._intake.take(records, run.now_ms) if records else ())
+        out: list[Buffer] = []
+        for command, outcome in zip(run.commands, outcomes, strict=True):
+            reply: Reply[NoHeader] | Exception = Reply()
+            if isinstance(outcome, Exception):
+                reply = outcome
+            elif outcome is not None:
+                try:
+                    self._written(outcome, ACK, next(statuses))
+                    self._pop.in_flight.add(outcome.topic, outcome.group, outcome.queue_id, -1)
+                except ResponseError as error:
+                    reply = error
+            out += run.answer(command, reply)
+        return out
+
+    def _ack_one(
+        self, run: Run, command: RemotingCommand, records: list[InnerMessage]
+    ) -> Key | None:
+        """Takes an acknowledgement, or adds its record, and then gives its check point's name."""
+        header = AckMessageRequestHeader.decode(command.ext_fields)
         topic, queue_id, offset = header.topic, header.queue_id, header.offset
-        self._checks.queue(topic, queue_id, request.peer)
+        self._checks.queue(topic, queue_id, run.peer)
         least, most = (
             self._store.min_offset(topic, queue_id),
             self._store.max_offset(topic, queue_id),
@@ -93,12 +120,18 @@ class AckMessageProcessor:
             topic, header.consumer_group, queue_id, handle.start_offset, handle.pop_time,
             handle.broker_name,
         )  # fmt: skip
-        if handle.revive_queue_id == ORDER_REVIVE_QUEUE:
-            self._ack_in_order(key, offset, handle.invisible_time, request.peer)
-        else:
-            revive_ms = handle.pop_time + handle.invisible_time
-            self._ack(key, (offset,), revive_ms, handle.revive_queue_id, request.now_ms)
-        return Reply()
+        revive_queue_id = handle.revive_queue_id
+        if revive_queue_id == ORDER_REVIVE_QUEUE:
+            self._ack_in_order(key, offset, handle.invisible_time, run.peer)
+            return None
+        if self._pop.check_points.ack(key, (offset,), run.now_ms):
+            self._pop.in_flight.add(topic, key.group, queue_id, -1)
+            return None
+        self._check_revive_queue(revive_queue_id)
+        revive_ms = handle.pop_time + handle.invisible_time
+        revive_topic = self._pop.revive_topic
+        records.append(revive_topic.ack(key, offset, revive_ms, revive_queue_id, run.now_ms))
+        return key
 
     @serves(pop.BATCH_ACK_MESSAGE)
     def batch_ack(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
@@ -148,7 +181,7 @@ class AckMessageProcessor:
                 self._ack_in_order(key, offset, ack.invisible_time, peer)
             return
         revive_ms = ack.pop_time + ack.invisible_time
-        self._ack(key, offsets, revive_ms, ack.revive_queue_id, now_ms, batch=True)
+        self._ack(key, offsets, revive_ms, ack.revive_queue_id, now_ms)
 
     @serves(pop.CHANGE_MESSAGE_INVISIBLETIME)
     def change_invisible_time(
@@ -201,16 +234,11 @@ class AckMessageProcessor:
         revive_ms: int,
         revive_queue_id: int,
         now_ms: int,
-        *,
-        batch: bool = False,
     ) -> None:
         if not self._pop.check_points.ack(key, offsets, now_ms):
             self._check_revive_queue(revive_queue_id)
             topic = self._pop.revive_topic
-            if batch:
-                record = topic.batch_ack(key, offsets, revive_ms, revive_queue_id, now_ms)
-            else:
-                record = topic.ack(key, offsets[0], revive_ms, revive_queue_id, now_ms)
+            record = topic.batch_ack(key, offsets, revive_ms, revive_queue_id, now_ms)
             self._put(record, key, ACK, now_ms)
         self._pop.in_flight.add(key.topic, key.group, key.queue_id, -len(offsets))
 
@@ -225,6 +253,9 @@ class AckMessageProcessor:
 
     def _put(self, record: InnerMessage, key: Key, kind: str, now_ms: int) -> None:
         (status,) = self._intake.take([record], now_ms)
+        self._written(key, kind, status)
+
+    def _written(self, key: Key, kind: str, status: PutStatus) -> None:
         self._pop.metrics.wrote(key, kind, status.name)
         if status is not PutStatus.PUT_OK:
             raise ResponseError(

@@ -22,6 +22,9 @@ _SEPARATOR_V2: Final = "+"
 _LEAST_WORDS: Final = 6
 _LONG_MAX: Final = 2**63 - 1
 _INT_MAX: Final = 2**31 - 1
+_SURELY_INT: Final = 9
+_SURELY_LONG: Final = 18
+"""So many digits are within these limits."""
 
 
 class ReceiptHandleError(RemotingError, ValueError):
@@ -53,10 +56,12 @@ class ReceiptHandle(NamedTuple):
                 f"getBrokerName fail, extraInfoStrs length {len(words)}: a receipt handle has"
                 f" {_LEAST_WORDS} words at least"
             )
-        longs = [_number(word, _LONG_MAX) for word in words[:3]]
-        revive_queue_id = _number(words[3], _INT_MAX)
-        queue_id = _number(words[6], _INT_MAX) if len(words) > _LEAST_WORDS else -1
-        queue_offset = _number(words[7], _LONG_MAX) if len(words) > _LEAST_WORDS + 1 else -1
+        longs = [_number(word, _LONG_MAX, _SURELY_LONG) for word in words[:3]]
+        revive_queue_id = _number(words[3], _INT_MAX, _SURELY_INT)
+        queue_id = _number(words[6], _INT_MAX, _SURELY_INT) if len(words) > _LEAST_WORDS else -1
+        queue_offset = (
+            _number(words[7], _LONG_MAX, _SURELY_LONG) if len(words) > _LEAST_WORDS + 1 else -1
+        )
         return cls(
             longs[0], longs[1], longs[2], revive_queue_id, words[4], words[5], queue_id,
             queue_offset,
@@ -66,7 +71,9 @@ class ReceiptHandle(NamedTuple):
         return " ".join(map(str, self))
 
 
-def _number(word: str, most: int) -> int:
+def _number(word: str, most: int, surely: int) -> int:
+    if word.isdigit() and len(word) <= surely and word.isascii():
+        return int(word)
     digits = word.removeprefix("-")
     if digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)):
         value = int(word)

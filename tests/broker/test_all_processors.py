@@ -45,4 +45,4 @@ def test_pulls_are_kept_off_the_vip_port(registry: Registry) -> None:
 
 
 def test_sends_are_served_in_runs(registry: Registry) -> None:
-    assert set(registry.runs()) == {10, 37, 310, 320}
+    assert set(registry.runs()) == {10, 37, 310, 320, 200051}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ from tests.fakes import NOW_MS, FakePeer, reply_of, request
 from txrocketmq.broker.all_processors import all_processors
 from txrocketmq.broker.processors.ack_message import AckMessageProcessor
 from txrocketmq.broker.processors.pop_message import PopMessageProcessor
-from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.call import Buffer, PendingReply, Reply
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.dispatch import Run
 from txrocketmq.remoting.message.message import MessageExt, decode_messages
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, ReceiptHandle, real_topic
 from txrocketmq.remoting.protocol.pop import (
+    ACK_MESSAGE,
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
     ChangeInvisibleTimeResponseHeader,
@@ -42,6 +45,20 @@ class Message:
     def topic(self) -> str:
         """Where it is, as its client knows by the handle."""
         return real_topic(self.stored.topic, GROUP, self.handle.retry)
+
+
+def ack_of(message: Message, **other: Any) -> AckMessageRequestHeader:
+    """What its client says when it has consumed the message."""
+    return AckMessageRequestHeader(
+        **{
+            "consumer_group": GROUP,
+            "topic": message.topic(),
+            "queue_id": message.stored.queue_id,
+            "extra_info": str(message.handle),
+            "offset": message.stored.queue_offset,
+            **other,
+        }
+    )
 
 
 class Scene:
@@ -131,17 +148,24 @@ class Scene:
         return processor
 
     def ack(self, message: Message, **other: Any) -> None:
-        header = AckMessageRequestHeader(
-            **{
-                "consumer_group": GROUP,
-                "topic": message.topic(),
-                "queue_id": message.stored.queue_id,
-                "extra_info": str(message.handle),
-                "offset": message.stored.queue_offset,
-                **other,
-            }
-        )
-        self.acks().ack(request(header, now_ms=self.parts.now_ms))
+        (outcome,) = self.serve_acks([ack_of(message, **other)])
+        if isinstance(outcome, Exception):
+            raise outcome
+
+    def serve_acks(
+        self, headers: Sequence[AckMessageRequestHeader]
+    ) -> list[Reply[Any] | Exception]:
+        """What acknowledgements of one read are answered."""
+        outcomes: list[Reply[Any] | Exception] = []
+
+        def answer(_: Any, __: Any, outcome: Reply[Any] | Exception) -> Sequence[Buffer]:
+            outcomes.append(outcome)
+            return [b"answer"]
+
+        commands = [RemotingCommand(ACK_MESSAGE.code, each.encode()) for each in headers]
+        run = Run(FakePeer(), commands, self.parts.now_ms, answer)
+        assert self.acks().ack(run) == [b"answer"] * len(commands)
+        return outcomes
 
     def hide(self, message: Message, invisible_ms: int) -> ChangeInvisibleTimeResponseHeader:
         """Another invisible time; the message has the new handle."""

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Message, Scene
+from tests.broker.pop.scene import GROUP, INVISIBLE_MS, Message, Scene, ack_of
 from tests.fakes import refused, reply_of, request
+from txrocketmq.broker.store.message_store import Batch, PutMessage
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import HeaderError, ResponseError
 from txrocketmq.remoting.header import NoHeader
@@ -56,6 +58,44 @@ def test_refusals(scene: Scene, other: dict[str, Any], code: ResponseCode, remar
     with refused(code, remark):
         scene.ack(message, **other)
     assert come_back(scene) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_acks_of_one_read_are_one_write(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    popped = scene.pop()
+    store = scene.parts.store
+    append, writes = store.append, []
+
+    def counted(messages: Sequence[PutMessage], now_ms: int) -> Batch:
+        writes.append(len(messages))
+        return append(messages, now_ms)
+
+    monkeypatch.setattr(store, "append", counted)
+    headers = [ack_of(each) for each in popped[:4]]
+    headers.insert(2, ack_of(popped[4], offset=7))
+    headers.insert(1, ack_of(popped[4], extra_info="1 2 3 8 0 b"))
+    outcomes = scene.serve_acks(headers)
+    codes = [each.code if isinstance(each, (Reply, ResponseError)) else each for each in outcomes]
+    illegal, none = ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_MESSAGE
+    assert codes == [0, illegal, 0, none, 0, 0]
+    assert writes == ([] if scene.parts.config.enable_pop_buffer_merge else [4])
+    assert scene.parts.pop.in_flight.get("T", GROUP, 0) == 2
+    assert come_back(scene) == ["4", "5"]
+
+
+def test_acks_that_the_store_does_not_take(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for number in range(3):
+        scene.parts.put("T", body=b"%d" % number)
+    popped = scene.pop()
+    scene.parts.store.flush.error = OSError("broken")
+    outcomes = scene.serve_acks([ack_of(each) for each in popped])
+    scene.parts.store.flush.error = None
+    assert [str(each) for each in outcomes] == [
+        str(ResponseError(1, "it cannot be written down now: SERVICE_NOT_AVAILABLE"))
+    ] * 3
+    assert scene.parts.pop.in_flight.get("T", GROUP, 0) == 3
+    assert come_back(scene) == ["0", "1", "2"]
+    scene.close()
 
 
 def test_acks_of_what_was_never_popped(scene: Scene) -> None:

@@ -24,6 +24,7 @@ _NO_TAIL: Final = "\0" * _TAIL
 """Adds nothing to a hash."""
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
+_MAX_HEADS: Final = 1024
 _LANES: Final = 1024
 """So many hashes are worked out together."""
 _LANE_BYTES: Final = 4
@@ -63,7 +64,7 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
     words: list[str] = []
     word_rows: list[int] = []
     last_topic = last_head = None
-    head_hash = 0
+    head_hash: int | None = 0
     for topic, uniq_key, keys, tags, physical_offset, stored_ms in entries:
         if uniq_key is not None:
             head = uniq_key[:-_TAIL]
@@ -71,8 +72,14 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
                 if head != last_head or topic != last_topic:
                     last_topic, last_head = topic, head
                     head_hash = _head_hash(topic, head)
-                heads.append(head_hash)
-                tails.append(uniq_key[-_TAIL:])
+                if head_hash is None:
+                    words.append(f"{topic}#{uniq_key}")
+                    word_rows.append(len(heads))
+                    heads.append(0)
+                    tails.append(_NO_TAIL)
+                else:
+                    heads.append(head_hash)
+                    tails.append(uniq_key[-_TAIL:])
             else:
                 heads.append(_text_hash(f"{topic}#{uniq_key}") & _MASK)
                 tails.append(_NO_TAIL)
@@ -132,14 +139,26 @@ def positive(java_hash: int) -> int:
     return low if low < _SIGN else -low & ~_SIGN & _MASK
 
 
-@lru_cache(maxsize=1024)
-def _head_hash(topic: str, head: str) -> int:
-    """Of unique keys without their tails: what a tail is added to.
+_heads: Final[dict[tuple[str, str], int | None]] = {}
+"""Of beginnings of keys, with their topics: what a tail is added to; None while one came once."""
 
-    They come again by turns, one from each producer, and one for each topic that a message of a
-    transaction goes to.
+
+def _head_hash(topic: str, head: str) -> int | None:
+    """The hash of a key without its tail; None for the first time.
+
+    Beginnings come again by turns, one from each producer, and one for each topic that a message of
+    a transaction goes to. Those that never do (of acknowledgements, say) are cheaper with all else
+    that is hashed together.
     """
-    return java_string_hash(f"{topic}#{head}") * 31**_TAIL & _MASK
+    place = topic, head
+    known = _heads.get(place)
+    if known is None:
+        if place in _heads:
+            known = java_string_hash(f"{topic}#{head}") * 31**_TAIL & _MASK
+        elif len(_heads) >= _MAX_HEADS:
+            _heads.clear()
+        _heads[place] = known
+    return known
 
 
 _text_hash: Final = lru_cache(maxsize=1024)(java_string_hash)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from txrocketmq.broker.store import index_rows as module
 from txrocketmq.broker.store.index_rows import IndexEntry, positive, rows_of
 from txrocketmq.remoting.message.tags import java_string_hash
 
@@ -35,6 +36,24 @@ def test_each_key_is_an_item(entries: list[IndexEntry]) -> None:
     of_each = list(zip(entries, hashes, strict=True))
     assert list(rows.offsets) == [entry[4] for entry, keys in of_each for _ in keys]
     assert list(rows.times_ms) == [entry[5] for entry, keys in of_each for _ in keys]
+
+
+def entries_of(keys: list[str]) -> list[IndexEntry]:
+    return [(topic, key, None, None, at, 0) for at, key in enumerate(keys) for topic in "AB"]
+
+
+def test_beginnings_that_come_again_are_the_same_each_time() -> None:
+    entries = entries_of([f"{producer}-{n:04}" for n in range(9) for producer in "xyz"])
+    wanted = [each for entry in entries for each in expected(entry)]
+    for _ in range(3):
+        assert list(rows_of(entries).hashes) == wanted
+
+
+def test_beginnings_that_never_come_again_are_not_kept_for_long() -> None:
+    entries = entries_of([f"{n}-begins-anew" for n in range(2 * module._MAX_HEADS)])
+    wanted = [each for entry in entries for each in expected(entry)]
+    assert list(rows_of(entries).hashes) == wanted
+    assert len(module._heads) <= module._MAX_HEADS
 
 
 def test_the_hash_that_has_no_positive_counterpart_is_0() -> None:

@@ -10,14 +10,17 @@ PopMessageProcessor.buildCkMsg and genCkUniqueId.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+from txrocketmq.broker.intake.usual_record import usual_record
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
 from txrocketmq.remoting.message.pop import REVIVE_PREFIX
 from txrocketmq.remoting.protocol.body.base import Body, BodyError, body, member
+from txrocketmq.remoting.serialize.json import decode_body
 
 CHECK_POINT_TAG: Final = "ck"
 ACK_TAG: Final = "ack"
@@ -28,6 +31,7 @@ MAX_MESSAGES: Final = 32
 """A check point stands for so many messages at most: one bit each of an int."""
 _MAX_SPAN: Final = 2**31 - 1
 _MAX_REPUTS: Final = 127
+_LONG_MAX: Final = 2**63 - 1
 
 
 class Key(NamedTuple):
@@ -109,6 +113,16 @@ class AckMsg(Body):
     queue_id: int = member(wire="q", default=0)
     start_offset: int = member(wire="so", default=0)
     topic: str | None = member(wire="t", default=None)
+
+
+_members_of_ack: Final = itemgetter(
+    *(
+        {each.name: each.wire for each in AckMsg.members}[name]
+        for name in (
+            "ack_offset", "broker_name", "group", "pop_time", "queue_id", "start_offset", "topic",
+        )
+    )
+)  # fmt: skip
 
 
 @body("org.apache.rocketmq.store.pop.BatchAckMsg")
@@ -204,15 +218,19 @@ class ReviveTopic:
     def read(self, record: memoryview) -> PopCheckPoint | Acks | None:
         """What a record of the topic says; None for what is none of it, or is cut short."""
         try:
-            message = decode_message(record, decompress_body=False)[0]
-            if message.tags == CHECK_POINT_TAG:
-                point = PopCheckPoint.decode(message.body)
-                return point if point.topic and point.group else None
-            if message.tags == ACK_TAG:
-                ack = AckMsg.decode(message.body)
+            message = usual_record(record) or decode_message(record, decompress_body=False)[0]
+            tag, content = message.properties.get(names.TAGS), message.body
+            if tag == ACK_TAG:
+                found = _usual_ack(content)
+                if found is not None:
+                    return found
+                ack = AckMsg.decode(content)
                 return Acks(self._key_of(ack), (ack.ack_offset,))
-            if message.tags == BATCH_ACK_TAG:
-                batch = BatchAckMsg.decode(message.body)
+            if tag == CHECK_POINT_TAG:
+                point = PopCheckPoint.decode(content)
+                return point if point.topic and point.group else None
+            if tag == BATCH_ACK_TAG:
+                batch = BatchAckMsg.decode(content)
                 return Acks(self._key_of(batch), batch.ack_offsets)
         except (MessageDecodeError, HeaderError, BodyError):
             pass
@@ -223,3 +241,25 @@ class ReviveTopic:
             ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
             ack.broker_name or self._broker_name,
         )  # fmt: skip
+
+
+# The path of every acknowledgement.
+def _usual_ack(content: bytes) -> Acks | None:
+    """What an ack says that has all its members, each of its own type; None for any other."""
+    try:
+        offset, broker_name, group, pop_time, queue_id, start_offset, topic = _members_of_ack(
+            decode_body(content)
+        )
+        numbers = offset, pop_time, queue_id, start_offset
+        if (
+            type(offset) is type(pop_time) is type(queue_id) is type(start_offset) is int
+            and min(numbers) >= -_LONG_MAX
+            and max(numbers) <= _LONG_MAX
+            and type(broker_name) is type(group) is type(topic) is str
+            and broker_name
+        ):
+            key = Key(topic, group, queue_id, start_offset, pop_time, broker_name)
+            return Acks(key, (offset,))
+    except (KeyError, TypeError):
+        pass
+    return None

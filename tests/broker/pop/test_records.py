@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from tests.broker.conftest import STORE_HOST
 from txrocketmq.broker.pop.records import (
+    AckMsg,
     Acks,
     Key,
     PopCheckPoint,
@@ -12,6 +16,7 @@ from txrocketmq.broker.pop.records import (
     check_point,
 )
 from txrocketmq.remoting.message.message import MessageExt, encode_message
+from txrocketmq.remoting.protocol.body.base import BodyError
 
 KEY = Key("T", "g", 3, 5, 1_700_000_000_000, "b")
 # What the original's classes are as JSON, written by its fastjson.
@@ -72,6 +77,29 @@ def test_records_are_read(topic: ReviveTopic) -> None:
         found = topic.read(stored("bAck", body))
         assert isinstance(found, Acks)
         assert (found.key, list(found.offsets)) == (KEY, [5, 9])
+
+
+@pytest.mark.parametrize("name", ["ao", "bn", "c", "pt", "q", "so", "t"])
+@pytest.mark.parametrize(
+    "value", [None, "", "9", "x", 7, -(2**63), 2**63 - 1, 2**63, 1.5, True, [], {}]
+)
+def test_an_ack_is_read_as_its_declaration_says(topic: ReviveTopic, name: str, value: Any) -> None:
+    written = json.loads(ACK) | {name: value}
+    if value is None:
+        del written[name]
+    body = json.dumps(written)
+    try:
+        ack = AckMsg.decode(body.encode())
+    except BodyError:
+        assert topic.read(stored("ack", body)) is None
+        return
+    key = Key(
+        ack.topic or "", ack.group or "", ack.queue_id, ack.start_offset, ack.pop_time,
+        ack.broker_name or "b",
+    )  # fmt: skip
+    found = topic.read(stored("ack", body))
+    assert found == Acks(key, (ack.ack_offset,))
+    assert repr(found) == repr(Acks(key, (ack.ack_offset,)))
 
 
 def test_older_check_points_have_no_distances() -> None:

@@ -28,7 +28,7 @@ from txrocketmq.remoting.call import Answer, Buffer, Call, Peer, PendingReply, R
 from txrocketmq.remoting.codes import RequestCode, ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import HeaderError, ResponseError
-from txrocketmq.remoting.frame import encode_frame
+from txrocketmq.remoting.frame import bare_answers, encode_frame
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.rpc_times import RpcTimes
 
@@ -230,6 +230,7 @@ class Dispatcher:
         self._steady_ms = steady_ms
         self._log_failure = log_failure
         self._serialize_type = serialize_type
+        self._success = bare_answers(ResponseCode.SUCCESS, serialize_type)
 
     def use(self, registry: Registry) -> None:
         """Serves another registry from now on: a server's port may be known before its parts."""
@@ -389,6 +390,14 @@ class Dispatcher:
     def _answer(self, command: RemotingCommand, reply: Reply[Any]) -> Sequence[Buffer]:
         if command.is_oneway:
             return ()
+        if (
+            reply.code == ResponseCode.SUCCESS
+            and reply.header is None
+            and reply.remark is None
+            and not reply.ext_fields
+            and not reply.body
+        ):
+            return (self._success(command.opaque),)
         ext_fields = reply.header.encode() if reply.header is not None else None
         if reply.ext_fields:
             ext_fields = {**(ext_fields or {}), **reply.ext_fields}

@@ -15,7 +15,7 @@ from typing import Final
 from txrocketmq.remoting import formats
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.codes import SerializeType
-from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.serialize import json, rocketmq
@@ -26,6 +26,9 @@ MAX_FRAME_BYTES = 16 * 1024 * 1024
 _MAX_CHUNKS = 1024
 """More than the reads that the longest frame takes, unless its peer sends it in tiny pieces."""
 _PREFIX = fixed(formats.FRAME_PREFIX).struct
+_opaque = fixed(formats.BINARY_HEAD).codec_of("opaque")
+_OPAQUE: Final = 1_234_567_890
+"""Of an answer that is prepared, where its own will stand."""
 _HEADER_MASK = 0xFFFFFF
 _unpack = _PREFIX.unpack_from
 _DECODERS: Final[Mapping[int, Callable[[bytes], RemotingCommand]]] = {
@@ -128,3 +131,24 @@ def encode_frame(
     size = 4 + len(header) + sum(map(len, bodies))
     mark = command.serialize_type << 24 | len(header)
     return [_PREFIX.pack(size, mark) + header, *filter(len, bodies)]
+
+
+def bare_answers(code: int, serialize_type: int) -> Callable[[int], bytes]:
+    """Makes answers that say nothing but a code, prepared: they differ in their opaque only."""
+    command = RemotingCommand(
+        code, flag=RESPONSE_FLAG, opaque=_OPAQUE, serialize_type=serialize_type
+    )
+    frame = b"".join(encode_frame(command))
+    if serialize_type == SerializeType.ROCKETMQ:
+        start, end = frame.split(_opaque.pack(_OPAQUE))
+        return lambda opaque: start + _opaque.pack(opaque) + end
+    before, after = frame[_PREFIX.size :].split(b"%d" % _OPAQUE)
+    form = before.replace(b"%", b"%%") + b"%d" + after.replace(b"%", b"%%")
+    pack, mark = _PREFIX.pack, serialize_type << 24
+
+    def answer(opaque: int) -> bytes:
+        header = form % opaque
+        size = len(header)
+        return pack(size + 4, mark | size) + header
+
+    return answer

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import FrameError
-from txrocketmq.remoting.frame import MAX_FRAME_BYTES, FrameDecoder, decode_header, encode_frame
+from txrocketmq.remoting.frame import (
+    MAX_FRAME_BYTES,
+    FrameDecoder,
+    bare_answers,
+    decode_header,
+    encode_frame,
+)
 
 FORMS = pytest.mark.parametrize("form", list(SerializeType))
 
@@ -147,3 +153,12 @@ def test_a_header_of_any_bytes_gives_a_command_or_a_frame_error(form: int, data:
     except FrameError:
         return
     assert command.body == b""
+
+
+@pytest.mark.parametrize("serialize_type", [SerializeType.JSON, SerializeType.ROCKETMQ])
+@given(code=st.integers(0, 32_767), opaque=st.integers(-(2**31), 2**31 - 1))
+def test_answers_that_only_say_a_code(
+    serialize_type: SerializeType, code: int, opaque: int
+) -> None:
+    command = RemotingCommand(code, flag=1, opaque=opaque, serialize_type=serialize_type)
+    assert bare_answers(code, serialize_type)(opaque) == b"".join(encode_frame(command))

@@ -138,6 +138,20 @@ def decode_properties(text: str) -> dict[str, str]:
     first \x01 and may hold more of them; a pair without \x01, with an empty name or an empty
     value is dropped; the last of equal names counts.
     """
+    pairs = text.split(PROPERTY_SEPARATOR)
+    if not pairs[-1]:
+        pairs.pop()
+    try:
+        found = dict([pair.split(NAME_VALUE_SEPARATOR) for pair in pairs])
+    except ValueError:
+        return _decode_odd(text)
+    if "" in found or "" in found.values() or "\x01\x02" in text:
+        return _decode_odd(text)
+    return found
+
+
+def _decode_odd(text: str) -> dict[str, str]:
+    """As decode_properties, of a text that is not as it should be: half as quick."""
     return {
         name: value
         for name, _, value in [

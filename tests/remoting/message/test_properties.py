@@ -41,6 +41,16 @@ def test_decode_as_java(text: str) -> None:
     assert decode_properties(text.replace("=", "\x01").replace(";", "\x02")) == expected
 
 
+@given(st.text(st.sampled_from("ab\x01\x02")) | st.text(st.sampled_from("a\x01\x02"), max_size=9))
+def test_decode_is_the_same_pair_by_pair(text: str) -> None:
+    expected = {}
+    for pair in text.split("\x02"):
+        name, _, value = pair.partition("\x01")
+        if name and value:
+            expected[name] = value
+    assert list(decode_properties(text).items()) == list(expected.items())
+
+
 def test_encode_ends_every_pair() -> None:
     assert encode_properties({}) == ""
     assert encode_properties({"a": "b", "消息": "🚀"}) == "a\x01b\x02消息\x01🚀\x02"

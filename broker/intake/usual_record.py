@@ -12,6 +12,7 @@ Java: MessageDecoder.decode, as it is used by ScheduleMessageService and EndTran
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.check import check_topic
@@ -93,8 +94,13 @@ def destination(properties: dict[str, str]) -> tuple[str, int] | None:
 
 def is_plain_place(transforms: Transforms, way: Way, topic: str, sys_flag: int) -> bool:
     """Whether messages may go to a topic in this way without passing through the intake."""
+    return _is_storable(topic) and not transforms.touches_topic(way, topic, sys_flag)
+
+
+@lru_cache(maxsize=1024)
+def _is_storable(topic: str) -> bool:
     try:
         check_topic(topic)
     except NotTaken:
         return False
-    return not transforms.touches_topic(way, topic, sys_flag)
+    return True

@@ -42,10 +42,15 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
         or not is_plain_place(transforms, Way.COMMIT, place[0], sys_flag)
     ):
         return None
-    encoded = b"\x02" + half.encoded
-    for name in (names.REAL_TOPIC, names.REAL_QID):
-        encoded = encoded.replace(f"\x02{name}\x01{properties[name]}\x02".encode(), b"\x02")
     get = properties.get
+    pairs = [f"{name}\x01{get(name)}\x02" for name in (names.REAL_TOPIC, names.REAL_QID)]
+    encoded = b"\x02" + half.encoded
+    together = f"\x02{''.join(pairs)}".encode()  # as InnerMessage.park leaves them
+    if together in encoded:
+        encoded = encoded.replace(together, b"\x02")
+    else:
+        for pair in pairs:
+            encoded = encoded.replace(f"\x02{pair}".encode(), b"\x02")
     tags = get(names.TAGS)
     return tuple.__new__(PutMessage, (
         *place, half.body, encoded[1:], tags_code(tags) if tags else 0, half.born_timestamp,

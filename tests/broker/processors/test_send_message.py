@@ -159,45 +159,6 @@ def test_a_time_that_is_none_is_refused(sending: Sending, born: str) -> None:
     assert len(sending.stored()) == 4
 
 
-def test_a_header_that_lacks_a_field_is_like_no_other(sending: Sending) -> None:
-    fields = header().encode_letters()
-    odd = {name: value for name, value in fields.items() if name != "g"} | {"y": "unknown"}
-    commands = [
-        RemotingCommand(RequestCode.SEND_MESSAGE_V2, each, b"body", opaque=at)
-        for at, each in enumerate((fields, odd, fields))
-    ]
-    answers = sending.serve(commands)
-    assert [(each.opaque, each.code) for each in answers] == [(0, 0), (1, 1), (2, 0)]
-    assert "bornTimestamp" in (answers[1].remark or "")
-    assert len(sending.stored()) == 2
-
-
-def test_the_code_counts_more_than_the_header(sending: Sending) -> None:
-    """What only a code tells apart is not taken for what was sent with the same header before."""
-    fields = header().encode_letters()
-    codes = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
-    body = encode_batch([Message("T", b"1"), Message("T", b"2")])
-    for code in (*codes, RequestCode.END_TRANSACTION):
-        sending.serve([RemotingCommand(code, fields, body)])
-    assert [each.body for each in sending.stored()] == [body, b"1", b"2"]
-
-
-@pytest.mark.parametrize("name", ["DELAY", "TRAN_MSG", "POP_CK", "CLUSTER"])
-@pytest.mark.parametrize("value", ["1", "true"])
-def test_what_is_touched_is_the_same_at_a_place_that_is_known(
-    sending: Sending, tmp_path: Path, name: str, value: str
-) -> None:
-    touched = header(flag=3, sys_flag=1, properties={"UNIQ_KEY": KEY, "TAGS": "a", name: value})
-    first = sent(sending, touched)
-    for _ in range(2):
-        sent(sending, header(flag=3, sys_flag=1))
-        later = sent(sending, touched)
-        assert later.properties == first.properties
-        assert (later.topic, later.queue_id) == (first.topic, first.queue_id)
-        assert (later.flag, later.sys_flag) == (first.flag, first.sys_flag)
-        assert later.born_timestamp == first.born_timestamp
-
-
 def test_sends_are_counted(sending: Sending) -> None:
     send(sending, header())
     item = sending.parts.stats.item("TOPIC_PUT_NUMS", "T")

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from tests.broker.processors.sends import Sending
 from txrocketmq.broker.processors import send_places as module
 from txrocketmq.broker.processors.send_places import Place, Shapes
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.message.message import Message, encode_batch
+from txrocketmq.remoting.message.properties import encode_properties
 
 LETTERS = {"a": "p", "b": "T", "e": "1", "g": "17", "i": "K\x01v", "z": "unknown"}
 NAMES = {"topic": "T", "properties": "K\x01v", "queueId": "1", "bornTimestamp": "17"}
+KEY = "7F00000100002A139A9E5EFB7A4F0000"
 PLACE = Place("T", 1, b"1", 0, 0, 0)
 
 
@@ -75,3 +84,64 @@ def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in "xyz":
         shapes.of({**LETTERS, each: ""})
     assert len(shapes._shapes) <= 2
+
+
+# --------------------------------------------------------------- as sends are served by it
+
+
+@pytest.fixture
+def sending(tmp_path: Path) -> Iterator[Sending]:
+    made = Sending(tmp_path)
+    made.parts.topic("T")
+    yield made
+    made.close()
+
+
+def fields_of(**properties: str) -> dict[str, str]:
+    """The header of a send as a Java client writes it."""
+    text = encode_properties({"UNIQ_KEY": KEY, "TAGS": "a", **properties})
+    return {
+        "a": "p", "b": "T", "c": "TBW102", "d": "4", "e": "1", "f": "1", "g": "1700000000000",
+        "h": "3", "i": text,
+    }  # fmt: skip
+
+
+def test_a_header_that_lacks_a_field_is_like_no_other(sending: Sending) -> None:
+    fields = fields_of()
+    odd = {name: value for name, value in fields.items() if name != "g"} | {"y": "unknown"}
+    commands = [
+        RemotingCommand(RequestCode.SEND_MESSAGE_V2, each, b"body", opaque=at)
+        for at, each in enumerate((fields, odd, fields))
+    ]
+    answers = sending.serve(commands)
+    assert [(each.opaque, each.code) for each in answers] == [(0, 0), (1, 1), (2, 0)]
+    assert "bornTimestamp" in (answers[1].remark or "")
+    assert len(sending.stored()) == 2
+
+
+def test_the_code_counts_more_than_the_header(sending: Sending) -> None:
+    """What only a code tells apart is not taken for what was sent with the same header before."""
+    fields = fields_of()
+    codes = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+    body = encode_batch([Message("T", b"1"), Message("T", b"2")])
+    for code in (*codes, RequestCode.END_TRANSACTION):
+        sending.serve([RemotingCommand(code, fields, body)])
+    assert [each.body for each in sending.stored()] == [body, b"1", b"2"]
+
+
+@pytest.mark.parametrize("name", ["DELAY", "TRAN_MSG", "POP_CK", "CLUSTER"])
+@pytest.mark.parametrize("value", ["1", "true"])
+def test_what_is_touched_is_the_same_at_a_place_that_is_known(
+    sending: Sending, name: str, value: str
+) -> None:
+    touched, plain = fields_of(**{name: value}), fields_of()
+    commands = [
+        RemotingCommand(RequestCode.SEND_MESSAGE_V2, each, b"body", opaque=at)
+        for at, each in enumerate((touched, plain, touched, plain, touched))
+    ]
+    assert [each.code for each in sending.serve(commands)] == [0] * 5
+    first, _, *later = sending.stored()
+    for each in later[::2]:
+        assert each.properties == first.properties
+        assert (each.topic, each.queue_id) == (first.topic, first.queue_id)
+        assert (each.flag, each.sys_flag, each.born_timestamp) == (3, 1, 1_700_000_000_000)

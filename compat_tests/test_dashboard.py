@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboard of docs/grafana, with data: a real Prometheus answers what each panel asks.
 
+Its fields are those that Grafana's own types have (the package grafana-foundation-sdk).
+
 Name server and broker have all that there are panels for: official producers and consumers, a lag,
 transactions, timer messages, messages that are popped and come back, dead letters. Every expression
 has to be one, and to give what can be drawn.
@@ -8,6 +10,7 @@ has to be one, and to give what can be drawn.
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,12 +23,15 @@ from compat_tests.java_client import ClientJvm, message
 from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.pops import Popped
 from compat_tests.prometheus import RATE_INTERVAL, Prometheus, watching
+from compat_tests.python_client import PythonClientUnavailable, install
 from compat_tests.scene import Scene, poll
 from compat_tests.transactions import TransactionProducer, transactional
 
 DASHBOARD: Final = Path(__file__).parents[1] / "docs" / "grafana" / "txrocketmq.json"
 SEND_MSG_BACK: Final = 36
 SECONDS: Final = 30
+GRAFANA: Final = "grafana-foundation-sdk==1769699998!10.1.0"
+FIELDS: Final = Path(__file__).parent / "clients" / "python" / "dashboard_fields.py"
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +152,22 @@ def test_what_can_be_chosen_is_there(watched: tuple[Broker, Prometheus]) -> None
         "node_id": ["broker-d"],
         "job": ["broker", "namesrv"],
     }
+
+
+def fields_that_grafana_lacks(dashboard: Path) -> list[str]:
+    try:
+        python = install(GRAFANA)
+    except PythonClientUnavailable as error:
+        pytest.skip(f"there is no {GRAFANA}: {error}")
+    command = [str(python), str(FIELDS), str(dashboard)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def test_grafana_knows_each_field(tmp_path: Path) -> None:
+    assert fields_that_grafana_lacks(DASHBOARD) == []
+    misspelt = tmp_path / "misspelt.json"
+    misspelt.write_text(DASHBOARD.read_text().replace('"legendFormat"', '"legend"', 1))
+    assert fields_that_grafana_lacks(misspelt) == ["/panels/1/targets/0/legend"]

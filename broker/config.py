@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?:[^\s:]+|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})")
 
 @dataclass(frozen=True)
 class BrokerConfig(MetricsConfig):
-    """One broker. Times are in milliseconds unless the name says otherwise.
+    """The settings of a broker. Times are in milliseconds unless the name says otherwise.
 
     All parts of a broker hold the same instance; see config_file.Configuration for how it changes.
     """
@@ -32,171 +32,189 @@ class BrokerConfig(MetricsConfig):
     UNSERVED: ClassVar[tuple[Unserved, ...]] = BROKER_UNSERVED
 
     broker_name: str = setting("DEFAULT_BROKER")
-    """Name of the broker; a master and its slaves share it."""
+    """The name of the broker; a master and its slaves share it."""
     broker_cluster_name: str = setting("DefaultCluster")
-    """Cluster the broker registers in."""
+    """The name of the cluster in which the broker registers."""
     broker_id: int = setting(0)
-    """0: master."""
+    """The id of the broker under its name; 0 is the master."""
     broker_ip1: str = setting("", java="brokerIP1")
-    """Address or name that clients are told. Empty: the machine's own, else 127.0.0.1."""
+    """The address or name that clients are told. Empty means the address that faces the name
+    server, or else 127.0.0.1."""
     broker_ip2: str = setting("", java="brokerIP2")
-    """Address for replication; empty: as brokerIP1."""
+    """The address for replication that name servers are told; empty means the same as brokerIP1."""
     bind_address: str = setting("0.0.0.0")
-    """Address to listen on."""
+    """The address to listen on."""
     listen_port: int = setting(10911)
-    """Main port; the VIP port is two below. 0: any free one."""
+    """The main port; the VIP port is two below it. 0 means any free port."""
     advertised_port: int = setting(0)
-    """Port that clients are told with brokerIP1, where another one leads here, as a container's
-    mapped port does; those who use the VIP channel look two below it. 0: listenPort."""
+    """The port that clients are told together with brokerIP1, for when another port leads to this
+    broker, such as the mapped port of a container. Clients that use the VIP channel connect to the
+    port two below it. 0 means listenPort."""
     namesrv_addr: str = setting("", live=True)
-    """Name servers, "host:port" separated by semicolons."""
+    """The addresses of the name servers as HOST:PORT, separated by semicolons."""
     rocketmq_home: str = setting(lambda: os.environ.get("ROCKETMQ_HOME", ""), effect=False)
     """Unused but for GET_BROKER_CONFIG."""
     broker_config_path: str = setting("")
-    """The file given with -c; UPDATE_BROKER_CONFIG writes to it."""
+    """The file given with -c, to which UPDATE_BROKER_CONFIG writes."""
     config_black_list: str = setting("configBlackList;brokerConfigPath")
-    """Keys that UPDATE_BROKER_CONFIG refuses, separated by semicolons."""
+    """The keys that UPDATE_BROKER_CONFIG refuses, separated by semicolons."""
     broker_permission: int = setting(6, live=True, least=0)
-    """Permission bits of the broker, applied to every topic: 4 read, 2 write."""
+    """The permission bits of the broker, which limit those of every topic: 4 is reading, 2 is
+    writing."""
     default_topic_queue_nums: int = setting(8)
-    """Queues of the topic that new ones are modelled on (TBW102)."""
+    """The number of queues of the topic that serves as a pattern for new ones (TBW102)."""
     auto_create_topic_enable: bool = setting(True, live=True)
-    """Whether a send to an unknown topic makes it."""
+    """Whether sending to an unknown topic creates it."""
     auto_create_subscription_group: bool = setting(True, live=True)
-    """Whether a heartbeat or pull of an unknown group makes it."""
+    """Whether a heartbeat or a pull of an unknown consumer group creates the group."""
     cluster_topic_enable: bool = setting(True)
-    """Whether the topic named as the cluster may be read and written."""
+    """Whether the topic that is named like the cluster can be read and written."""
     broker_topic_enable: bool = setting(True)
-    """Whether the topic named as the broker may be read and written."""
+    """Whether the topic that is named like the broker can be read and written."""
     trace_topic_enable: bool = setting(False)
-    """Whether the trace topic is made at the start."""
+    """Whether the trace topic is created at the start."""
     msg_trace_topic_name: str = setting("RMQ_SYS_TRACE_TOPIC")
-    """Name of the trace topic."""
+    """The name of the trace topic."""
     revive_queue_num: int = setting(8, least=1)
-    """Queues of the revive topic, where it is written down what groups have popped."""
+    """The number of queues of the revive topic, which records what groups have popped."""
     region_id: str = setting("DefaultRegion", live=True)
-    """Stored with each message and told to producers (MSG_REGION)."""
+    """The region that is stored with each message and told to producers (MSG_REGION)."""
     trace_on: bool = setting(True, live=True)
     """Whether clients may trace messages of this broker (TRACE_ON)."""
     reject_transaction_message: bool = setting(False, live=True)
     """Whether half messages are refused."""
     transaction_time_out: int = setting(6_000, live=True)
-    """Age of a half message at which its producer may first be asked for it."""
+    """How old a half message is when its producer may first be asked about it."""
     transaction_check_max: int = setting(15, live=True)
-    """How often a producer is asked for a half message before that is given up."""
+    """How often producers are asked about a half message before the broker gives it up."""
     transaction_check_interval: int = setting(30_000, live=True, least=1)
-    """How often the broker looks for half messages whose producers are to be asked."""
+    """The period between two searches for half messages whose producers have to be asked."""
     transaction_metric_flush_interval: int = setting(10_000, least=1)
-    """How often the numbers of open half messages are written to their file."""
+    """The period between two writes of the numbers of open half messages to their file."""
     recall_message_enable: bool = setting(False, live=True)
-    """Whether producers may take back timer messages."""
+    """Whether producers can withdraw timer messages."""
     allow_recall_when_broker_not_writeable: bool = setting(True, live=True)
-    """Whether they may also when brokerPermission allows no writing."""
+    """Whether producers can withdraw timer messages even when brokerPermission does not allow
+    writing."""
     store_reply_message_enable: bool = setting(True, live=True)
-    """Whether replies to requests are stored, beside being handed to who asked."""
+    """Whether replies to requests are stored, besides being passed on to the client that asked."""
     start_accept_send_request_time_stamp: int = setting(0, live=True, least=0)
-    """Time before which sends are refused, in ms since the epoch."""
+    """The time before which sends are refused, in milliseconds since the epoch."""
     long_polling_enable: bool = setting(True, live=True)
-    """Whether pulls wait as long as they ask to; else for shortPollingTimeMills."""
+    """Whether a pull that finds no message waits as long as it asks to; otherwise it waits for
+    shortPollingTimeMills."""
     short_polling_time_mills: int = setting(1_000, live=True, least=1)
-    """How long a pull waits without long polling."""
+    """How long a pull waits when long polling is off."""
     lite_pull_message_enable: bool = setting(True, live=True)
     """Whether LITE_PULL_MESSAGE is served."""
     slave_read_enable: bool = setting(False, live=True)
-    """Whether consumers that lag are pointed to a slave."""
+    """Whether consumers that lag are directed to a slave."""
     notify_consumer_ids_changed_enable: bool = setting(True, live=True)
-    """Whether consumers are told when others of their group come and go."""
+    """Whether consumers are told when members join or leave their group."""
     real_time_notify_consumer_change: bool = setting(True, live=True)
     """Whether they are told at once."""
     channel_expired_timeout: int = setting(120_000)
-    """Age of the last heartbeat at which a client is forgotten."""
+    """How long after its last heartbeat a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
-    """Idle time in seconds at which a connection is closed; 0: never."""
+    """The idle time in seconds after which a connection is closed; 0 means never."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
-    """How often consumer offsets are written to their file."""
+    """The period between two writes of the consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)
-    """How often the broker registers; kept within 10 to 60 s."""
+    """The period between two registrations at the name servers, at least 10 s and at most 60 s."""
     register_broker_timeout_mills: int = setting(24_000, live=True, least=1)
-    """How long a name server may take to answer."""
+    """How long a name server may take to answer a registration."""
     force_register: bool = setting(True, live=True)
-    """Whether to register even if no name server misses anything."""
+    """Whether to register in each period even if no name server lacks anything."""
     use_server_side_reset_offset: bool = setting(True, live=True)
-    """Whether a reset of offsets is done here (5.x), or by telling the consumers (4.9)."""
+    """Whether the broker itself resets offsets (as 5.x does); otherwise it tells the consumers to
+    do so (as 4.9 does)."""
     enable_broadcast_offset_store: bool = setting(True, live=True)
     """Whether the broker remembers how far members of broadcasting groups have pulled."""
     broadcast_offset_expire_second: int = setting(120, live=True, least=1)
     """After how many seconds without a pull a member that has left is forgotten."""
     broadcast_offset_expire_max_second: int = setting(300, live=True, least=1)
-    """After how many one is forgotten that is still there."""
+    """After how many seconds without a pull a member that is still connected is forgotten."""
     enable_property_filter: bool = setting(False, live=True)
     """Whether consumers may filter by SQL92 expressions."""
     filter_support_retry: bool = setting(False, live=True)
-    """Whether an SQL92 subscription to a retry topic filters by the one to the original topic."""
+    """Whether an SQL92 subscription to a retry topic filters by the subscription to the original
+    topic."""
     enable_calc_filter_bit_map: bool = setting(False, live=True)
-    """Whether ext files of queues tell which groups want a message; with enableConsumeQueueExt."""
+    """Whether the ext files of queues record which groups want a message; this needs
+    enableConsumeQueueExt."""
     expect_consumer_num_use_filter: int = setting(32, least=1)
-    """For how many groups that filter one topic a bitmap is made."""
+    """The number of groups filtering one topic for which the bitmaps are dimensioned."""
     max_error_rate_of_bloom_filter: int = setting(20, least=1)
-    """Of 100 messages that a group does not want, so many pass the bitmap all the same; 1 to 99."""
+    """How many of 100 messages that a group does not want may pass the bitmap all the same; 1 to
+    99."""
     filter_data_clean_time_span: int = setting(24 * 3600 * 1000, live=True)
-    """How long a filter is kept after its group's last consumer has left."""
+    """How long a filter is kept after the last consumer of its group has left."""
     disable_consume_if_consumer_read_slowly: bool = setting(False, effect=False)
     """Whether groups that lag far behind are shut out."""
     enable_split_metadata: bool = setting(True, live=True)
     """Whether long lists of topics and groups are sent in pages."""
     split_metadata_size: int = setting(2_000, live=True, least=1)
-    """Entries of a page."""
+    """The number of entries of such a page."""
     validate_system_topic_when_update_topic: bool = setting(True, live=True)
     """Whether system topics are protected from UPDATE_AND_CREATE_TOPIC."""
     clear_retry_topic_when_delete_topic: bool = setting(True, live=True)
-    """Whether deleting a topic deletes the pop retry topics of its groups."""
+    """Whether deleting a topic also deletes the retry topics into which its popped messages go."""
     server_load_balancer_enable: bool = setting(True, live=True)
-    """Whether QUERY_ASSIGNMENT shares out queues; else it gives all to each."""
+    """Whether QUERY_ASSIGNMENT distributes the queues among the members; otherwise each member gets
+    all of them."""
     default_message_request_mode: str = setting("PULL", live=True)
-    """How 5.x consumers that ask are to consume where nothing else was set: PULL or POP."""
+    """PULL or POP: how 5.x consumers that ask the broker consume a topic for which no mode was
+    set."""
     default_pop_share_queue_num: int = setting(-1, live=True)
-    """With how many others a client that pops shares its queues; -1: all pop all queues."""
+    """With how many other members a client that pops shares its queues; -1 means that all members
+    pop all queues."""
     revive_interval: int = setting(1_000, least=1)
-    """How often the revive topic is read, and messages are brought back."""
+    """The period between two reads of the revive topic, in which messages that were not
+    acknowledged are brought back."""
     enable_pop_buffer_merge: bool = setting(False, live=True)
-    """Whether what is popped is kept in memory for a while, and not written if all is acknowledged
-    soon. A crash brings it back."""
+    """Whether the check points of popped messages are kept in memory for a while, and are never
+    written if everything is acknowledged soon. After a crash, such messages are delivered again."""
     pop_ck_stay_buffer_time: int = setting(10_000, live=True, least=0)
-    """How long it is kept there at most."""
+    """How long a check point is kept in memory at most."""
     pop_ck_stay_buffer_time_out: int = setting(3_000, live=True, least=0)
-    """How long before its invisible time is over it is written."""
+    """How long before the end of its invisible time a check point is written."""
     pop_ck_max_buffer_size: int = setting(200_000, live=True, least=0)
-    """How many pops are kept there at most; others are written at once."""
+    """How many check points are kept in memory at most; further ones are written at once."""
     pop_ck_offset_max_queue_size: int = setting(20_000, live=True, least=0)
-    """How many of them of one queue and group."""
+    """How many check points of one queue and group are kept in memory at most."""
     enable_pop_batch_ack: bool = setting(False, live=True)
     """Whether acknowledgements that were kept in memory are written as one record for each pop."""
     pop_polling_size: int = setting(1_024, live=True, least=0)
     """How many pops of a group may wait at one queue."""
     max_pop_polling_size: int = setting(100_000, live=True, least=0)
-    """How many pops may wait at all."""
+    """How many pops may wait altogether."""
     pop_from_retry_probability: int = setting(20, live=True, least=0)
-    """Of 100 pops, so many take messages that come back before others."""
+    """How many of 100 pops take messages that are delivered again before new ones."""
     enable_retry_topic_v2: bool = setting(False, live=True)
-    """Whether messages that come back go to %RETRY%group+topic, instead of %RETRY%group_topic."""
+    """Whether messages that are delivered again go to %RETRY%group+topic instead of
+    %RETRY%group_topic."""
     retrieve_message_from_pop_retry_topic_v1: bool = setting(True, live=True)
-    """Whether those that are in %RETRY%group_topic are popped then, too."""
+    """Whether, with enableRetryTopicV2, messages that are still in %RETRY%group_topic are popped as
+    well."""
     pop_response_return_actual_retry_topic: bool = setting(False, live=True)
-    """Whether messages that come back say so, or look as if they came from their topic."""
+    """Whether messages that are delivered again carry the name of their retry topic; otherwise they
+    look as if they came from the original topic."""
     init_pop_offset_by_check_msg_in_mem: bool = setting(True, live=True)
-    """Whether a new group that wants new messages only begins with the first of a young queue."""
+    """Whether a new group that wants only new messages begins with the first message of a young
+    queue."""
     enable_notify_after_pop_order_lock_release: bool = setting(True, live=True)
-    """Whether waiting pops are told that a queue that was popped in order is free again."""
+    """Whether waiting pops are told when a queue that was popped in order is free again."""
     enable_pop_message_threshold: bool = setting(False, live=True)
-    """Whether a group gets no more of a queue while too much of it is not acknowledged."""
+    """Whether a group gets nothing more from a queue while too many of its messages are not
+    acknowledged."""
     pop_inflight_message_threshold: int = setting(10_000, live=True, least=0)
-    """How much that is, in messages."""
+    """How many messages that is."""
     skip_when_ck_re_put_reach_max_times: bool = setting(
         False, live=True, java="skipWhenCKRePutReachMaxTimes"
     )
-    """Whether a message that cannot be brought back in 17 attempts is given up."""
+    """Whether the broker gives up a message that it could not bring back in 17 attempts."""
     enable_create_sys_group: bool = setting(True, live=True)
-    """Whether groups of the broker's own are made where others are not."""
+    """Whether the groups that belong to the broker itself are created although others are not."""
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""

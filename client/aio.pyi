@@ -117,11 +117,12 @@ from txrocketmq.client.names import (
 )
 
 class Admin:
-    """Administrates clusters: topics, groups, offsets, messages, clients and servers.
+    """Administers clusters: topics, groups, offsets, messages, clients and servers.
 
-    Names of topics and groups are those that brokers know. Each refusal is an AdminRefused that
-    says what was refused, by whom, and what to do; what goes to several servers goes to all of
-    them, and PartlyFailed says who failed. Errors of the connection are RemotingErrors.
+    Topics and groups have the names under which the brokers know them. A server's refusal raises
+    AdminRefused, whose text says what was refused, which server refused it, and what to do. A
+    request for several servers is sent to all of them, even if some fail; PartlyFailed then says
+    which ones failed. Connections that fail raise a RemotingError.
     """
     def __init__(
         self,
@@ -156,236 +157,332 @@ class Admin:
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def add_write_perm(self, broker: str) -> int:
-        """Lets producers send to a broker again. Raises AdminRefused, PartlyFailed."""
-    async def broker_config(self, broker: str) -> dict[str, str]:
-        """The settings of a broker. Raises BrokerNotExist, AdminRefused."""
-    async def broker_counter(self, broker: str, name: str, key: str) -> BrokerStatsData | None:
-        """One of a broker's counters over a minute, an hour and a day; None when it has none.
+        """Lets producers send to a broker again; returns the number of topics.
 
-        Such as ("TOPIC_PUT_NUMS", topic) or ("GROUP_GET_NUMS", "TOPIC@GROUP"). Raises
-        BrokerNotExist, AdminRefused.
+        Raises AdminRefused and PartlyFailed.
+        """
+    async def broker_config(self, broker: str) -> dict[str, str]:
+        """Returns the settings of a broker.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
+    async def broker_counter(self, broker: str, name: str, key: str) -> BrokerStatsData | None:
+        """Returns a counter of a broker over a minute, an hour and a day.
+
+        Counters are, for example, ("TOPIC_PUT_NUMS", topic) and ("GROUP_GET_NUMS", "TOPIC@GROUP").
+        The result is None if the broker does not have the counter. Raises BrokerNotExist and
+        AdminRefused.
         """
     async def broker_stats(self, broker: str) -> dict[str, str]:
-        """The state of a broker, given by name or address: names and values as text.
+        """Returns the state of a broker as names and values, all of them text.
 
-        Raises BrokerNotExist, AdminRefused, and errors of the connection.
+        The broker is given by its name or its address. Raises BrokerNotExist, AdminRefused, and
+        errors of the connection.
         """
     async def brokers(self, cluster: str | None = ...) -> list[BrokerInfo]:
-        """All brokers that the name servers know, or those of a cluster. Raises NoNameServer."""
-    async def clean_expired_queues(self, broker: str) -> None:
-        """Removes files of queues whose messages have expired. Raises as `clean_unused_topics`."""
-    async def clean_unused_topics(self, broker: str) -> None:
-        """Removes the queues of topics that are deleted. Raises BrokerNotExist, AdminRefused."""
-    async def clone_offsets(self, source: str, group: str, topic: str | None = ...) -> dict[MessageQueue, int]:
-        """Gives a group the offsets of another one, in one topic or in all; returns them.
+        """Returns all brokers that the name servers know, or those of one cluster.
 
-        Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
-        BrokerNotExist, AdminRefused.
+        Raises NoNameServer.
+        """
+    async def clean_expired_queues(self, broker: str) -> None:
+        """Removes from a broker the files of queues whose messages have expired.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
+    async def clean_unused_topics(self, broker: str) -> None:
+        """Removes the queues of topics that no longer exist from a broker.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
+    async def clone_offsets(self, source: str, group: str, topic: str | None = ...) -> dict[MessageQueue, int]:
+        """Gives a group the offsets of another group, in one topic or in all; returns them.
+
+        Raises GroupOnline if consumers of the group are connected, and also GroupNotFound, NoRoute,
+        BrokerNotExist and AdminRefused.
         """
     async def clusters(self) -> list[str]:
-        """The names of all clusters. Raises NoNameServer."""
-    async def consume_directly(self, group: str, client_id: str, topic: str, msg_id: str) -> ConsumeMessageDirectlyResult:
-        """Makes a connected consumer consume one message now, whatever its offsets are.
+        """Returns the names of all clusters.
 
-        Raises MessageNotFound, NoRoute, AdminRefused: the client is not connected, or did not
-        answer in time.
+        Raises NoNameServer.
+        """
+    async def consume_directly(self, group: str, client_id: str, topic: str, msg_id: str) -> ConsumeMessageDirectlyResult:
+        """Makes a connected consumer consume one message now; no offset changes.
+
+        Raises MessageNotFound, NoRoute, and AdminRefused if the consumer is not connected or does
+        not answer in time.
         """
     async def consumer_connections(self, group: str) -> ConsumerConnection:
-        """The consumers of a group that are connected, and what they subscribe to.
+        """Returns the connected consumers of a group and their subscriptions.
 
-        Consumers are connected to all brokers, so the first that knows any is believed. Raises
-        GroupOffline, AdminRefused, BrokerNotExist.
+        Since consumers connect to all brokers, the answer is that of the first broker that knows
+        any of them. Raises GroupOffline if none is connected, and also AdminRefused and
+        BrokerNotExist.
         """
     async def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
-        """The next offset of a queue that a group is to consume; None when it has none.
+        """Returns the offset that a group consumes next in a queue, or None if it has none.
 
-        Raises NoRoute, BrokerNotExist, AdminRefused.
+        Raises NoRoute, BrokerNotExist and AdminRefused.
         """
     async def consumer_running_info(self, group: str, client_id: str, *, with_stacks: bool = ...) -> ConsumerRunningInfo:
-        """What a consumer is doing; `with_stacks`: also the stacks of its threads.
+        """Asks a connected consumer for its settings, its queues and its figures.
 
-        Raises GroupOffline, AdminRefused: the client is not connected, or did not answer.
+        With `with_stacks`, the answer also contains the stacks of its threads. Raises GroupOffline
+        if no consumer of the group is connected, and AdminRefused if this consumer is not connected
+        or does not answer.
         """
     async def consumer_status(self, group: str, topic: str) -> Mapping[str, Mapping[MessageQueue, int]]:
-        """How far each connected consumer of a group says that it has come, by client id.
+        """Asks each connected consumer of a group for its offsets; returns them by client id.
 
-        Raises NoRoute, AdminRefused.
+        Raises NoRoute and AdminRefused.
         """
     async def create_group(self, group: str, *, cluster: str | None = ..., broker: str | None = ..., **settings: Any) -> None:
-        """Creates a group at all masters of a cluster, or at one broker by name or address.
+        """Creates a group at all masters of a cluster, or at one broker.
 
-        `settings` are those of SubscriptionGroupConfig, such as retry_max_times=3 or
-        consume_message_orderly=True; all others have their defaults. `attributes` are given by
-        name, None takes one away. A group that is there already gets these settings. TypeError:
-        there is no such setting. ValueError: there are several clusters, and none is named. Raises
-        AdminRefused, PartlyFailed, NotKept, BrokerNotExist, MessageIllegal.
+        The broker is given by its name or its address. `settings` are the fields of
+        SubscriptionGroupConfig, such as retry_max_times=3 or consume_message_orderly=True; the
+        others have their defaults. `attributes` maps names to values; the value None removes an
+        attribute. If the group exists already, it gets these settings.
+
+        Raises TypeError for a setting that does not exist, ValueError if there are several clusters
+        and you name none of them, and also AdminRefused, PartlyFailed, NotKept, BrokerNotExist and
+        MessageIllegal.
         """
     async def create_topic(self, topic: str, *, queues: int = ..., perm: int = ..., order: bool = ..., attributes: Attributes | None = ..., cluster: str | None = ..., broker: str | None = ...) -> None:
-        """Creates a topic at all masters of a cluster, or at one broker by name or address.
+        """Creates a topic at all masters of a cluster, or at one broker.
 
-        `queues` are at each broker; `perm` is 6 to read and write, 4 to read, 2 to write.
-        `order`: its queues stay the same when brokers are away. `attributes` (5.x) are such as
-        {"message.type": "FIFO"}. A topic that is there already gets these settings. ValueError:
-        there are several clusters, and none is named. Raises AdminRefused, PartlyFailed, NotKept,
-        BrokerNotExist, MessageIllegal.
+        The broker is given by its name or its address. `queues` is the number of queues at each
+        broker. `perm` is 6 for reading and writing, 4 for reading only, and 2 for writing only.
+        With `order`, clients keep using the same list of queues while brokers are away.
+        `attributes` are for 5.x brokers, such as {"message.type": "FIFO"}. If the topic exists
+        already, it gets these settings.
+
+        Raises ValueError if there are several clusters and you name none of them, and also
+        AdminRefused, PartlyFailed, NotKept, BrokerNotExist and MessageIllegal.
         """
     async def delete_expired_commit_log(self, broker: str) -> None:
-        """Removes files of messages that have expired. Raises as `clean_unused_topics`."""
-    async def delete_group(self, group: str, *, clean_offsets: bool = ..., cluster: str | None = ...) -> None:
-        """Deletes a group, its offsets, and its topics of retries and dead letters.
+        """Removes from a broker the files of the commit log that have expired.
 
-        Raises GroupNotFound, AdminRefused, PartlyFailed, BrokerNotExist.
+        Raises BrokerNotExist and AdminRefused.
+        """
+    async def delete_group(self, group: str, *, clean_offsets: bool = ..., cluster: str | None = ...) -> None:
+        """Deletes a group, its offsets, its retry topic and its dead-letter topic.
+
+        With `clean_offsets=False` the offsets stay, so that a new group of the same name continues
+        there. Raises GroupNotFound, AdminRefused, PartlyFailed and BrokerNotExist.
         """
     async def delete_kv_config(self, namespace: str, key: str) -> None:
-        """Removes a value from all name servers. Raises AdminRefused, PartlyFailed."""
-    async def delete_topic(self, topic: str, *, cluster: str | None = ...) -> None:
-        """Deletes a topic with its messages, at all masters (of a cluster) and name servers.
+        """Removes a value from all name servers.
 
-        Raises NoRoute, AdminRefused, PartlyFailed, BrokerNotExist.
+        Raises AdminRefused and PartlyFailed.
+        """
+    async def delete_topic(self, topic: str, *, cluster: str | None = ...) -> None:
+        """Deletes a topic and its messages, at all masters or at those of one cluster.
+
+        The name servers forget the topic as well. Raises NoRoute, AdminRefused, PartlyFailed and
+        BrokerNotExist.
         """
     async def group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
-        """A group as each master has it, by the broker's name. Raises GroupNotFound."""
-    async def groups(self, cluster: str | None = ...) -> list[str]:
-        """The names of all groups that brokers know, or those of a cluster.
+        """Returns the settings of a group at each master, by broker name.
 
-        Raises AdminRefused, BrokerNotExist, NoNameServer.
+        Raises GroupNotFound.
+        """
+    async def groups(self, cluster: str | None = ...) -> list[str]:
+        """Returns the names of all groups that the brokers know, or those of one cluster.
+
+        Raises AdminRefused, BrokerNotExist and NoNameServer.
         """
     async def kv_config(self, namespace: str, key: str) -> str | None:
-        """A value that the name servers keep; None when there is none. Raises AdminRefused."""
-    async def kv_configs(self, namespace: str) -> dict[str, str]:
-        """All values of a namespace; perhaps none. Raises AdminRefused."""
-    async def max_offset(self, queue: MessageQueue) -> int:
-        """The offset after the last message of a queue. Raises NoRoute, BrokerNotExist."""
-    async def message(self, topic: str, msg_id: str) -> MessageExt:
-        """The message with an id: the unique key of its producer, or the place at its broker.
+        """Returns a value that the name servers keep, or None if there is none.
 
-        Raises MessageNotFound, NoRoute, AdminRefused, PartlyFailed.
+        Raises AdminRefused.
+        """
+    async def kv_configs(self, namespace: str) -> dict[str, str]:
+        """Returns all values of a namespace; there may be none.
+
+        Raises AdminRefused.
+        """
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """Returns the offset that the next message of a queue will get.
+
+        Raises NoRoute and BrokerNotExist.
+        """
+    async def message(self, topic: str, msg_id: str) -> MessageExt:
+        """Returns the message with an id.
+
+        The id is either the unique key that its producer gave the message, or the id that says
+        where a broker stored it. Raises MessageNotFound, NoRoute, AdminRefused and PartlyFailed.
         """
     async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
-        """The message at an offset of a queue. Raises MessageNotFound, NoRoute, AdminRefused."""
-    async def message_trace(self, msg_id: str, *, trace_topic: str = ...) -> list[TraceRecord]:
-        """The trace that clients have written of a message, by its unique key; it may be empty.
+        """Returns the message at an offset of a queue.
 
-        Raises NoRoute, AdminRefused, PartlyFailed.
+        Raises MessageNotFound, NoRoute and AdminRefused.
+        """
+    async def message_trace(self, msg_id: str, *, trace_topic: str = ...) -> list[TraceRecord]:
+        """Returns the traces that clients have written of a message, given its unique key.
+
+        The list may be empty. Raises NoRoute, AdminRefused and PartlyFailed.
         """
     async def message_tracks(self, message: MessageExt) -> list[MessageTrack]:
-        """Whether each group of its topic has consumed a message. Raises NoRoute, AdminRefused."""
-    async def messages_between(self, topic: str, begin_ms: int, end_ms: int | None = ..., *, expression: str = ..., max_messages: int = ..., seen: Callable[[int], None] | None = ...) -> list[MessageExt]:
-        """The messages that were stored between two times, both included, the oldest first.
+        """Returns for each group of the message's topic whether it has consumed the message.
 
-        `expression` names tags, such as "a || b". At most `max_messages` are given, of the first
-        queues. `seen` is called with how many were found, again and again; it must be quick and may
-        not call the client. Raises NoRoute, AdminRefused, SubscriptionError.
+        Raises NoRoute and AdminRefused.
+        """
+    async def messages_between(self, topic: str, begin_ms: int, end_ms: int | None = ..., *, expression: str = ..., max_messages: int = ..., seen: Callable[[int], None] | None = ...) -> list[MessageExt]:
+        """Returns the messages that were stored between two times, the oldest first.
+
+        Both times are included. `expression` selects tags, such as "a || b". At most `max_messages`
+        are returned; if there are more, they are those of the first queues. `seen` is called again
+        and again with the number of messages found so far; it must be quick and must not call the
+        client. Raises NoRoute, AdminRefused and SubscriptionError.
         """
     async def messages_by_key(self, topic: str, key: str, *, begin_ms: int = ..., end_ms: int | None = ..., max_messages: int = ...) -> list[MessageExt]:
-        """The messages that were sent with a key, the oldest first; perhaps none.
+        """Returns the messages that were sent with a key, the oldest first.
 
-        The times are those of storage. Raises NoRoute, AdminRefused, PartlyFailed.
+        The list may be empty. `begin_ms` and `end_ms` limit the time at which the messages were
+        stored. Raises NoRoute, AdminRefused and PartlyFailed.
         """
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of the first message of a queue. Raises NoRoute, BrokerNotExist."""
-    async def namesrv_config(self) -> dict[str, dict[str, str]]:
-        """The settings of each name server, by its address. Raises AdminRefused, PartlyFailed."""
-    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """The producers of a group that are connected to the brokers of a topic; perhaps none.
+        """Returns the offset of the first message of a queue.
 
-        Raises NoRoute, AdminRefused.
+        Raises NoRoute and BrokerNotExist.
+        """
+    async def namesrv_config(self) -> dict[str, dict[str, str]]:
+        """Returns the settings of each name server, by address.
+
+        Raises AdminRefused and PartlyFailed.
+        """
+    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
+        """Returns the producers of a group that are connected to the brokers of a topic.
+
+        The list is empty if none is connected. Raises NoRoute and AdminRefused.
         """
     async def producers(self, broker: str) -> Mapping[str, tuple[ProducerInfo, ...]]:
-        """All producers that are connected to a broker, by group.
+        """Returns all producers that are connected to a broker, by group.
 
-        Raises BrokerNotExist, AdminRefused.
+        Raises BrokerNotExist and AdminRefused.
         """
     async def progress(self, group: str, topic: str | None = ...) -> GroupProgress:
-        """How far a group has come in a topic, or in all topics that it consumes.
+        """Returns how far a group has come in one topic, or in all topics that it consumes.
 
-        Raises GroupNotFound when nobody has heard of it, NoRoute, AdminRefused, PartlyFailed.
+        Raises GroupNotFound if no broker knows the group, and also NoRoute, AdminRefused and
+        PartlyFailed.
         """
     async def put_kv_config(self, namespace: str, key: str, value: str) -> None:
-        """Sets a value at all name servers. Raises AdminRefused, PartlyFailed."""
-    async def resend(self, topic: str, msg_id: str, *, to_topic: str | None = ...) -> SendResult:
-        """Sends a message again, to its topic or to another one: all its groups get it anew.
+        """Sets a value at all name servers.
 
-        Body, tag, keys and the properties of the program go along. Raises MessageNotFound and what
-        a send raises.
+        Raises AdminRefused and PartlyFailed.
+        """
+    async def resend(self, topic: str, msg_id: str, *, to_topic: str | None = ...) -> SendResult:
+        """Sends a message again, to its topic or to another one.
+
+        All groups of that topic receive it. The new message has the body, the tag, the keys and the
+        user's properties of the old one. Raises MessageNotFound, and whatever a send raises.
         """
     async def reset_offsets(self, group: str, topic: str, to: str | int, *, force: bool = ...) -> dict[MessageQueue, int]:
-        """Moves a group to the first or the last message of a topic, or to a time in ms.
+        """Moves a group to the beginning or the end of a topic, or to a time.
 
-        `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
-        result is where it goes on in each queue. Consumers may be connected: they go on there
-        after some seconds. ValueError: `to` is something else. Raises GroupNotFound, NoRoute,
-        AdminRefused, PartlyFailed.
+        `to` is "first", "last" or a time in milliseconds since the epoch. With `force=False`,
+        offsets are only moved back and never forward. Returns the new offset in each queue.
+        Consumers may be connected; they continue at the new offsets after a few seconds. Raises
+        ValueError for any other `to`, and also GroupNotFound, NoRoute, AdminRefused and
+        PartlyFailed.
         """
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at a time or later.
+        """Returns the offset of the first message that was stored at a time or later.
 
-        When there is none, it is that of the next message, or in a broker of 4.x the last one's.
-        Raises NoRoute, BrokerNotExist, AdminRefused.
+        If there is no such message, 5.x brokers return the offset that the next message will get,
+        and 4.x brokers that of the last message. Raises NoRoute, BrokerNotExist and AdminRefused.
         """
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
-        """Sets the offset of a group in a queue, while none of its consumers is connected.
+        """Sets the offset of a group in a queue, while no consumer of the group is connected.
 
-        Raises GroupOnline, since a connected consumer would commit its own offset over it;
-        OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
+        Raises GroupOnline if one is connected, because it would overwrite the offset with its own,
+        OffsetIllegal if the queue does not contain the offset, and also NoRoute, BrokerNotExist and
+        AdminRefused.
         """
     async def set_request_mode(self, group: str, topic: str, mode: str, *, pop_share_queue_num: int = ...) -> None:
-        """Whether push consumers of a group PULL or POP a topic (5.x).
+        """Sets whether push consumers of a group pull or pop a topic (5.x brokers).
 
-        `pop_share_queue_num`: how many more queues each of them pops, -1 for all. ValueError:
-        there is no such mode. Raises NoRoute, AdminRefused, PartlyFailed.
+        `mode` is "PULL" or "POP"; it concerns push consumers that let the broker distribute the
+        queues. `pop_share_queue_num` says with how many other members each member shares its queues
+        when they pop; -1 means that all members pop all queues. Raises ValueError for any other
+        mode, and also NoRoute, AdminRefused and PartlyFailed.
         """
     async def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
-        """The times of the first and last messages of each queue, and of the group's offset.
+        """Returns, for each queue of a topic, the times between which its messages were stored.
 
-        Raises NoRoute, AdminRefused.
+        Each result also has the time up to which the group has consumed the queue. Raises NoRoute
+        and AdminRefused.
         """
     async def timer_stats(self, broker: str) -> Mapping[str, int]:
-        """How many timer messages wait in a broker, by topic (5.x).
+        """Returns how many timer messages wait in a broker, by topic (5.x brokers).
 
-        Raises BrokerNotExist, AdminRefused.
+        Raises BrokerNotExist and AdminRefused.
         """
     async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
-        """A topic as each master of its route has it, by the broker's name. Raises NoRoute."""
-    async def topic_groups(self, topic: str) -> list[str]:
-        """The groups that consume a topic, or have. Raises NoRoute, AdminRefused."""
-    async def topic_route(self, topic: str) -> TopicRouteData:
-        """Which brokers have a topic, with how many queues. Raises NoRoute, NoNameServer."""
-    async def topic_stats(self, topic: str) -> TopicStats:
-        """The bounds of a topic's queues. Raises NoRoute, AdminRefused."""
-    async def topics(self, cluster: str | None = ...) -> list[str]:
-        """The names of all topics, or of those of a cluster.
+        """Returns the settings of a topic at each master of its route, by broker name.
 
-        Raises AdminRefused, also of name servers that keep the list to themselves
-        (enableAllTopicList), and NoNameServer.
+        Raises NoRoute.
+        """
+    async def topic_groups(self, topic: str) -> list[str]:
+        """Returns the names of the groups that consume a topic or have consumed it.
+
+        Raises NoRoute and AdminRefused.
+        """
+    async def topic_route(self, topic: str) -> TopicRouteData:
+        """Returns the brokers that have a topic, with their numbers of queues.
+
+        Raises NoRoute and NoNameServer.
+        """
+    async def topic_stats(self, topic: str) -> TopicStats:
+        """Returns the first and the next offset of each queue of a topic.
+
+        Raises NoRoute and AdminRefused.
+        """
+    async def topics(self, cluster: str | None = ...) -> list[str]:
+        """Returns the names of all topics, or of the topics of one cluster.
+
+        Raises NoNameServer if there is no name server to ask, and AdminRefused if a name server
+        does not give the list away (enableAllTopicList).
         """
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Changes settings of a broker while it runs. Raises BrokerNotExist, AdminRefused."""
-    async def update_group(self, group: str, *, cluster: str | None = ..., broker: str | None = ..., **settings: Any) -> None:
-        """Changes the settings that are given, at all masters that have the group, or at one.
+        """Changes settings of a broker while it runs.
 
-        Raises TypeError, GroupNotFound, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        Raises BrokerNotExist, and AdminRefused for a setting that cannot be changed while the
+        broker runs.
+        """
+    async def update_group(self, group: str, *, cluster: str | None = ..., broker: str | None = ..., **settings: Any) -> None:
+        """Changes some settings of a group, at all masters that have it or at one broker.
+
+        Settings that are not given stay as they are. Raises TypeError for a setting that does not
+        exist, GroupNotFound, AdminRefused, PartlyFailed, NotKept and BrokerNotExist.
         """
     async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
-        """Changes settings of all name servers. Raises AdminRefused, PartlyFailed."""
-    async def update_topic(self, topic: str, *, read_queues: int | None = ..., write_queues: int | None = ..., perm: int | None = ..., order: bool | None = ..., attributes: Attributes | None = ..., broker: str | None = ...) -> None:
-        """Changes the given settings of a topic, at all brokers that have it, or at one.
+        """Changes settings of all name servers.
 
-        Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        Raises AdminRefused and PartlyFailed.
+        """
+    async def update_topic(self, topic: str, *, read_queues: int | None = ..., write_queues: int | None = ..., perm: int | None = ..., order: bool | None = ..., attributes: Attributes | None = ..., broker: str | None = ...) -> None:
+        """Changes some settings of a topic, at all brokers that have it or at one broker.
+
+        Settings that are not given stay as they are. Raises NoRoute, AdminRefused, PartlyFailed,
+        NotKept and BrokerNotExist.
         """
     async def wipe_write_perm(self, broker: str) -> int:
-        """Keeps producers away from a broker, as before its stop; returns how many topics it had.
+        """Keeps producers away from a broker, for example before it is stopped.
 
-        It lasts until `add_write_perm`, or until the broker changes its topics. Raises AdminRefused
-        and PartlyFailed.
+        This lasts until `add_write_perm` is called, or until the broker changes its topics. Returns
+        the number of topics that were changed. Raises AdminRefused and PartlyFailed.
         """
 
 class LitePullConsumer:
-    """Gives messages to a member of `group`. `instance` is shared and started by the caller.
+    """Pulls messages as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives topics, each with an expression, as `subscribe` does one after the other.
+    `subscriptions` maps topics to expressions; this has the same effect as calling `subscribe` for
+    each of them.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
     def __init__(
         self,
@@ -446,31 +543,34 @@ class LitePullConsumer:
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Reads exactly these queues, whoever else reads them.
 
-        Raises ValueError for no queues, and for a consumer that has subscribed.
+        Raises ValueError if there are none, or if the consumer has subscribed to a topic.
         """
     @property
     def assignment(self) -> list[MessageQueue]:
         """The queues that are assigned to this consumer now."""
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = ...) -> None:
-        """Commits the offsets of what `poll` has returned, or the given ones.
+        """Commits the offsets of the messages that `poll` has returned, or the given offsets.
 
         Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
         of the connection.
         """
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The committed offset of a queue; None if there is none.
+        """Returns the committed offset of a queue, or None if there is none.
 
         Raises NotRunning, MQBrokerError, BrokerNotExist and errors of the connection.
         """
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic, as the name server has them now. Raises NoRoute."""
-    def filter_assigned(self, topic: str, expression: Expression) -> None:
-        """What is wanted of assigned queues of a topic (setSubExpressionForAssign).
+        """Returns all queues of a topic, as the name server has them now.
 
-        Raises ValueError once the consumer has started, and for one that has subscribed.
+        Raises NoRoute.
+        """
+    def filter_assigned(self, topic: str, expression: Expression) -> None:
+        """Selects messages of the assigned queues of a topic (setSubExpressionForAssign).
+
+        Raises ValueError once the consumer has started, or if it has subscribed to a topic.
         """
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message of a queue that was stored at this time or later.
+        """Returns the offset of the first message of a queue stored at this time or later.
 
         Raises MQBrokerError, BrokerNotExist and errors of the connection.
         """
@@ -484,9 +584,10 @@ class LitePullConsumer:
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Continues to pull from these queues."""
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Moves to an offset of a queue; messages pulled from it already are dropped.
+        """Moves to an offset of a queue; messages that were pulled already are dropped.
 
-        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
+        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of the
+        connection.
         """
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Moves to the first message of a queue. Raises the same as `seek`."""
@@ -498,28 +599,29 @@ class LitePullConsumer:
         Raises the same as `seek`.
         """
     async def subscribe(self, topic: str, expression: Expression = ..., queues_changed: QueuesListener | None = ...) -> None:
-        """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
+        """Subscribes to a topic, whose queues the members of the group share.
 
-        Raises ValueError for a consumer that was assigned queues, MessageIllegal and
-        SubscriptionError.
+        `queues_changed` is called whenever the queues of this consumer change. Raises ValueError if
+        queues were assigned to the consumer, MessageIllegal and SubscriptionError.
         """
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic, so that others get its queues."""
+        """Ends the subscription to a topic, so that other members get its queues."""
     async def watch_queues(self, topic: str, listener: WatchListener) -> None:
-        """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
+        """Calls `listener` when the queues of a topic change (TopicMessageQueueChangeListener).
 
-        It is looked for every 30 s. A second listener of a topic takes the place of the first.
-        Raises NoRoute and NoNameServer once the consumer has started.
+        The client checks every 30 s. A second listener for a topic replaces the first one. Raises
+        NoRoute and NoNameServer once the consumer has started.
         """
 
 class PopConsumer:
     """Takes messages as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
-    MessageSelector. With `orderly` a queue gives no more until what it gave is acknowledged, or
-    comes again.
+    `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
+    MessageSelector. With `orderly`, a queue delivers nothing more until all that it delivered has
+    been acknowledged or has become visible again.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
     def __init__(
         self,
@@ -565,41 +667,44 @@ class PopConsumer:
     async def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
         """Acknowledges one message or several, so that they are not delivered again.
 
-        Of many, those of one broker are told with one request. A message whose time was over comes
-        again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
-        connection.
+        The messages of one broker share a request. A message whose invisible time was over is
+        delivered again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and
+        errors of the connection.
         """
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees each message when it is given, and when it is acknowledged.
+        """Adds a hook that is called when a message is delivered and when it is acknowledged.
 
-        A message that is not acknowledged while it is hidden ends with TIME_OUT, and what is left
-        when the consumer stops with FAILED.
+        A message that is not acknowledged while it is hidden ends with TIME_OUT; messages that are
+        left when the consumer stops end with FAILED.
         """
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
         """Sets for how long a message stays invisible from now on.
 
-        Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
-        of the connection.
+        Raises MessageIllegal, MQBrokerError (also if its invisible time was over), BrokerNotExist
+        and errors of the connection.
         """
     async def receive(self, max_messages: int | None = ..., invisible_ms: int | None = ..., *, wait_ms: int | None = ...) -> list[MessageExt]:
-        """Takes some messages of one topic, and hides them from the group for a time.
+        """Takes messages of one topic, and hides them from the group for a while.
 
-        None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
-        NoRoute, and errors of the connection when no place could be asked.
+        The list is empty if no message came within `wait_ms`. Raises NotRunning, PopNotSupported,
+        MQBrokerError, NoRoute, and errors of the connection if no broker could be asked.
         """
     async def renew(self, message: MessageExt) -> None:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
     async def subscribe(self, topic: str, expression: Expression = ...) -> None:
-        """Subscribes to a topic, or changes its subscription. Raises NoRoute, SubscriptionError."""
+        """Subscribes to a topic, or changes the subscription to it.
+
+        Raises NoRoute and SubscriptionError.
+        """
     async def unsubscribe(self, topic: str) -> None:
         """Ends the subscription to a topic."""
 
 class Producer:
-    """A producer of a group.
+    """Sends messages as a member of a producer group.
 
-    Every send raises MessageIllegal for what no broker would take, NoRoute and NoNameServer when
-    there is nowhere to send to, MQBrokerError for an answer that no other broker would give
-    differently, and SendFailed when all attempts failed.
+    Every send raises MessageIllegal for a message that no broker would accept, NoRoute or
+    NoNameServer if there is nowhere to send it, MQBrokerError for an answer that another broker
+    would give as well, and SendFailed when all attempts have failed.
     """
     def __init__(
         self,
@@ -659,45 +764,50 @@ class Producer:
         """Adds a hook that is called before and after each attempt to send."""
     @property
     def group(self) -> str:
-        """The name of its group."""
+        """The name of the producer's group."""
     async def publish_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
+        """Returns all queues of a topic to which messages can be sent.
+
+        Raises NoRoute and NoNameServer.
+        """
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Withdraws a delayed message that is not due yet; returns the message's id.
 
-        The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
-        what is no handle, and MQBrokerError when the broker does not take the message back.
+        The handle is the `recall_handle` of its SendResult, which 5.x brokers return. Raises
+        MessageIllegal for an invalid handle, and MQBrokerError if the broker does not withdraw the
+        message.
         """
     async def reply(self, request: Message, body: bytes, *, timeout_ms: int | None = ...) -> SendResult:
         """Sends the reply to a message that was sent with `request`.
 
-        Raises NotARequest for any other message, and what a send raises.
+        Raises NotARequest for any other message, and whatever a send raises.
         """
     async def request(self, message: Message, *, timeout_ms: int, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> MessageExt:
         """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut if no reply comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply arrives in time, and whatever a send raises.
         """
     async def send(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> SendResult:
-        """Sends a message to the given queue, to one that a selector chooses, or to the next.
+        """Sends a message to a given queue, to one that a selector chooses, or to the next one.
 
-        The message is given a unique key if it has none. With a queue or a selector there is one
-        attempt, whose error is raised as it is. Raises what the class says.
+        The message gets a unique key if it has none. With `queue` or `selector` there is only one
+        attempt, and its error is raised as it is. Raises the errors that the class describes.
         """
     async def send_async(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> asyncio.Future[SendResult]:
-        """Begins to send a message; what it gives is done when a broker has answered.
+        """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable` it waits while too much is on its way, and raises TooMuchOnTheWay
-        when that takes longer than the time of the send. What the class says is raised by what it
-        gives.
+        With `backpressure_enable`, the call waits while too many messages are unanswered, and
+        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
+        class describes are raised by the result.
         """
     async def send_batch(self, messages: Sequence[Message], *, queue: MessageQueue | None = ..., timeout_ms: int | None = ...) -> SendResult:
         """Sends messages of one topic with one request, into one queue.
 
-        `split_batches` makes batches of any number of messages. Raises what the class says.
+        `split_batches` divides any number of messages into such batches. Raises the errors that the
+        class describes.
         """
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> None:
-        """Sends a message once, without waiting for an answer: it may be lost.
+        """Sends a message once without waiting for an answer, so it may be lost.
 
         Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
         """
@@ -705,12 +815,13 @@ class Producer:
 class PushConsumer:
     """Consumes as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
-    MessageSelector. All members of a group have the same subscriptions and share queues by the same
-    strategy. A listener that `listener.orderly` marks gets the messages of a queue in order; so
-    does any other with `orderly=True`. `queues_changed` hears of each change of its queues.
+    `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
+    MessageSelector. All members of a group must have the same subscriptions and the same strategy.
+    The messages of a queue are consumed in order if the listener is marked with `orderly`, or with
+    `orderly=True`. `queues_changed` is called whenever the queues of this member change.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
     def __init__(
         self,
@@ -777,7 +888,7 @@ class PushConsumer:
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees messages before and after the listener has them."""
+        """Adds a hook that is called before and after each call of the listener."""
     @property
     def queues(self) -> list[MessageQueue]:
         """The queues that are assigned to this member now; a popped one may have the id -1."""
@@ -791,10 +902,10 @@ class PushConsumer:
         """Ends the subscription to a topic."""
 
 class TransactionProducer:
-    """A producer of a group that also sends in transactions; `check` answers for all of them.
+    """A producer that can also send in transactions; `check` answers the brokers' questions.
 
-    The members of a group must be able to answer for each other's transactions. `check_concurrency`
-    is how many questions are answered at the same time.
+    Brokers may ask any member of a group about a transaction of another member. `check_concurrency`
+    is the number of questions that are answered at the same time.
     """
     def __init__(
         self,
@@ -858,52 +969,58 @@ class TransactionProducer:
         """Adds a hook that is called before and after each attempt to send."""
     @property
     def group(self) -> str:
-        """The name of its group."""
+        """The name of the producer's group."""
     async def publish_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
+        """Returns all queues of a topic to which messages can be sent.
+
+        Raises NoRoute and NoNameServer.
+        """
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Withdraws a delayed message that is not due yet; returns the message's id.
 
-        The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
-        what is no handle, and MQBrokerError when the broker does not take the message back.
+        The handle is the `recall_handle` of its SendResult, which 5.x brokers return. Raises
+        MessageIllegal for an invalid handle, and MQBrokerError if the broker does not withdraw the
+        message.
         """
     async def reply(self, request: Message, body: bytes, *, timeout_ms: int | None = ...) -> SendResult:
         """Sends the reply to a message that was sent with `request`.
 
-        Raises NotARequest for any other message, and what a send raises.
+        Raises NotARequest for any other message, and whatever a send raises.
         """
     async def request(self, message: Message, *, timeout_ms: int, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> MessageExt:
         """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut if no reply comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply arrives in time, and whatever a send raises.
         """
     async def send(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> SendResult:
-        """Sends a message to the given queue, to one that a selector chooses, or to the next.
+        """Sends a message to a given queue, to one that a selector chooses, or to the next one.
 
-        The message is given a unique key if it has none. With a queue or a selector there is one
-        attempt, whose error is raised as it is. Raises what the class says.
+        The message gets a unique key if it has none. With `queue` or `selector` there is only one
+        attempt, and its error is raised as it is. Raises the errors that the class describes.
         """
     async def send_async(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> asyncio.Future[SendResult]:
-        """Begins to send a message; what it gives is done when a broker has answered.
+        """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable` it waits while too much is on its way, and raises TooMuchOnTheWay
-        when that takes longer than the time of the send. What the class says is raised by what it
-        gives.
+        With `backpressure_enable`, the call waits while too many messages are unanswered, and
+        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
+        class describes are raised by the result.
         """
     async def send_batch(self, messages: Sequence[Message], *, queue: MessageQueue | None = ..., timeout_ms: int | None = ...) -> SendResult:
         """Sends messages of one topic with one request, into one queue.
 
-        `split_batches` makes batches of any number of messages. Raises what the class says.
+        `split_batches` divides any number of messages into such batches. Raises the errors that the
+        class describes.
         """
     async def send_in_transaction(self, message: Message, execute: Execute, argument: Any = ...) -> TransactionSendResult:
-        """Sends a message, runs `execute(message, argument)`, and tells the broker how that ended.
+        """Sends a message, runs `execute(message, argument)`, and tells the broker the outcome.
 
-        What `execute` raises is in the result, and the broker asks later. When the message was not
-        stored as safely as brokers are configured to, `execute` is not called and the message is
-        rolled back. Raises what a send raises; then nothing was executed either.
+        If `execute` raises an exception, the result contains it, and the broker asks later. If the
+        message was not stored as safely as the brokers are configured to store it, `execute` is not
+        called and the message is rolled back. Raises whatever a send raises; `execute` is not
+        called then either.
         """
     async def send_oneway(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ...) -> None:
-        """Sends a message once, without waiting for an answer: it may be lost.
+        """Sends a message once without waiting for an answer, so it may be lost.
 
         Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
         """

@@ -35,50 +35,56 @@ class ClientConfig:
     """One client: where the name servers are, who it is, how often it looks around."""
 
     namesrv_addr: str = field(default_factory=namesrv_addr_of_environment)
-    """Name servers, "host:port" separated by semicolons; by default $NAMESRV_ADDR."""
+    """The addresses of the name servers as HOST:PORT, separated by semicolons; by default
+    $NAMESRV_ADDR."""
     client_ip: str = ""
-    """Address in the client's id; empty: this machine's, as seen by the name server."""
+    """The address in the client's id; empty means the address of this machine that faces the name
+    server."""
     instance_name: str = DEFAULT_INSTANCE
-    """Second part of the client's id; DEFAULT becomes process id and time, which is unique."""
+    """The second part of the client's id. DEFAULT is replaced by the process id and the time, which
+    is unique."""
     keep_default_instance_name: bool = False
-    """Whether DEFAULT stays as it is, as for consumers whose offsets are kept in files by id."""
+    """Whether DEFAULT is kept as it is, for consumers whose files of offsets are named after the
+    client's id."""
     unit_name: str = ""
-    """Third part of the client's id, if not empty."""
+    """The third part of the client's id, if it is not empty."""
     poll_name_server_interval_ms: int = 30_000
-    """How often the routes of all known topics are asked for."""
+    """The period in which the client asks for the routes of all topics that it knows."""
     heartbeat_broker_interval_ms: int = 30_000
-    """How often brokers hear of this client."""
+    """The period in which the client sends heartbeats to the brokers."""
     api_timeout_ms: int = 3_000
-    """How long name servers and brokers may take to answer all but sends and pulls."""
+    """How long name servers and brokers may take to answer requests other than sends and pulls."""
     namesrv_domain: str = ""
-    """Host and port of an HTTP server that tells the name servers when `namesrv_addr` is empty
-    (rocketmq.namesrv.domain)."""
+    """The host and port of an HTTP server that knows the addresses of the name servers; it is asked
+    when `namesrv_addr` is empty (rocketmq.namesrv.domain)."""
     namesrv_domain_subgroup: str = "nsaddr"
-    """The last part of its path (rocketmq.namesrv.domain.subgroup)."""
+    """The last part of the path on that server (rocketmq.namesrv.domain.subgroup)."""
     namespace: str = ""
-    """Names of topics and groups are sent with this before them (version 1)."""
+    """A prefix with which the names of topics and groups are sent (version 1 of namespaces)."""
     namespace_v2: str = ""
-    """A namespace that travels beside the names instead, which 5.x brokers understand."""
+    """A namespace that is sent beside the names instead, which 5.x brokers understand."""
     unit_mode: bool = False
-    """Told to brokers with each message."""
+    """A mark that brokers receive with each message."""
     vip_channel_enabled: bool = False
-    """Whether messages are sent to the port two below the broker's own."""
+    """Whether messages are sent to the port two below that of the broker."""
     use_heartbeat_v2: bool = False
-    """Whether brokers that can are told the subscriptions only when these have changed."""
+    """Whether heartbeats to brokers that support it contain the subscriptions only when these have
+    changed."""
     access_key: str = _of_environment("ROCKETMQ_ACCESS_KEY")
     """The name of the account that signs requests (ACL); by default $ROCKETMQ_ACCESS_KEY."""
     secret_key: str = _of_environment("ROCKETMQ_SECRET_KEY")
-    """Its secret; by default $ROCKETMQ_SECRET_KEY."""
+    """The secret of that account; by default $ROCKETMQ_SECRET_KEY."""
     security_token: str = ""
-    """A token that goes with temporary keys."""
+    """The token that belongs to temporary keys."""
     use_tls: bool = False
-    """Whether connections are encrypted; needs the extra `txrocketmq[tls]`."""
+    """Whether connections are encrypted; this needs the extra `txrocketmq[tls]`."""
     tls_trust_cert_path: str = ""
-    """Certificates in PEM that servers are checked by; empty: servers are not checked."""
+    """A file of certificates in PEM by which servers are checked; if it is empty, servers are not
+    checked."""
     tls_cert_path: str = ""
-    """This client's own certificate in PEM, for servers that want one."""
+    """A file with the client's own certificate in PEM, for servers that ask for one."""
     tls_key_path: str = ""
-    """Its private key in PEM."""
+    """A file with the private key of that certificate in PEM."""
 
     def __repr__(self) -> str:
         """Without the secrets: this is what reaches a log."""
@@ -96,44 +102,45 @@ class ProducerConfig:
     """How a producer sends. Sizes are in bytes."""
 
     send_timeout_ms: int = 3_000
-    """For a whole send, all its attempts together."""
+    """How long a send may take, all its attempts together."""
     send_max_timeout_per_request_ms: int = -1
-    """For one attempt, where that is less; -1: as long as the whole send may take."""
+    """How long one attempt may take; -1 means as long as the whole send."""
     retry_times: int = 2
-    """Attempts after the first one."""
+    """How often a failed send is repeated."""
     retry_another_broker_when_not_store_ok: bool = False
     """Whether a message that was stored, but not flushed or replicated in time, is sent again."""
     retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
-    """Answers after which another broker is tried."""
+    """The answers after which another broker is tried."""
     max_message_bytes: int = 4 * 1024 * 1024
-    """The largest body, before compression."""
+    """The size of the largest body, before compression."""
     compress_body_over_bytes: int = 4 * 1024
-    """Bodies of this size and more are compressed."""
+    """The size from which on bodies are compressed."""
     compression: CompressionType = CompressionType.ZLIB
-    """How."""
+    """The algorithm of the compression."""
     compression_level: int = DEFAULT_LEVEL
-    """0 to 9."""
+    """The level of the compression, from 0 to 9."""
     create_topic_key: str = CREATE_TOPIC_KEY
-    """Topic after whose pattern brokers create a new one."""
+    """The topic that brokers use as a pattern when they create a topic."""
     default_topic_queue_nums: int = 4
-    """Queues of a topic that a send creates, at most."""
+    """How many queues a topic gets at most when a send creates it."""
     topics: tuple[str, ...] = ()
-    """Topics whose routes are asked for at the start, so that the first send finds them."""
+    """Topics whose routes are fetched at the start, so that the first send does not have to wait
+    for them."""
     send_latency_fault_enable: bool = False
     """Whether brokers that were slow or failed are passed over for a while."""
     start_detector_enable: bool = False
-    """Whether a broker that failed is looked at until it can be reached again."""
+    """Whether the client tries to connect to a broker that failed until it can be reached again."""
     detect_timeout_ms: int = 200
-    """How long a broker may take to answer that."""
+    """How long such an attempt may take."""
     detect_interval_ms: int = 2_000
-    """How often one broker is looked at, at most."""
+    """The shortest period between two such attempts at one broker."""
     backpressure_enable: bool = False
-    """Whether `send_async` waits while too much is on its way."""
+    """Whether `send_async` waits while too many messages have been sent and not yet answered."""
     backpressure_send_num: int = 1_024
-    """How many messages may be on their way then; at least 10."""
+    """How many messages may be unanswered then; at least 10."""
     backpressure_send_size: int = 100 * 1024 * 1024
-    """How many bytes of bodies; at least 1 MiB."""
+    """How many bytes of bodies may be unanswered then; at least 1 MiB."""
     enable_trace: bool = False
     """Whether each message leaves a trace."""
     trace_topic: str = TRACE_TOPIC
-    """The topic of the traces."""
+    """The topic to which traces are written."""

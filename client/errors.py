@@ -45,13 +45,13 @@ CREATE_REPLY_MESSAGE = 10007
 
 
 class MQClientError(Exception):
-    """Base of the client's errors (MQClientException)."""
+    """The base class of the client's errors (MQClientException)."""
 
     code = -1
 
 
 class NoNameServer(MQClientError):
-    """No name server to ask."""
+    """There is no name server to ask, or none can be reached."""
 
     code = NO_NAME_SERVER
 
@@ -67,19 +67,19 @@ class NoRoute(MQClientError):
 
 
 class BrokerNotExist(MQClientError):
-    """A broker that no route has an address for."""
+    """No route contains an address of the broker."""
 
     code = BROKER_NOT_EXIST
 
 
 class MessageIllegal(MQClientError):
-    """What no broker would take (Validators)."""
+    """No broker would accept this message or this name of a topic or group (Validators)."""
 
     code = int(ResponseCode.MESSAGE_ILLEGAL)
 
 
 class SendFailed(MQClientError):
-    """Every attempt failed; `attempts` are the brokers' names with what went wrong."""
+    """All attempts to send failed; `attempts` has the names of the brokers and their errors."""
 
     def __init__(self, topic: str, attempts: Sequence[tuple[str, Exception]], code: int) -> None:
         tried = "; ".join(f"{broker}: {error}" for broker, error in attempts)
@@ -90,39 +90,39 @@ class SendFailed(MQClientError):
 
 
 class RequestTimedOut(MQClientError):
-    """A request that was sent, and not answered in time (RequestTimeoutException)."""
+    """A request was sent, but nobody replied in time (RequestTimeoutException)."""
 
     code = REQUEST_TIMEOUT
 
 
 class NotARequest(MQClientError):
-    """A message that cannot be answered, since nobody asked."""
+    """The message cannot be replied to, because it was not sent as a request."""
 
     code = CREATE_REPLY_MESSAGE
 
 
 class TooMuchOnTheWay(MQClientError):
-    """A message that could not even leave in its time, for all that was sent before it."""
+    """The message could not be sent in time, because too many others are not answered yet."""
 
 
 class ClientClosed(MQClientError):
-    """The client was stopped meanwhile."""
+    """The client was shut down meanwhile."""
 
 
 class NotRunning(MQClientError):
-    """A consumer that was not started, or has been stopped."""
+    """The consumer was not started, or has been shut down."""
 
 
 class OffsetsUnreadable(MQClientError):
-    """Local offsets that are damaged; the text names the file."""
+    """The local file of a broadcasting consumer's offsets is damaged; the text names it."""
 
 
 class NotAssigned(MQClientError):
-    """A queue that the consumer does not have, perhaps because the group is changing."""
+    """The queue is not assigned to this consumer, perhaps because the group is changing."""
 
 
 class OffsetIllegal(MQClientError):
-    """An offset beyond either end of its queue."""
+    """The queue does not contain the offset."""
 
 
 class MQBrokerError(MQClientError):
@@ -156,7 +156,7 @@ class MQBrokerError(MQClientError):
 
 
 class AdminRefused(MQBrokerError):
-    """A refusal of what an administrator wants; `doing` names topic, group and what it is."""
+    """A server refused the request of an administrator; `doing` says what was requested."""
 
     def __init__(self, doing: str, error: MQBrokerError) -> None:
         super().__init__(error.code, error.remark, error.address)
@@ -186,7 +186,7 @@ _ADVICE: dict[int, str] = {
 
 
 class GroupNotFound(MQClientError):
-    """A group that no broker knows."""
+    """No broker knows the group."""
 
     code = int(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST)
 
@@ -198,7 +198,7 @@ class GroupNotFound(MQClientError):
 
 
 class GroupOffline(MQClientError):
-    """A group of which no consumer is connected."""
+    """No consumer of the group is connected."""
 
     code = int(ResponseCode.CONSUMER_NOT_ONLINE)
 
@@ -208,7 +208,7 @@ class GroupOffline(MQClientError):
 
 
 class GroupOnline(MQClientError):
-    """A group whose consumers would undo what is asked for."""
+    """Consumers of the group are connected, and would undo what was requested."""
 
     def __init__(self, group: str, why: str) -> None:
         super().__init__(f"consumers of the group {group} are connected: {why}")
@@ -216,17 +216,17 @@ class GroupOnline(MQClientError):
 
 
 class MessageNotFound(MQClientError):
-    """A message that no broker has."""
+    """No broker has the message."""
 
     code = int(ResponseCode.NO_MESSAGE)
 
 
 class NotKept(MQClientError):
-    """A setting that a broker took without a word, and does not keep."""
+    """A broker accepted a setting, but does not keep it."""
 
 
 class PartlyFailed(MQClientError):
-    """What some servers have done and others have not; `failures` are servers and errors."""
+    """Some servers did what was requested and others failed; `failures` has these with errors."""
 
     def __init__(self, doing: str, done: int, failures: Sequence[tuple[str, Exception]]) -> None:
         said = "; ".join(f"{server}: {error}" for server, error in failures)
@@ -237,7 +237,7 @@ class PartlyFailed(MQClientError):
 
 
 class PopNotSupported(MQBrokerError):
-    """A broker that has no POP: it came with 5.0."""
+    """The broker does not support POP, which came with 5.0."""
 
     def __str__(self) -> str:
         return (

@@ -61,10 +61,10 @@ def first_line(answer: bytes, url: str) -> str:
     status = head.split(b"\r\n", 1)[0].split(b" ")
     if len(status) < 2 or status[1] != str(_OK).encode():
         said = head.split(b"\r\n", 1)[0].decode("latin-1")
-        raise NoNameServer(f"{url} tells no name servers: it answered {said!r:.80}")
+        raise NoNameServer(f"{url} does not name any name servers: it answered {said!r:.80}")
     lines = body.decode("utf-8", "replace").strip().splitlines()
     if not lines or not lines[0].strip():
-        raise NoNameServer(f"{url} tells no name servers: its answer is empty")
+        raise NoNameServer(f"{url} does not name any name servers: its answer is empty")
     return lines[0].strip()
 
 

@@ -23,15 +23,15 @@ INTRODUCTION = """\
 
 <!-- Written by docs/generate_client_api.py from the docstrings; run `make docs`. -->
 
-This page is the reference of [the Python client](client.md), which names the guides.
-`txrocketmq.client`, `txrocketmq.client.aio` and `txrocketmq.client.tx` have the same names. A
-method marked with *waits* returns when it is done; it is a coroutine in `aio`, and gives a Deferred
-in `tx`. Of the errors that a method can raise, those of the connection are `RemotingError`, and all
-others of the client `MQClientError`.
+This page is the reference of [the Python client](client.md); that page leads to the guides, which
+have examples. The modules `txrocketmq.client`, `txrocketmq.client.aio` and `txrocketmq.client.tx`
+have the same names. A method marked with *waits* blocks until it is done in the first of them, is a
+coroutine in `aio`, and returns a Deferred in `tx`. The errors of connections are subclasses of
+`RemotingError`, and all other errors of the client subclasses of `MQClientError`.
 
-Each class is made with the arguments that are shown, and with settings by keyword: its own, and
-those of [every client](#settings-of-every-client). All have `start()` and `shutdown()`, which a
-`with` or `async with` statement calls.
+Each class takes the arguments shown below, and its settings as keyword arguments: its own settings
+and those of [every client](#settings-of-every-client). All classes have the methods `start()` and
+`shutdown()`, which a `with` or `async with` statement calls.
 """
 
 SETTINGS = """\
@@ -49,7 +49,7 @@ VALUES = """\
 ERRORS = """\
 ## Errors
 
-Each is below the one that it derives from.
+The list is indented by inheritance: each error is below its base class.
 """
 
 

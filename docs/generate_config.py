@@ -36,8 +36,9 @@ well.
   when it starts.
 - A value that promises something which is not served, such as access control or replication, stops
   the start, so that nobody relies on it. Each part of this page lists these values.
-- *Live* settings take effect at once when `mqadmin updateBrokerConfig` or `updateNamesrvConfig`
-  changes them. Changes to the others are stored and take effect at the next start.
+- *Live* settings can be changed with `mqadmin updateBrokerConfig` or `updateNamesrvConfig`, and
+  take effect at once. To change one of the others, edit the file and restart the server; mqadmin's
+  request is refused.
 """
 
 PARTS: tuple[tuple[str, type], ...] = (
@@ -100,8 +101,9 @@ def _without_effect(cls: type) -> list[str]:
         if not spec.metadata.get("effect", True):
             keys.add(spec.metadata.get("java") or camel_case(spec.name))
     words = textwrap.wrap(" ".join(sorted(keys)), 98, break_long_words=False)
+    told = f"These {len(keys)} keys are accepted without effect"
     return [
-        f"These {len(keys)} keys are accepted without effect:",
+        f"{told}, unless the table above refuses their value:",
         "",
         "```text",
         *words,

@@ -20,7 +20,7 @@ from txrocketmq.remoting.codes import ResponseCode
 
 
 class RemotingError(Exception):
-    """Base of all errors of `txrocketmq.remoting`."""
+    """The base class of all errors of `txrocketmq.remoting`."""
 
 
 class FrameError(RemotingError):
@@ -32,10 +32,10 @@ class HeaderError(RemotingError):
 
 
 class ConnectError(RemotingError):
-    """No connection to the peer (RemotingConnectException).
+    """There is no connection to the peer (RemotingConnectException).
 
-    `again_in_ms` is above 0 when none was tried, since the attempts before it had failed: so long
-    it takes until one is tried again.
+    If `again_in_ms` is above 0, no attempt was made, because earlier ones had failed: the next
+    attempt is made after that time.
     """
 
     def __init__(self, text: str, again_in_ms: int = 0) -> None:
@@ -48,7 +48,7 @@ class SendError(RemotingError):
 
 
 class RequestTimeout(RemotingError):
-    """No answer before the deadline (RemotingTimeoutException)."""
+    """The peer did not answer before the deadline (RemotingTimeoutException)."""
 
 
 class TooManyRequests(RemotingError):

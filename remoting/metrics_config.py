@@ -53,13 +53,13 @@ class MetricsConfig:
     """These settings, which name servers and brokers have."""
 
     metrics_exporter_type: str = setting("DISABLE")
-    """DISABLE, or PROM: metrics for Prometheus, /health and /ready on a port of their own."""
+    """DISABLE, or PROM, which opens a port with metrics for Prometheus, /health and /ready."""
     metrics_prom_exporter_port: int = setting(5_557)
-    """That port."""
+    """The number of that port."""
     metrics_prom_exporter_host: str = setting("")
-    """The address to listen on for it; empty: as bindAddress."""
+    """The address on which that port listens; empty means the same as bindAddress."""
     metrics_label: str = setting("")
-    """Labels that each metric gets, "name:value,name:value"."""
+    """Labels that are added to each metric, as "name:value,name:value"."""
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""

@@ -27,8 +27,8 @@ _TIMER_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
 
 @dataclass(frozen=True)
 class StoreConfig:
-    """One store. Sizes are in bytes, times and intervals in milliseconds, ratios in percent, unless
-    the text of a field says otherwise.
+    """The settings of a store. Sizes are in bytes, times and intervals in milliseconds, ratios in
+    percent, unless the text of a field says otherwise.
     """
 
     IGNORED: ClassVar[Mapping[str, str | None]] = STORE_KEYS
@@ -36,99 +36,108 @@ class StoreConfig:
 
     # Places and sizes.
     store_path_root_dir: str = setting(os.path.join(os.path.expanduser("~"), "store"))
-    """Directory of the store."""
+    """The directory of the store."""
     store_path_commit_log: str = setting("")
-    """Directory of the log, one only; empty: commitlog in the root."""
+    """The directory of the commit log; it can only be one. Empty means commitlog in the directory
+    of the store."""
     mapped_file_size_commit_log: int = setting(1024 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
-    """Size of a log file; what a store was created with stays."""
+    """The size of a file of the commit log. It cannot be changed once the store exists."""
     mapped_file_size_consume_queue: int = setting(300_000 * _UNIT_BYTES, least=_UNIT_BYTES)
-    """Size of a queue file, rounded up to units of 20; what a store was created with stays."""
+    """The size of a file of a queue, rounded up to a multiple of 20. It cannot be changed once the
+    store exists."""
     enable_consume_queue_ext: bool = setting(False)
-    """Whether queues get ext files; those that exist are read all the same."""
+    """Whether queues get ext files; existing ones are read in any case."""
     mapped_file_size_consume_queue_ext: int = setting(48 * 1024 * 1024, least=64)
-    """Size of an ext file."""
+    """The size of an ext file."""
     max_hash_slot_num: int = setting(5_000_000, least=1)
-    """Slots of an index file; what a store was created with stays."""
+    """The number of slots of an index file. It cannot be changed once the store exists."""
     max_index_num: int = setting(20_000_000, least=2)
-    """Items of an index file; what a store was created with stays."""
+    """The number of items of an index file. It cannot be changed once the store exists."""
 
     # Putting.
     max_message_size: int = setting(4 * 1024 * 1024, live=True, least=1)
-    """The largest body."""
+    """The size of the largest body."""
     enable_lmq: bool = setting(False)
-    """With enableMultiDispatch, whether messages enter the light queues (LMQ) that they list."""
+    """Whether, together with enableMultiDispatch, messages enter the light queues (LMQ) that they
+    list."""
     enable_multi_dispatch: bool = setting(False)
-    """See enableLmq; neither has an effect without the other, and so is refused alone."""
+    """See enableLmq. Each of the two has an effect only with the other, and is refused alone."""
     max_lmq_consume_queue_num: int = setting(20_000, live=True, least=0)
-    """How many light queues there may be; a message that would make one more is refused."""
+    """How many light queues there may be; a message that would create one more is refused."""
     auto_message_version_on_topic_len: bool = setting(True, live=True)
-    """Whether topics of more than 127 bytes are stored, in records that 4.9 cannot read."""
+    """Whether messages to topics with names of more than 127 bytes are stored, in records that 4.9
+    cannot read."""
     message_index_enable: bool = setting(True, live=True)
-    """Whether messages are found by key."""
+    """Whether messages can be found by their keys."""
     message_delay_level: str = setting(DEFAULT_LEVELS)
-    """The delay of each level, from 1."""
+    """The delay of each delay level, beginning with level 1."""
     flush_delay_offset_interval: int = setting(10_000, least=1)
-    """How often the progress of delayed delivery is saved."""
+    """The period between two writes of the progress of delayed delivery."""
 
     # Timer messages.
     timer_wheel_enable: bool = setting(True, live=True)
-    """Whether messages with a time of their own are taken."""
+    """Whether messages with a delivery time of their own are accepted."""
     timer_precision_ms: int = setting(1_000)
-    """How exact that time is: 100, 200, 500 or 1000."""
+    """The precision of that time: 100, 200, 500 or 1000."""
     timer_max_delay_sec: int = setting(3 * 24 * 3600, live=True, least=0)
-    """How far ahead that time may be, in seconds."""
+    """How far in the future that time may be, in seconds."""
     timer_roll_window_slot: int = setting(2 * 24 * 3600)
-    """How far ahead a message is put into the wheel, in units of timerPrecisionMs; one that is due
-    later is put into the log again on its way. Below 2 and beyond 604740 it is 604740."""
+    """How far ahead a message is put into the timer wheel, in units of timerPrecisionMs; a message
+    that is due later is written to the log again on its way. A value below 2 or above 604740 means
+    604740."""
     timer_stop_enqueue: bool = setting(False, live=True)
-    """Whether timer messages are stored only, until this is off again."""
+    """Whether timer messages are only stored, and not put into the wheel, until this is switched
+    off again."""
     timer_stop_dequeue: bool = setting(False, live=True)
-    """Whether those that wait stay where they are, until this is off again."""
+    """Whether timer messages are not delivered until this is switched off again."""
     timer_congest_num_each_slot: int = setting(2_147_483_647, live=True, least=1)
-    """When more messages than this are due at one time, some more are refused, and from twice as
-    many on all."""
+    """When more messages than this are due at the same time, some further ones are refused, and
+    beyond twice as many all of them."""
     timer_flush_interval_ms: int = setting(1_000, live=True, least=1)
-    """How often the timer log, the wheel and the progress of timers are flushed."""
+    """The period between two flushes of the timer log, the wheel and the progress of timers."""
     mapped_file_size_timer_log: int = setting(100 * 1024 * 1024, least=_LEAST_LOG_FILE_BYTES)
-    """Size of a file of the timer log; when it is changed the log is made anew."""
+    """The size of a file of the timer log; after a change the log is built anew."""
     append_topic_for_timer_delete_key: bool = setting(False, live=True)
-    """Whether the key that takes back a timer message is its topic and its unique key."""
+    """Whether the key by which a timer message is withdrawn contains its topic besides its unique
+    key."""
 
     # Getting.
     max_transfer_bytes_on_message_in_memory: int = setting(256 * 1024, live=True, least=1)
-    """The most a pull gets of recent messages."""
+    """How many bytes of recent messages a pull returns at most."""
     max_transfer_count_on_message_in_memory: int = setting(32, live=True, least=1)
-    """The most messages a pull gets of recent ones."""
+    """How many recent messages a pull returns at most."""
     max_transfer_bytes_on_message_in_disk: int = setting(64 * 1024, live=True, least=1)
-    """The most a pull gets of older messages."""
+    """How many bytes of older messages a pull returns at most."""
     max_transfer_count_on_message_in_disk: int = setting(8, live=True, least=1)
-    """The most messages a pull gets of older ones."""
+    """How many older messages a pull returns at most."""
     access_message_in_memory_max_ratio: int = setting(40, live=True, least=0)
-    """Messages are recent as long as less than this share of the memory was stored after them."""
+    """A message counts as recent as long as what was stored after it is less than this share of the
+    machine's memory, in percent."""
     max_filter_message_size: int = setting(16_000, live=True, least=20)
-    """How many bytes of queue units a filtered pull looks through."""
+    """How many bytes of queue units a pull with a filter examines at most."""
     travel_cq_file_num_when_get_message: int = setting(1, live=True, least=1)
-    """How many queue files a pull looks through."""
+    """How many files of a queue a pull examines at most."""
     max_msgs_num_batch: int = setting(64, live=True, least=1)
-    """The most messages a query by key gets."""
+    """How many messages a query by key returns at most."""
     default_query_max_num: int = setting(32, live=True, least=1)
-    """The number of messages a query by key gets if it does not say."""
+    """How many messages a query by key returns if it does not name a number."""
     read_un_committed: bool = setting(False)
-    """With SYNC_FLUSH, whether consumers see messages that are not durable yet."""
+    """Whether, with SYNC_FLUSH, consumers see messages that are not durable yet."""
 
     # Durability.
     flush_disk_type: str = setting(ASYNC_FLUSH)
     """ASYNC_FLUSH, or SYNC_FLUSH: a send is answered when its message is durable."""
     flush_interval_commit_log: int = setting(500, live=True, least=1)
-    """How often the log is flushed with ASYNC_FLUSH."""
+    """The period between two flushes of the commit log with ASYNC_FLUSH."""
     sync_flush_timeout: int = setting(5_000, live=True, least=1)
-    """How long a send waits for that with SYNC_FLUSH."""
+    """How long a send waits for its flush with SYNC_FLUSH."""
     flush_interval_consume_queue: int = setting(1_000, live=True, least=1)
-    """How often queues are flushed that have flushConsumeQueueLeastPages new pages."""
+    """The period between two flushes of the queues that have flushConsumeQueueLeastPages new
+    pages."""
     flush_consume_queue_least_pages: int = setting(2, live=True, least=0)
-    """See flushIntervalConsumeQueue; pages of 4096 bytes."""
+    """See flushIntervalConsumeQueue; a page has 4096 bytes."""
     flush_consume_queue_thorough_interval: int = setting(60_000, live=True, least=1)
-    """How often all queues and the checkpoint are flushed."""
+    """The period between two flushes of all queues and the checkpoint."""
 
     # Recovery.
     check_crc_on_recover: bool = setting(True, java="checkCRCOnRecover")
@@ -136,25 +145,27 @@ class StoreConfig:
 
     # Retention.
     file_reserved_time: int = setting(72, live=True, least=0)
-    """Hours that log files are kept."""
+    """How long files of the commit log are kept, in hours."""
     delete_when: str = setting("04", live=True)
-    """Hours of the day, local time, at which older ones are deleted; separated by semicolons."""
+    """The hours of the day, in local time and separated by semicolons, at which files are deleted
+    that are older than that."""
     clean_resource_interval: int = setting(10_000, live=True, least=1)
-    """How often that is looked after."""
+    """The period between two searches for files to delete."""
     delete_file_batch_max: int = setting(10, live=True, least=1)
-    """How many log files are deleted at a time."""
+    """How many files of the commit log are deleted at a time."""
     disk_max_used_space_ratio: int = setting(75, live=True, least=0)
-    """When the disk is fuller, old log files are deleted at any hour."""
+    """When the disk is fuller than this, old files of the commit log are deleted at any hour."""
     disk_space_clean_forcibly_ratio: int = setting(85, live=True, least=0)
-    """When the disk is fuller, log files are deleted though not old; 30 to 85."""
+    """When the disk is fuller than this, younger files of the commit log are deleted as well; 30 to
+    85."""
     disk_space_warning_level_ratio: int = setting(90, live=True, least=0)
-    """When the disk is fuller, nothing more is stored; 35 to 90."""
+    """When the disk is fuller than this, nothing more is stored; 35 to 90."""
     clean_file_forcibly_enable: bool = setting(True, live=True)
-    """See diskSpaceCleanForciblyRatio."""
+    """Whether diskSpaceCleanForciblyRatio applies."""
     disk_space_min_free_bytes: int = setting(0, live=True, least=0)
-    """Not a key of the original. Above 0 the three ratios do not count: nothing more is stored when
-    less than this is free, young log files are deleted below twice as much, old ones at any hour
-    below four times as much."""
+    """Not a setting of the original. If it is above 0, the three ratios do not apply: nothing more
+    is stored when less than this is free; younger files of the commit log are deleted when less
+    than twice as much is free, and old files at any hour when less than four times as much is."""
 
     # Replication.
     broker_role: str = setting("ASYNC_MASTER")
@@ -162,7 +173,7 @@ class StoreConfig:
     offset_check_in_slave: bool = setting(False, live=True)
     """Whether a slave corrects offsets that are out of range."""
     ha_listen_port: int = setting(0)
-    """The port for replication, as name servers are told; 0: listenPort + 1."""
+    """The port for replication that name servers are told; 0 means listenPort + 1."""
 
     def __post_init__(self) -> None:
         """ConfigError when the settings cannot be used."""

@@ -14,11 +14,12 @@ from txrocketmq.client.instance import ClientInstance
 
 
 class Admin(Messages, Servers):
-    """Administrates clusters: topics, groups, offsets, messages, clients and servers.
+    """Administers clusters: topics, groups, offsets, messages, clients and servers.
 
-    Names of topics and groups are those that brokers know. Each refusal is an AdminRefused that
-    says what was refused, by whom, and what to do; what goes to several servers goes to all of
-    them, and PartlyFailed says who failed. Errors of the connection are RemotingErrors.
+    Topics and groups have the names under which the brokers know them. A server's refusal raises
+    AdminRefused, whose text says what was refused, which server refused it, and what to do. A
+    request for several servers is sent to all of them, even if some fail; PartlyFailed then says
+    which ones failed. Connections that fail raise a RemotingError.
     """
 
     def __init__(self, instance: ClientInstance, *, config: AdminConfig | None = None) -> None:

@@ -36,10 +36,11 @@ class Clients(Groups):
     """The part of the admin client for clients."""
 
     async def consumer_connections(self, group: str) -> ConsumerConnection:
-        """The consumers of a group that are connected, and what they subscribe to.
+        """Returns the connected consumers of a group and their subscriptions.
 
-        Consumers are connected to all brokers, so the first that knows any is believed. Raises
-        GroupOffline, AdminRefused, BrokerNotExist.
+        Since consumers connect to all brokers, the answer is that of the first broker that knows
+        any of them. Raises GroupOffline if none is connected, and also AdminRefused and
+        BrokerNotExist.
         """
         for broker in await self._brokers_of_group(group):
             try:
@@ -59,9 +60,9 @@ class Clients(Groups):
         raise GroupOffline(group)
 
     async def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """The producers of a group that are connected to the brokers of a topic; perhaps none.
+        """Returns the producers of a group that are connected to the brokers of a topic.
 
-        Raises NoRoute, AdminRefused.
+        The list is empty if none is connected. Raises NoRoute and AdminRefused.
         """
         found: dict[str | None, Connection] = {}
         for broker in await self._brokers_of_topic(topic):
@@ -81,9 +82,9 @@ class Clients(Groups):
         return list(found.values())
 
     async def producers(self, broker: str) -> Mapping[str, tuple[ProducerInfo, ...]]:
-        """All producers that are connected to a broker, by group.
+        """Returns all producers that are connected to a broker, by group.
 
-        Raises BrokerNotExist, AdminRefused.
+        Raises BrokerNotExist and AdminRefused.
         """
         (server,) = await self._masters(broker=broker)
         reply = await self._ask(
@@ -98,9 +99,11 @@ class Clients(Groups):
     async def consumer_running_info(
         self, group: str, client_id: str, *, with_stacks: bool = False
     ) -> ConsumerRunningInfo:
-        """What a consumer is doing; `with_stacks`: also the stacks of its threads.
+        """Asks a connected consumer for its settings, its queues and its figures.
 
-        Raises GroupOffline, AdminRefused: the client is not connected, or did not answer.
+        With `with_stacks`, the answer also contains the stacks of its threads. Raises GroupOffline
+        if no consumer of the group is connected, and AdminRefused if this consumer is not connected
+        or does not answer.
         """
         header = GetConsumerRunningInfoRequestHeader(
             consumer_group=group, client_id=client_id, jstack_enable=with_stacks
@@ -118,9 +121,9 @@ class Clients(Groups):
     async def consumer_status(
         self, group: str, topic: str
     ) -> Mapping[str, Mapping[MessageQueue, int]]:
-        """How far each connected consumer of a group says that it has come, by client id.
+        """Asks each connected consumer of a group for its offsets; returns them by client id.
 
-        Raises NoRoute, AdminRefused.
+        Raises NoRoute and AdminRefused.
         """
         found: dict[str, dict[MessageQueue, int]] = {}
         for broker in await self._brokers_of_topic(topic):

@@ -11,6 +11,7 @@ class AdminConfig:
     """How long servers may take to answer an administrator."""
 
     admin_timeout_ms: int = 5_000
-    """For all but searches and what a broker asks its clients (DefaultMQAdminExt)."""
+    """How long a server may take to answer a request that is not a search (DefaultMQAdminExt)."""
     search_timeout_ms: int = 15_000
-    """For searches of messages, and for what brokers hand on to clients, which may take 10 s."""
+    """How long it may take to search messages, or to pass a request on to a client, for which a
+    broker allows 10 s."""

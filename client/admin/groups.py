@@ -47,9 +47,9 @@ class Groups(Topics):
     """The part of the admin client for groups of consumers."""
 
     async def groups(self, cluster: str | None = None) -> list[str]:
-        """The names of all groups that brokers know, or those of a cluster.
+        """Returns the names of all groups that the brokers know, or those of one cluster.
 
-        Raises AdminRefused, BrokerNotExist, NoNameServer.
+        Raises AdminRefused, BrokerNotExist and NoNameServer.
         """
         found: set[str] = set()
         for broker in await self._masters(cluster):
@@ -57,7 +57,10 @@ class Groups(Topics):
         return sorted(found)
 
     async def group_configs(self, group: str) -> dict[str, SubscriptionGroupConfig]:
-        """A group as each master has it, by the broker's name. Raises GroupNotFound."""
+        """Returns the settings of a group at each master, by broker name.
+
+        Raises GroupNotFound.
+        """
         found: dict[str, SubscriptionGroupConfig] = {}
         for broker in await self._masters():
             config = (await self._group_table(broker)).get(group)
@@ -75,13 +78,16 @@ class Groups(Topics):
         broker: str | None = None,
         **settings: Any,
     ) -> None:
-        """Creates a group at all masters of a cluster, or at one broker by name or address.
+        """Creates a group at all masters of a cluster, or at one broker.
 
-        `settings` are those of SubscriptionGroupConfig, such as retry_max_times=3 or
-        consume_message_orderly=True; all others have their defaults. `attributes` are given by
-        name, None takes one away. A group that is there already gets these settings. TypeError:
-        there is no such setting. ValueError: there are several clusters, and none is named. Raises
-        AdminRefused, PartlyFailed, NotKept, BrokerNotExist, MessageIllegal.
+        The broker is given by its name or its address. `settings` are the fields of
+        SubscriptionGroupConfig, such as retry_max_times=3 or consume_message_orderly=True; the
+        others have their defaults. `attributes` maps names to values; the value None removes an
+        attribute. If the group exists already, it gets these settings.
+
+        Raises TypeError for a setting that does not exist, ValueError if there are several clusters
+        and you name none of them, and also AdminRefused, PartlyFailed, NotKept, BrokerNotExist and
+        MessageIllegal.
         """
         check_group(group)
         _check_settings(settings)
@@ -97,9 +103,10 @@ class Groups(Topics):
         broker: str | None = None,
         **settings: Any,
     ) -> None:
-        """Changes the settings that are given, at all masters that have the group, or at one.
+        """Changes some settings of a group, at all masters that have it or at one broker.
 
-        Raises TypeError, GroupNotFound, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        Settings that are not given stay as they are. Raises TypeError for a setting that does not
+        exist, GroupNotFound, AdminRefused, PartlyFailed, NotKept and BrokerNotExist.
         """
         _check_settings(settings)
         configs: dict[BrokerInfo, SubscriptionGroupConfig] = {}
@@ -117,9 +124,10 @@ class Groups(Topics):
     async def delete_group(
         self, group: str, *, clean_offsets: bool = True, cluster: str | None = None
     ) -> None:
-        """Deletes a group, its offsets, and its topics of retries and dead letters.
+        """Deletes a group, its offsets, its retry topic and its dead-letter topic.
 
-        Raises GroupNotFound, AdminRefused, PartlyFailed, BrokerNotExist.
+        With `clean_offsets=False` the offsets stay, so that a new group of the same name continues
+        there. Raises GroupNotFound, AdminRefused, PartlyFailed and BrokerNotExist.
         """
         doing = f"deleting group {group}"
         masters = await self._masters(cluster)
@@ -138,9 +146,10 @@ class Groups(Topics):
                 await self._delete_topic(prefix + group, cluster)
 
     async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """How far a group has come in a topic, or in all topics that it consumes.
+        """Returns how far a group has come in one topic, or in all topics that it consumes.
 
-        Raises GroupNotFound when nobody has heard of it, NoRoute, AdminRefused, PartlyFailed.
+        Raises GroupNotFound if no broker knows the group, and also NoRoute, AdminRefused and
+        PartlyFailed.
         """
         doing = f"asking how far group {group} has come"
         brokers = await (
@@ -173,9 +182,10 @@ class Groups(Topics):
         )
 
     async def time_spans(self, group: str, topic: str) -> list[QueueTimeSpan]:
-        """The times of the first and last messages of each queue, and of the group's offset.
+        """Returns, for each queue of a topic, the times between which its messages were stored.
 
-        Raises NoRoute, AdminRefused.
+        Each result also has the time up to which the group has consumed the queue. Raises NoRoute
+        and AdminRefused.
         """
         found: list[QueueTimeSpan] = []
         for broker in await self._brokers_of_topic(topic):
@@ -191,10 +201,12 @@ class Groups(Topics):
     async def set_request_mode(
         self, group: str, topic: str, mode: str, *, pop_share_queue_num: int = 0
     ) -> None:
-        """Whether push consumers of a group PULL or POP a topic (5.x).
+        """Sets whether push consumers of a group pull or pop a topic (5.x brokers).
 
-        `pop_share_queue_num`: how many more queues each of them pops, -1 for all. ValueError:
-        there is no such mode. Raises NoRoute, AdminRefused, PartlyFailed.
+        `mode` is "PULL" or "POP"; it concerns push consumers that let the broker distribute the
+        queues. `pop_share_queue_num` says with how many other members each member shares its queues
+        when they pop; -1 means that all members pop all queues. Raises ValueError for any other
+        mode, and also NoRoute, AdminRefused and PartlyFailed.
         """
         if mode not in ("PULL", "POP"):
             raise ValueError(f"the mode is PULL or POP, not {mode!r}")

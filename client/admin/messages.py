@@ -50,9 +50,10 @@ class Messages(Offsets):
     """The part of the admin client for messages."""
 
     async def message(self, topic: str, msg_id: str) -> MessageExt:
-        """The message with an id: the unique key of its producer, or the place at its broker.
+        """Returns the message with an id.
 
-        Raises MessageNotFound, NoRoute, AdminRefused, PartlyFailed.
+        The id is either the unique key that its producer gave the message, or the id that says
+        where a broker stored it. Raises MessageNotFound, NoRoute, AdminRefused and PartlyFailed.
         """
         found = await self._message_at_place(topic, msg_id)
         if found is not None:
@@ -68,7 +69,10 @@ class Messages(Offsets):
         return max(matches, key=lambda each: each.store_timestamp)
 
     async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt:
-        """The message at an offset of a queue. Raises MessageNotFound, NoRoute, AdminRefused."""
+        """Returns the message at an offset of a queue.
+
+        Raises MessageNotFound, NoRoute and AdminRefused.
+        """
         await self._broker_of(queue)
         lowest, highest = await self.min_offset(queue), await self.max_offset(queue)
         if lowest <= offset < highest:
@@ -89,9 +93,10 @@ class Messages(Offsets):
         end_ms: int | None = None,
         max_messages: int = 64,
     ) -> list[MessageExt]:
-        """The messages that were sent with a key, the oldest first; perhaps none.
+        """Returns the messages that were sent with a key, the oldest first.
 
-        The times are those of storage. Raises NoRoute, AdminRefused, PartlyFailed.
+        The list may be empty. `begin_ms` and `end_ms` limit the time at which the messages were
+        stored. Raises NoRoute, AdminRefused and PartlyFailed.
         """
         end_ms = _LONG_MAX if end_ms is None else end_ms
         return await self._query(topic, key, max_messages, begin_ms, end_ms, is_unique_key=False)
@@ -106,11 +111,12 @@ class Messages(Offsets):
         max_messages: int = 1_000,
         seen: Callable[[int], None] | None = None,
     ) -> list[MessageExt]:
-        """The messages that were stored between two times, both included, the oldest first.
+        """Returns the messages that were stored between two times, the oldest first.
 
-        `expression` names tags, such as "a || b". At most `max_messages` are given, of the first
-        queues. `seen` is called with how many were found, again and again; it must be quick and may
-        not call the client. Raises NoRoute, AdminRefused, SubscriptionError.
+        Both times are included. `expression` selects tags, such as "a || b". At most `max_messages`
+        are returned; if there are more, they are those of the first queues. `seen` is called again
+        and again with the number of messages found so far; it must be quick and must not call the
+        client. Raises NoRoute, AdminRefused and SubscriptionError.
         """
         end_ms = _LONG_MAX if end_ms is None else end_ms
         subscription = build_subscription_data(topic, expression)
@@ -135,7 +141,10 @@ class Messages(Offsets):
         return sorted(found, key=lambda each: each.store_timestamp)
 
     async def message_tracks(self, message: MessageExt) -> list[MessageTrack]:
-        """Whether each group of its topic has consumed a message. Raises NoRoute, AdminRefused."""
+        """Returns for each group of the message's topic whether it has consumed the message.
+
+        Raises NoRoute and AdminRefused.
+        """
         return [
             await self._track(message, group) for group in await self.topic_groups(message.topic)
         ]
@@ -143,9 +152,9 @@ class Messages(Offsets):
     async def message_trace(
         self, msg_id: str, *, trace_topic: str = TRACE_TOPIC
     ) -> list[TraceRecord]:
-        """The trace that clients have written of a message, by its unique key; it may be empty.
+        """Returns the traces that clients have written of a message, given its unique key.
 
-        Raises NoRoute, AdminRefused, PartlyFailed.
+        The list may be empty. Raises NoRoute, AdminRefused and PartlyFailed.
         """
         carriers = await self.messages_by_key(trace_topic, msg_id)
         return [
@@ -158,10 +167,10 @@ class Messages(Offsets):
     async def consume_directly(
         self, group: str, client_id: str, topic: str, msg_id: str
     ) -> ConsumeMessageDirectlyResult:
-        """Makes a connected consumer consume one message now, whatever its offsets are.
+        """Makes a connected consumer consume one message now; no offset changes.
 
-        Raises MessageNotFound, NoRoute, AdminRefused: the client is not connected, or did not
-        answer in time.
+        Raises MessageNotFound, NoRoute, and AdminRefused if the consumer is not connected or does
+        not answer in time.
         """
         message = await self.message(topic, msg_id)
         host = message.store_host
@@ -181,10 +190,10 @@ class Messages(Offsets):
         return ConsumeMessageDirectlyResult.decode(reply.body_bytes)
 
     async def resend(self, topic: str, msg_id: str, *, to_topic: str | None = None) -> SendResult:
-        """Sends a message again, to its topic or to another one: all its groups get it anew.
+        """Sends a message again, to its topic or to another one.
 
-        Body, tag, keys and the properties of the program go along. Raises MessageNotFound and what
-        a send raises.
+        All groups of that topic receive it. The new message has the body, the tag, the keys and the
+        user's properties of the old one. Raises MessageNotFound, and whatever a send raises.
         """
         message = await self.message(topic, msg_id)
         kept = {

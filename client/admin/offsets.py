@@ -47,7 +47,10 @@ class Offsets(Clients):
     """The part of the admin client for offsets."""
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of the first message of a queue. Raises NoRoute, BrokerNotExist."""
+        """Returns the offset of the first message of a queue.
+
+        Raises NoRoute and BrokerNotExist.
+        """
         header = GetMinOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
         reply = await self._ask(address, calls.GET_MIN_OFFSET, header, doing=doing)
@@ -55,7 +58,10 @@ class Offsets(Clients):
         return reply.header.offset
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """The offset after the last message of a queue. Raises NoRoute, BrokerNotExist."""
+        """Returns the offset that the next message of a queue will get.
+
+        Raises NoRoute and BrokerNotExist.
+        """
         header = GetMaxOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id)
         address, doing = (await self._broker_of(queue)).address, f"asking for {queue}"
         reply = await self._ask(address, calls.GET_MAX_OFFSET, header, doing=doing)
@@ -63,10 +69,10 @@ class Offsets(Clients):
         return reply.header.offset
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at a time or later.
+        """Returns the offset of the first message that was stored at a time or later.
 
-        When there is none, it is that of the next message, or in a broker of 4.x the last one's.
-        Raises NoRoute, BrokerNotExist, AdminRefused.
+        If there is no such message, 5.x brokers return the offset that the next message will get,
+        and 4.x brokers that of the last message. Raises NoRoute, BrokerNotExist and AdminRefused.
         """
         header = SearchOffsetRequestHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
@@ -77,9 +83,9 @@ class Offsets(Clients):
         return reply.header.offset
 
     async def consumer_offset(self, group: str, queue: MessageQueue) -> int | None:
-        """The next offset of a queue that a group is to consume; None when it has none.
+        """Returns the offset that a group consumes next in a queue, or None if it has none.
 
-        Raises NoRoute, BrokerNotExist, AdminRefused.
+        Raises NoRoute, BrokerNotExist and AdminRefused.
         """
         header = QueryConsumerOffsetRequestHeader(
             consumer_group=group,
@@ -99,10 +105,11 @@ class Offsets(Clients):
         return reply.header.offset
 
     async def set_offset(self, group: str, queue: MessageQueue, next_offset: int) -> None:
-        """Sets the offset of a group in a queue, while none of its consumers is connected.
+        """Sets the offset of a group in a queue, while no consumer of the group is connected.
 
-        Raises GroupOnline, since a connected consumer would commit its own offset over it;
-        OffsetIllegal when the queue does not go that far; NoRoute, BrokerNotExist, AdminRefused.
+        Raises GroupOnline if one is connected, because it would overwrite the offset with its own,
+        OffsetIllegal if the queue does not contain the offset, and also NoRoute, BrokerNotExist and
+        AdminRefused.
         """
         if await self._is_online(group):
             raise GroupOnline(group, "stop them first, or use reset_offsets")
@@ -116,16 +123,19 @@ class Offsets(Clients):
     async def reset_offsets(
         self, group: str, topic: str, to: str | int, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Moves a group to the first or the last message of a topic, or to a time in ms.
+        """Moves a group to the beginning or the end of a topic, or to a time.
 
-        `to` is "first", "last" or the time. Without `force` it goes back only, never forth. The
-        result is where it goes on in each queue. Consumers may be connected: they go on there
-        after some seconds. ValueError: `to` is something else. Raises GroupNotFound, NoRoute,
-        AdminRefused, PartlyFailed.
+        `to` is "first", "last" or a time in milliseconds since the epoch. With `force=False`,
+        offsets are only moved back and never forward. Returns the new offset in each queue.
+        Consumers may be connected; they continue at the new offsets after a few seconds. Raises
+        ValueError for any other `to`, and also GroupNotFound, NoRoute, AdminRefused and
+        PartlyFailed.
         """
         timestamp_ms = {FIRST: 0, LAST: _END_MS}.get(to) if isinstance(to, str) else to
         if timestamp_ms is None or (isinstance(to, int) and to < 0):
-            raise ValueError(f"offsets go to first, last or a time in milliseconds, not to {to!r}")
+            raise ValueError(
+                f"offsets can be reset to first, last or a time in milliseconds, not to {to!r}"
+            )
         doing = f"resetting the offsets of group {group} in topic {topic}"
         if group not in await self.groups():
             raise GroupNotFound(group)
@@ -158,10 +168,10 @@ class Offsets(Clients):
     async def clone_offsets(
         self, source: str, group: str, topic: str | None = None
     ) -> dict[MessageQueue, int]:
-        """Gives a group the offsets of another one, in one topic or in all; returns them.
+        """Gives a group the offsets of another group, in one topic or in all; returns them.
 
-        Raises GroupOnline when consumers of the group are connected; GroupNotFound, NoRoute,
-        BrokerNotExist, AdminRefused.
+        Raises GroupOnline if consumers of the group are connected, and also GroupNotFound, NoRoute,
+        BrokerNotExist and AdminRefused.
         """
         if await self._is_online(group):
             raise GroupOnline(group, "stop them first, they would commit their own offsets")

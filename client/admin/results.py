@@ -36,7 +36,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """The bounds of a queue; the time is that of its last message, 0 when there is none."""
+    """The first and the next offset of a queue, and the time of its last message (0 if none)."""
 
     queue: MessageQueue
     min_offset: int
@@ -45,13 +45,13 @@ class QueueStats:
 
     @property
     def messages(self) -> int:
-        """How many messages it holds."""
+        """The number of messages in the queue."""
         return self.max_offset - self.min_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """The queues of a topic, and messages a second, which 4.x does not tell."""
+    """The queues of a topic, and messages per second (4.x brokers do not report that)."""
 
     topic: str
     queues: tuple[QueueStats, ...]
@@ -59,7 +59,7 @@ class TopicStats:
 
     @property
     def messages(self) -> int:
-        """How many messages it holds."""
+        """The number of messages in the topic."""
         return sum(queue.messages for queue in self.queues)
 
 
@@ -75,18 +75,18 @@ class QueueProgress:
 
     @property
     def lag(self) -> int:
-        """How many messages are there that the group has not consumed."""
+        """The number of messages that the group has not consumed yet."""
         return max(0, self.broker_offset - self.consumer_offset)
 
     @property
     def in_flight(self) -> int:
-        """How many of these its consumers have already; 4.x does not tell."""
+        """How many of these its consumers have fetched already; 4.x brokers do not report it."""
         return max(0, self.pull_offset - self.consumer_offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupProgress:
-    """How far a group has come, and messages a second."""
+    """How far a group has come, and how many messages it consumes per second."""
 
     group: str
     queues: tuple[QueueProgress, ...]
@@ -94,17 +94,17 @@ class GroupProgress:
 
     @property
     def lag(self) -> int:
-        """How many messages it has yet to consume."""
+        """The number of messages that the group has not consumed yet."""
         return sum(queue.lag for queue in self.queues)
 
     @property
     def in_flight(self) -> int:
-        """How many of these its consumers have already; 4.x does not tell."""
+        """How many of these its consumers have fetched already; 4.x brokers do not report it."""
         return sum(queue.in_flight for queue in self.queues)
 
     @property
     def lag_by_topic(self) -> Mapping[str, int]:
-        """The same by topic."""
+        """The lag of the group in each topic."""
         lags: dict[str, int] = {}
         for each in self.queues:
             lags[each.queue.topic] = lags.get(each.queue.topic, 0) + each.lag
@@ -112,7 +112,7 @@ class GroupProgress:
 
 
 class TrackType(Enum):
-    """What a group has made of a message."""
+    """Whether a group has consumed a message."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
@@ -124,7 +124,7 @@ class TrackType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageTrack:
-    """What became of a message in a group; `detail` says why that is not known."""
+    """Whether a group has consumed a message; if that is not known, `detail` says why."""
 
     group: str
     track: TrackType

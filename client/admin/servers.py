@@ -36,17 +36,24 @@ class Servers(Asking):
     """The part of the admin client for brokers and name servers."""
 
     async def brokers(self, cluster: str | None = None) -> list[BrokerInfo]:
-        """All brokers that the name servers know, or those of a cluster. Raises NoNameServer."""
+        """Returns all brokers that the name servers know, or those of one cluster.
+
+        Raises NoNameServer.
+        """
         return [each for each in await self._brokers() if cluster in (None, each.cluster)]
 
     async def clusters(self) -> list[str]:
-        """The names of all clusters. Raises NoNameServer."""
+        """Returns the names of all clusters.
+
+        Raises NoNameServer.
+        """
         return sorted({each.cluster for each in await self._brokers()})
 
     async def broker_stats(self, broker: str) -> dict[str, str]:
-        """The state of a broker, given by name or address: names and values as text.
+        """Returns the state of a broker as names and values, all of them text.
 
-        Raises BrokerNotExist, AdminRefused, and errors of the connection.
+        The broker is given by its name or its address. Raises BrokerNotExist, AdminRefused, and
+        errors of the connection.
         """
         server, doing = await self._server(broker, "asking {} how it is")
         reply = await self._ask(
@@ -55,10 +62,11 @@ class Servers(Asking):
         return dict(sorted(KVTable.decode(reply.body_bytes).table.items()))
 
     async def broker_counter(self, broker: str, name: str, key: str) -> BrokerStatsData | None:
-        """One of a broker's counters over a minute, an hour and a day; None when it has none.
+        """Returns a counter of a broker over a minute, an hour and a day.
 
-        Such as ("TOPIC_PUT_NUMS", topic) or ("GROUP_GET_NUMS", "TOPIC@GROUP"). Raises
-        BrokerNotExist, AdminRefused.
+        Counters are, for example, ("TOPIC_PUT_NUMS", topic) and ("GROUP_GET_NUMS", "TOPIC@GROUP").
+        The result is None if the broker does not have the counter. Raises BrokerNotExist and
+        AdminRefused.
         """
         server, doing = await self._server(broker, "asking {} for a counter")
         header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
@@ -73,21 +81,28 @@ class Servers(Asking):
         return BrokerStatsData.decode(reply.body_bytes)
 
     async def broker_config(self, broker: str) -> dict[str, str]:
-        """The settings of a broker. Raises BrokerNotExist, AdminRefused."""
+        """Returns the settings of a broker.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
         server, doing = await self._server(broker, "asking {} for its settings")
         reply = await self._ask(server.address, admin.GET_BROKER_CONFIG, NoHeader(), doing=doing)
         return dict(read_properties(reply.body_bytes.decode("utf-8", "replace")))
 
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Changes settings of a broker while it runs. Raises BrokerNotExist, AdminRefused."""
+        """Changes settings of a broker while it runs.
+
+        Raises BrokerNotExist, and AdminRefused for a setting that cannot be changed while the
+        broker runs.
+        """
         server, doing = await self._server(broker, "changing settings of {}")
         body = write_properties(dict(settings)).encode()
         await self._ask(server.address, admin.UPDATE_BROKER_CONFIG, NoHeader(), body, doing=doing)
 
     async def timer_stats(self, broker: str) -> Mapping[str, int]:
-        """How many timer messages wait in a broker, by topic (5.x).
+        """Returns how many timer messages wait in a broker, by topic (5.x brokers).
 
-        Raises BrokerNotExist, AdminRefused.
+        Raises BrokerNotExist and AdminRefused.
         """
         server, doing = await self._server(broker, "asking {} for its timers")
         reply = await self._ask(server.address, admin.GET_TIMER_METRICS, NoHeader(), doing=doing)
@@ -100,10 +115,10 @@ class Servers(Asking):
         }
 
     async def wipe_write_perm(self, broker: str) -> int:
-        """Keeps producers away from a broker, as before its stop; returns how many topics it had.
+        """Keeps producers away from a broker, for example before it is stopped.
 
-        It lasts until `add_write_perm`, or until the broker changes its topics. Raises AdminRefused
-        and PartlyFailed.
+        This lasts until `add_write_perm` is called, or until the broker changes its topics. Returns
+        the number of topics that were changed. Raises AdminRefused and PartlyFailed.
         """
         answers = await self._each_name_server(
             route.WIPE_WRITE_PERM_OF_BROKER,
@@ -113,7 +128,10 @@ class Servers(Asking):
         return max(reply.header.wipe_topic_count for _, reply in answers if reply.header)
 
     async def add_write_perm(self, broker: str) -> int:
-        """Lets producers send to a broker again. Raises AdminRefused, PartlyFailed."""
+        """Lets producers send to a broker again; returns the number of topics.
+
+        Raises AdminRefused and PartlyFailed.
+        """
         answers = await self._each_name_server(
             route.ADD_WRITE_PERM_OF_BROKER,
             AddWritePermOfBrokerRequestHeader(broker_name=broker),
@@ -122,19 +140,31 @@ class Servers(Asking):
         return max(reply.header.add_topic_count for _, reply in answers if reply.header)
 
     async def clean_unused_topics(self, broker: str) -> None:
-        """Removes the queues of topics that are deleted. Raises BrokerNotExist, AdminRefused."""
+        """Removes the queues of topics that no longer exist from a broker.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
         await self._tell(broker, admin.CLEAN_UNUSED_TOPIC, "cleaning topics of {}")
 
     async def clean_expired_queues(self, broker: str) -> None:
-        """Removes files of queues whose messages have expired. Raises as `clean_unused_topics`."""
+        """Removes from a broker the files of queues whose messages have expired.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
         await self._tell(broker, admin.CLEAN_EXPIRED_CONSUMEQUEUE, "cleaning queues of {}")
 
     async def delete_expired_commit_log(self, broker: str) -> None:
-        """Removes files of messages that have expired. Raises as `clean_unused_topics`."""
+        """Removes from a broker the files of the commit log that have expired.
+
+        Raises BrokerNotExist and AdminRefused.
+        """
         await self._tell(broker, admin.DELETE_EXPIRED_COMMITLOG, "cleaning the log of {}")
 
     async def namesrv_config(self) -> dict[str, dict[str, str]]:
-        """The settings of each name server, by its address. Raises AdminRefused, PartlyFailed."""
+        """Returns the settings of each name server, by address.
+
+        Raises AdminRefused and PartlyFailed.
+        """
         answers = await self._each_name_server(
             admin.GET_NAMESRV_CONFIG, NoHeader(), doing="asking for the settings"
         )
@@ -144,14 +174,20 @@ class Servers(Asking):
         }
 
     async def update_namesrv_config(self, settings: Mapping[str, str]) -> None:
-        """Changes settings of all name servers. Raises AdminRefused, PartlyFailed."""
+        """Changes settings of all name servers.
+
+        Raises AdminRefused and PartlyFailed.
+        """
         body = write_properties(dict(settings)).encode()
         await self._each_name_server(
             admin.UPDATE_NAMESRV_CONFIG, NoHeader(), body, doing="changing settings"
         )
 
     async def kv_config(self, namespace: str, key: str) -> str | None:
-        """A value that the name servers keep; None when there is none. Raises AdminRefused."""
+        """Returns a value that the name servers keep, or None if there is none.
+
+        Raises AdminRefused.
+        """
         header = GetKVConfigRequestHeader(namespace=namespace, key=key)
         reply = await self._instance.name_servers.ask(route.GET_KV_CONFIG, header)
         if reply.code == ResponseCode.QUERY_NOT_FOUND:
@@ -162,7 +198,10 @@ class Servers(Asking):
         return reply.header.value
 
     async def kv_configs(self, namespace: str) -> dict[str, str]:
-        """All values of a namespace; perhaps none. Raises AdminRefused."""
+        """Returns all values of a namespace; there may be none.
+
+        Raises AdminRefused.
+        """
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
         reply = await self._instance.name_servers.ask(route.GET_KVLIST_BY_NAMESPACE, header)
         if reply.code == ResponseCode.QUERY_NOT_FOUND:
@@ -173,13 +212,19 @@ class Servers(Asking):
         return dict(KVTable.decode(reply.body_bytes).table)
 
     async def put_kv_config(self, namespace: str, key: str, value: str) -> None:
-        """Sets a value at all name servers. Raises AdminRefused, PartlyFailed."""
+        """Sets a value at all name servers.
+
+        Raises AdminRefused and PartlyFailed.
+        """
         header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
         doing = f"setting {key} of {namespace}"
         await self._each_name_server(route.PUT_KV_CONFIG, header, doing=doing)
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:
-        """Removes a value from all name servers. Raises AdminRefused, PartlyFailed."""
+        """Removes a value from all name servers.
+
+        Raises AdminRefused and PartlyFailed.
+        """
         header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
         doing = f"removing {key} of {namespace}"
         await self._each_name_server(route.DELETE_KV_CONFIG, header, doing=doing)

@@ -57,10 +57,10 @@ class Topics(Asking):
     """The part of the admin client for topics."""
 
     async def topics(self, cluster: str | None = None) -> list[str]:
-        """The names of all topics, or of those of a cluster.
+        """Returns the names of all topics, or of the topics of one cluster.
 
-        Raises AdminRefused, also of name servers that keep the list to themselves
-        (enableAllTopicList), and NoNameServer.
+        Raises NoNameServer if there is no name server to ask, and AdminRefused if a name server
+        does not give the list away (enableAllTopicList).
         """
         names = self._instance.name_servers
         if cluster is None:
@@ -74,11 +74,17 @@ class Topics(Asking):
         return sorted(TopicList.decode(reply.body_bytes).topic_list)
 
     async def topic_route(self, topic: str) -> TopicRouteData:
-        """Which brokers have a topic, with how many queues. Raises NoRoute, NoNameServer."""
+        """Returns the brokers that have a topic, with their numbers of queues.
+
+        Raises NoRoute and NoNameServer.
+        """
         return await self._route(topic)
 
     async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
-        """A topic as each master of its route has it, by the broker's name. Raises NoRoute."""
+        """Returns the settings of a topic at each master of its route, by broker name.
+
+        Raises NoRoute.
+        """
         found: dict[str, TopicConfig] = {}
         for broker in await self._brokers_of_topic(topic):
             config = await self._topic_config(broker, topic)
@@ -87,7 +93,10 @@ class Topics(Asking):
         return found
 
     async def topic_stats(self, topic: str) -> TopicStats:
-        """The bounds of a topic's queues. Raises NoRoute, AdminRefused."""
+        """Returns the first and the next offset of each queue of a topic.
+
+        Raises NoRoute and AdminRefused.
+        """
         doing = f"asking for the queues of topic {topic}"
 
         async def ask(broker: BrokerInfo) -> TopicStatsTable:
@@ -113,7 +122,10 @@ class Topics(Asking):
         )
 
     async def topic_groups(self, topic: str) -> list[str]:
-        """The groups that consume a topic, or have. Raises NoRoute, AdminRefused."""
+        """Returns the names of the groups that consume a topic or have consumed it.
+
+        Raises NoRoute and AdminRefused.
+        """
         doing = f"asking who consumes topic {topic}"
         found: set[str] = set()
         for broker in await self._brokers_of_topic(topic):
@@ -135,13 +147,16 @@ class Topics(Asking):
         cluster: str | None = None,
         broker: str | None = None,
     ) -> None:
-        """Creates a topic at all masters of a cluster, or at one broker by name or address.
+        """Creates a topic at all masters of a cluster, or at one broker.
 
-        `queues` are at each broker; `perm` is 6 to read and write, 4 to read, 2 to write.
-        `order`: its queues stay the same when brokers are away. `attributes` (5.x) are such as
-        {"message.type": "FIFO"}. A topic that is there already gets these settings. ValueError:
-        there are several clusters, and none is named. Raises AdminRefused, PartlyFailed, NotKept,
-        BrokerNotExist, MessageIllegal.
+        The broker is given by its name or its address. `queues` is the number of queues at each
+        broker. `perm` is 6 for reading and writing, 4 for reading only, and 2 for writing only.
+        With `order`, clients keep using the same list of queues while brokers are away.
+        `attributes` are for 5.x brokers, such as {"message.type": "FIFO"}. If the topic exists
+        already, it gets these settings.
+
+        Raises ValueError if there are several clusters and you name none of them, and also
+        AdminRefused, PartlyFailed, NotKept, BrokerNotExist and MessageIllegal.
         """
         check_topic(topic)
         config = TopicConfig(
@@ -165,9 +180,10 @@ class Topics(Asking):
         attributes: Attributes | None = None,
         broker: str | None = None,
     ) -> None:
-        """Changes the given settings of a topic, at all brokers that have it, or at one.
+        """Changes some settings of a topic, at all brokers that have it or at one broker.
 
-        Raises NoRoute, AdminRefused, PartlyFailed, NotKept, BrokerNotExist.
+        Settings that are not given stay as they are. Raises NoRoute, AdminRefused, PartlyFailed,
+        NotKept and BrokerNotExist.
         """
         changes = {
             "read_queue_nums": read_queues,
@@ -190,9 +206,10 @@ class Topics(Asking):
         await self._put_topic(list(configs), configs, attributes)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
-        """Deletes a topic with its messages, at all masters (of a cluster) and name servers.
+        """Deletes a topic and its messages, at all masters or at those of one cluster.
 
-        Raises NoRoute, AdminRefused, PartlyFailed, BrokerNotExist.
+        The name servers forget the topic as well. Raises NoRoute, AdminRefused, PartlyFailed and
+        BrokerNotExist.
         """
         await self._route(topic)
         await self._delete_topic(topic, cluster)

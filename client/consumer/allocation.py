@@ -21,13 +21,13 @@ _ROOM_SEPARATOR: Final = "@"
 
 
 def by_config(own: Collection[MessageQueue]) -> Strategy:
-    """Always the same queues, whoever else is there."""
+    """Always assigns the same queues, whoever else is in the group."""
     own = list(own)
     return lambda *_: list(own)
 
 
 def by_machine_room(rooms: Collection[str]) -> Strategy:
-    """The queues of brokers in these machine rooms; a broker's name says it, as "room@broker"."""
+    """Assigns the queues of brokers in these machine rooms; brokers are named "room@broker"."""
     rooms = frozenset(rooms)
 
     def is_near(broker_name: str) -> bool:
@@ -53,10 +53,11 @@ def nearby_machine_room(
     room_of_broker: Callable[[MessageQueue], str],
     room_of_client: Callable[[str], str],
 ) -> Strategy:
-    """The members in a machine room share the queues there, by another strategy.
+    """Lets the members in a machine room share its queues by another strategy.
 
-    Queues of rooms without members are shared by all. `room_of_broker` and `room_of_client` tell
-    the rooms; the strategy raises ValueError when one of them tells none.
+    The queues of rooms without members are shared by all members. `room_of_broker` and
+    `room_of_client` return the machine rooms; the strategy raises ValueError if one of them returns
+    none.
     """
 
     def share(

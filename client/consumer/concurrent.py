@@ -322,7 +322,7 @@ class Consumption(ABC, Generic[Q]):
 
     def _log_failed(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
         log.failure(
-            "the listener of queue {queue} failed with {count} messages, which come again",
+            "the listener of queue {queue} failed with {count} messages, which will come again",
             queue=context.queue,
             count=len(messages),
         )

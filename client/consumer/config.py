@@ -30,7 +30,7 @@ class ConsumeFrom(enum.Enum):
 
 
 class MessageModel(enum.Enum):
-    """Whether the members of a group share the messages, or each gets all of them."""
+    """Whether the members of a group share the messages, or each member receives all of them."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
@@ -41,66 +41,73 @@ class PushConsumerConfig:
     """How a push consumer pulls and consumes."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
-    """Whether messages are shared by the group, or go to each of its members."""
+    """Whether the members of the group share the messages, or each member receives all of them."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where a group begins that has never consumed a queue."""
+    """Where the group begins in a queue that it has never consumed."""
     consume_timestamp_ms: int | None = None
-    """With ConsumeFrom.TIMESTAMP: messages stored then or later; None: half an hour ago."""
+    """With ConsumeFrom.TIMESTAMP, the time at which to begin, in milliseconds since the epoch; None
+    means half an hour ago."""
     consume_concurrency: int = 20
-    """How many batches are consumed at the same time, at most (consumeThreadMax)."""
+    """How many batches are consumed at the same time at most (consumeThreadMax)."""
     consume_in_threads: bool = False
-    """Whether listeners run in so many threads of their own, where they may block, rather than
-    where the client runs, where they may not."""
+    """For asyncio and Twisted: whether listeners run in threads, as many as consume_concurrency,
+    where they may block, and not in the event loop or the reactor, where they may not. The blocking
+    client always calls them in threads."""
     consume_message_batch_max_size: int = 1
-    """How many messages the listener gets at once, at most."""
+    """How many messages a listener receives at once at most."""
     pull_batch_size: int = 32
-    """How many messages are pulled at once, at most."""
+    """How many messages are pulled at once at most."""
     pull_batch_bytes: int = 256 * 1024
-    """How many bytes of messages are pulled at once from a 5.x broker, about."""
+    """About how many bytes of messages are pulled at once from a 5.x broker."""
     pull_interval_ms: int = 0
     """The pause between two pulls of a queue."""
     pull_threshold_for_queue: int = 1_000
-    """A queue of which so many messages wait to be consumed is not pulled."""
+    """While this many messages of a queue wait to be consumed, the queue is not pulled."""
     pull_threshold_size_for_queue: int = 100 * _MEBIBYTE
-    """The same in bytes of bodies."""
+    """The same limit in bytes of bodies."""
     pull_threshold_for_topic: int = -1
-    """Instead of that for a queue: so many messages for all its queues together; -1: not set."""
+    """A limit for all queues of a topic together, which replaces pull_threshold_for_queue; -1 means
+    that there is none."""
     pull_threshold_size_for_topic: int = -1
-    """The same in bytes of bodies."""
+    """The same limit in bytes of bodies."""
     consume_concurrently_max_span: int = 2_000
-    """The same as for a queue, for how far the oldest and the newest message lie apart in it."""
+    """A queue is also not pulled while the offsets of the oldest and the newest message that wait
+    are further apart than this."""
     post_subscription_when_pull: bool = False
-    """Whether each pull says what is subscribed to, beside the heartbeats."""
+    """Whether each pull contains the subscription, which heartbeats contain in any case."""
     max_reconsume_times: int = -1
-    """How often a message comes again before it is a dead letter; -1: as the broker has it, 16,
-    and in order for ever."""
+    """How often a message is delivered again before it becomes a dead letter; -1 means as often as
+    the broker says (16 times) or, for consumers in order, without a limit."""
     suspend_current_queue_ms: int = 1_000
-    """In order: how long a queue rests whose messages could not be consumed."""
+    """How long a queue that is consumed in order rests after a message that failed."""
     consume_timeout_ms: int = 15 * 60 * 1_000
-    """A message that is consumed for longer is sent back, to be consumed by somebody else."""
+    """How long a listener may work on a message; after that, the message is sent back so that
+    another member consumes it."""
     rebalance_interval_ms: int = 20_000
-    """How often it is looked at who reads which queue, beside when a broker says so."""
+    """The period between two checks of who consumes which queue. Brokers also ask for a check when
+    the group changes."""
     persist_interval_ms: int = 5_000
-    """How often brokers are told how far the group has come."""
+    """The period between two commits of the group's offsets."""
     await_termination_ms: int = 0
-    """How long `stop` waits for listeners that are at work."""
+    """How long shutting down waits for listeners that are still running."""
     local_offset_store_dir: Path | None = None
-    """In broadcasting: the folder of the files with the offsets; None: ~/.rocketmq_offsets."""
+    """The folder for the files with the offsets of broadcasting consumers; None means
+    ~/.rocketmq_offsets."""
     client_rebalance: bool = True
-    """Whether members share the queues among themselves; if not, a 5.x broker does, and says of
-    each topic whether it is pulled or popped (`mqadmin setConsumeMode`). In order and in
-    broadcasting members always do."""
+    """Whether the members distribute the queues among themselves. Otherwise a 5.x broker does, and
+    says for each topic whether it is pulled or popped (`mqadmin setConsumeMode`). Groups in order
+    and in broadcasting always distribute the queues themselves."""
     pop_invisible_ms: int = 60_000
-    """When popped: how long messages are hidden from others; what is not consumed then comes
-    again."""
+    """For how long a popped message is hidden from other members; if it has not been consumed by
+    then, it is delivered again."""
     pop_batch_size: int = 32
-    """When popped: how many messages are taken at once, at most 32 (popBatchNums)."""
+    """How many messages are popped at once, at most 32 (popBatchNums)."""
     pop_threshold_for_queue: int = 96
-    """When popped: no more are taken while more messages than that wait to be acknowledged."""
+    """While more popped messages than this wait to be acknowledged, no more are popped."""
     enable_trace: bool = False
-    """Whether each call of the listener leaves traces of its messages."""
+    """Whether each call of the listener writes traces of its messages."""
     trace_topic: str = TRACE_TOPIC
-    """The topic of the traces."""
+    """The topic to which traces are written."""
 
     def __post_init__(self) -> None:
         check_range("consume_concurrency", self.consume_concurrency, 1, 1_000)
@@ -146,43 +153,48 @@ class LitePullConsumerConfig:
     """How a lite pull consumer pulls and commits."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
-    """Whether messages are shared by the group, or go to each of its members."""
+    """Whether the members of the group share the messages, or each member receives all of them."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where a group begins that has never consumed a queue."""
+    """Where the group begins in a queue that it has never consumed."""
     consume_timestamp_ms: int | None = None
-    """With ConsumeFrom.TIMESTAMP: messages stored then or later; None: half an hour ago."""
+    """With ConsumeFrom.TIMESTAMP, the time at which to begin, in milliseconds since the epoch; None
+    means half an hour ago."""
     auto_commit: bool = True
-    """Whether `poll` commits what earlier calls of it have given."""
+    """Whether `poll` commits the messages that earlier calls have returned."""
     auto_commit_interval_ms: int = 5_000
-    """How often it does so, at most."""
+    """The shortest period between two such commits."""
     poll_timeout_ms: int = 5_000
-    """How long `poll` waits for messages unless it is told otherwise."""
+    """How long `poll` waits for messages unless it is called with another time."""
     pull_batch_size: int = 10
-    """How many messages are pulled at once, and given by one `poll`, at most."""
+    """How many messages are pulled at once, and returned by one `poll`, at most."""
     pull_threshold_for_all: int = 10_000
-    """While about so many messages of all queues wait for `poll`, none is pulled."""
+    """While about this many messages of all queues wait for `poll`, nothing is pulled."""
     pull_threshold_for_queue: int = 1_000
-    """A queue of which so many messages wait is not pulled."""
+    """While this many messages of a queue wait for `poll`, the queue is not pulled."""
     pull_threshold_size_for_queue: int = 100 * _MEBIBYTE
-    """The same in bytes of bodies."""
+    """The same limit in bytes of bodies."""
     consume_max_span: int = 2_000
-    """The same for how far the oldest and the newest of these messages lie apart."""
+    """A queue is also not pulled while the offsets of the oldest and the newest message that wait
+    are further apart than this."""
     broker_suspend_max_ms: int = 20_000
-    """How long a broker may hold a pull for which it has nothing."""
+    """How long a broker may hold back the answer to a pull while it has no message."""
     timeout_when_suspended_ms: int = 30_000
-    """How long the answer to such a pull may take (consumerTimeoutMillisWhenSuspend)."""
+    """How long the client waits for the answer to such a pull
+    (consumerTimeoutMillisWhenSuspend)."""
     topic_metadata_check_interval_ms: int = 30_000
-    """How often it is looked at whether the queues of a topic have changed that is watched."""
+    """The period between two checks of whether the queues of a watched topic have changed."""
     rebalance_interval_ms: int = 20_000
-    """How often it is looked at who reads which queue, beside when a broker says so."""
+    """The period between two checks of who consumes which queue. Brokers also ask for a check when
+    the group changes."""
     persist_interval_ms: int = 5_000
-    """How often brokers are told what was committed."""
+    """The period in which the offsets that were committed are sent to the brokers."""
     local_offset_store_dir: Path | None = None
-    """In broadcasting: the folder of the files with the offsets; None: ~/.rocketmq_offsets."""
+    """The folder for the files with the offsets of broadcasting consumers; None means
+    ~/.rocketmq_offsets."""
     enable_trace: bool = False
-    """Whether the messages that `poll` gives leave traces."""
+    """Whether the messages that `poll` returns leave traces."""
     trace_topic: str = TRACE_TOPIC
-    """The topic of the traces."""
+    """The topic to which traces are written."""
 
     def __post_init__(self) -> None:
         check_range("auto_commit_interval_ms", self.auto_commit_interval_ms, 1_000, 2**53)
@@ -208,18 +220,19 @@ class PopConsumerConfig:
     """How a pop consumer takes messages."""
 
     consume_from: ConsumeFrom = ConsumeFrom.FIRST_OFFSET
-    """Where a group begins in a queue that it has never popped: FIRST_OFFSET or LAST_OFFSET."""
+    """Where the group begins in a queue that it has never popped: FIRST_OFFSET or LAST_OFFSET."""
     batch_size: int = MAX_POP
-    """How many messages are taken at once unless it is told otherwise, at most 32."""
+    """How many messages `receive` takes unless it is called with another number; at most 32."""
     invisible_ms: int = 60_000
-    """How long messages are hidden unless it is told otherwise; then they come again."""
+    """For how long messages are hidden unless `receive` is called with another time; after that
+    they are delivered again."""
     wait_ms: int = 15_000
-    """How long `receive` waits for messages unless it is told otherwise."""
+    """How long `receive` waits for messages unless it is called with another time."""
     enable_trace: bool = False
-    """Whether each message leaves traces: that it was given, and that it was acknowledged, or was
-    not in time."""
+    """Whether each message leaves traces: when it is delivered, and when it is acknowledged or its
+    time is over."""
     trace_topic: str = TRACE_TOPIC
-    """The topic of the traces."""
+    """The topic to which traces are written."""
 
     def __post_init__(self) -> None:
         if self.consume_from is ConsumeFrom.TIMESTAMP:

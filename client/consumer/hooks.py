@@ -33,7 +33,7 @@ _FAILED: Final = frozenset(
 
 
 class ConsumeReturnType(enum.IntEnum):
-    """How consuming ended; the numbers are those of traces. 3 is Java's for having given null."""
+    """How consuming ended; the numbers are those of traces. 3 is Java's for a null result."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -43,8 +43,10 @@ class ConsumeReturnType(enum.IntEnum):
 
 @dataclass(slots=True)
 class ConsumeHookContext:
-    """Messages that are consumed together: those of a call of the listener or of a `poll`, or one
-    that was popped. What became of them is there afterwards; `state` is the hooks' own.
+    """Messages that are consumed together, and afterwards the result.
+
+    They are those of a call of the listener or of a `poll`, or one message that was popped. Hooks
+    may keep values in `state`.
     """
 
     group: str
@@ -61,7 +63,7 @@ class ConsumeHookContext:
 
 
 class ConsumeHook(Protocol):
-    """Sees what is consumed; what it raises is logged and changes nothing."""
+    """Observes each call of a listener; what it raises is logged and changes nothing."""
 
     def before_consume(self, context: ConsumeHookContext) -> None: ...
 

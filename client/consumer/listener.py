@@ -31,7 +31,7 @@ log = Logger()
 
 
 class ConsumeStatus(enum.Enum):
-    """What became of messages."""
+    """Whether messages were consumed, or are to be delivered again later."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
@@ -39,10 +39,11 @@ class ConsumeStatus(enum.Enum):
 
 
 class ConsumeOrderlyStatus(enum.Enum):
-    """What became of messages that are consumed in order.
+    """Whether messages that are consumed in order were consumed.
 
-    COMMIT and ROLLBACK are for listeners that set `auto_commit` of the context to False: these
-    return SUCCESS until they say with one of the two what becomes of everything since the last one.
+    COMMIT and ROLLBACK are for listeners that set `auto_commit` of the context to False: such a
+    listener returns SUCCESS until it decides with COMMIT or ROLLBACK about everything since its
+    last decision.
     """
 
     SUCCESS = "SUCCESS"
@@ -54,24 +55,26 @@ class ConsumeOrderlyStatus(enum.Enum):
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """Goes with the messages of a call; the listener may change the last two fields."""
+    """The context of a call; the listener may change the last two fields."""
 
     queue: MessageQueue
     delay_level: int = 0
-    """When messages that failed come again: a delay level; 0: later each time; -1: never."""
+    """The delay level after which messages that failed are delivered again; 0 means later each
+    time, -1 never."""
     ack_index: int | None = None
-    """The index of the last message that succeeded, when only the first ones did; None: all did."""
+    """The index of the last message that succeeded, if only the first ones did; None means that all
+    did."""
 
 
 @dataclass(slots=True)
 class ConsumeOrderlyContext:
-    """Goes with messages that are consumed in order; the listener may change the last fields."""
+    """The context of a call in order; the listener may change the last two fields."""
 
     queue: MessageQueue
     auto_commit: bool = True
-    """Whether success commits; if not, COMMIT does."""
+    """Whether SUCCESS commits; if not, the listener has to return COMMIT."""
     suspend_ms: int = -1
-    """How long the queue rests when its messages failed, 10 to 30,000; -1: as configured."""
+    """How long the queue rests after messages that failed, 10 to 30,000; -1 means as configured."""
 
 
 Listener = Callable[
@@ -93,7 +96,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def orderly(listener: F) -> F:
-    """Marks a listener, as a decorator: it wants the messages of each queue in their order."""
+    """Marks a listener, as a decorator, that consumes the messages of each queue in order."""
     setattr(listener, _ORDERLY, True)
     return listener
 

@@ -65,11 +65,13 @@ log = Logger()
 
 
 class LitePullConsumer:
-    """Gives messages to a member of `group`. `instance` is shared and started by the caller.
+    """Pulls messages as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives topics, each with an expression, as `subscribe` does one after the other.
+    `subscriptions` maps topics to expressions; this has the same effect as calling `subscribe` for
+    each of them.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
 
     def __init__(
@@ -176,10 +178,10 @@ class LitePullConsumer:
         expression: Expression = SUB_ALL,
         queues_changed: QueuesListener | None = None,
     ) -> None:
-        """Shares the queues of a topic; `queues_changed` hears whenever its own ones change.
+        """Subscribes to a topic, whose queues the members of the group share.
 
-        Raises ValueError for a consumer that was assigned queues, MessageIllegal and
-        SubscriptionError.
+        `queues_changed` is called whenever the queues of this consumer change. Raises ValueError if
+        queues were assigned to the consumer, MessageIllegal and SubscriptionError.
         """
         self._choose(assigns=False)
         topic = self._instance.with_namespace(topic)
@@ -193,7 +195,7 @@ class LitePullConsumer:
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic, so that others get its queues."""
+        """Ends the subscription to a topic, so that other members get its queues."""
         topic = self._instance.with_namespace(topic)
         self._subscriptions.remove(topic)
         await self._give_up([each for each in self._assigned.all() if each.topic == topic])
@@ -203,7 +205,7 @@ class LitePullConsumer:
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Reads exactly these queues, whoever else reads them.
 
-        Raises ValueError for no queues, and for a consumer that has subscribed.
+        Raises ValueError if there are none, or if the consumer has subscribed to a topic.
         """
         if not queues:
             raise ValueError("assign needs at least one queue")
@@ -213,9 +215,9 @@ class LitePullConsumer:
         self._assigned.add(named)
 
     def filter_assigned(self, topic: str, expression: Expression) -> None:
-        """What is wanted of assigned queues of a topic (setSubExpressionForAssign).
+        """Selects messages of the assigned queues of a topic (setSubExpressionForAssign).
 
-        Raises ValueError once the consumer has started, and for one that has subscribed.
+        Raises ValueError once the consumer has started, or if it has subscribed to a topic.
         """
         if self._running:
             raise ValueError("filter_assigned is to be called before start")
@@ -230,16 +232,19 @@ class LitePullConsumer:
         return self._assigned.all()
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic, as the name server has them now. Raises NoRoute."""
+        """Returns all queues of a topic, as the name server has them now.
+
+        Raises NoRoute.
+        """
         name = self._instance.with_namespace(topic)
         await self._instance.refresh(name)
         return sorted(await self._instance.subscribe_queues(name))
 
     async def watch_queues(self, topic: str, listener: WatchListener) -> None:
-        """Lets `listener` know when the queues of a topic change (TopicMessageQueueChangeListener).
+        """Calls `listener` when the queues of a topic change (TopicMessageQueueChangeListener).
 
-        It is looked for every 30 s. A second listener of a topic takes the place of the first.
-        Raises NoRoute and NoNameServer once the consumer has started.
+        The client checks every 30 s. A second listener for a topic replaces the first one. Raises
+        NoRoute and NoNameServer once the consumer has started.
         """
         known = set(await self.fetch_queues(topic)) if self._running else set()
         self._watched[topic] = (listener, known)
@@ -302,7 +307,7 @@ class LitePullConsumer:
     # --------------------------------------------------------------- offsets
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Commits the offsets of what `poll` has returned, or the given ones.
+        """Commits the offsets of the messages that `poll` has returned, or the given offsets.
 
         Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
         of the connection.
@@ -320,7 +325,7 @@ class LitePullConsumer:
             await self.offsets.commit(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The committed offset of a queue; None if there is none.
+        """Returns the committed offset of a queue, or None if there is none.
 
         Raises NotRunning, MQBrokerError, BrokerNotExist and errors of the connection.
         """
@@ -330,9 +335,10 @@ class LitePullConsumer:
         return await self.offsets.read(queue) if noted is None else noted
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Moves to an offset of a queue; messages pulled from it already are dropped.
+        """Moves to an offset of a queue; messages that were pulled already are dropped.
 
-        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist, errors of the connection.
+        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of the
+        connection.
         """
         self._check_running()
         queue = self._instance.queue_with_namespace(queue)
@@ -367,7 +373,7 @@ class LitePullConsumer:
         await self.seek(queue, await self.offset_for_timestamp(queue, timestamp_ms))
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message of a queue that was stored at this time or later.
+        """Returns the offset of the first message of a queue stored at this time or later.
 
         Raises MQBrokerError, BrokerNotExist and errors of the connection.
         """
@@ -393,7 +399,7 @@ class LitePullConsumer:
         assigned = self._assigned.get(queue)
         if assigned is None:
             why = "" if self._assigns else "; perhaps the group is changing"
-            raise NotAssigned(f"{queue} is none of the consumer's queues{why}")
+            raise NotAssigned(f"{queue} is not one of the consumer's queues{why}")
         return assigned
 
     # ------------------------------------------------------------- the group

@@ -179,7 +179,7 @@ class OrderlyConsumption:
                 answer = await answer
         except Exception:  # noqa: BLE001 - whatever it is, the messages come again
             log.failure(
-                "the listener of queue {queue} failed with {count} messages, which come again",
+                "the listener of queue {queue} failed with {count} messages, which will come again",
                 queue=context.queue,
                 count=len(messages),
             )

@@ -55,11 +55,12 @@ log = Logger()
 class PopConsumer:
     """Takes messages as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
-    MessageSelector. With `orderly` a queue gives no more until what it gave is acknowledged, or
-    comes again.
+    `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
+    MessageSelector. With `orderly`, a queue delivers nothing more until all that it delivered has
+    been acknowledged or has become visible again.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
 
     def __init__(
@@ -127,15 +128,18 @@ class PopConsumer:
         await self._instance.unregister_consumer(self.group)
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees each message when it is given, and when it is acknowledged.
+        """Adds a hook that is called when a message is delivered and when it is acknowledged.
 
-        A message that is not acknowledged while it is hidden ends with TIME_OUT, and what is left
-        when the consumer stops with FAILED.
+        A message that is not acknowledged while it is hidden ends with TIME_OUT; messages that are
+        left when the consumer stops end with FAILED.
         """
         self._hooks.add(hook)
 
     async def subscribe(self, topic: str, expression: Expression = SUB_ALL) -> None:
-        """Subscribes to a topic, or changes its subscription. Raises NoRoute, SubscriptionError."""
+        """Subscribes to a topic, or changes the subscription to it.
+
+        Raises NoRoute and SubscriptionError.
+        """
         topic = self._instance.with_namespace(topic)
         self._subscriptions.add(topic, expression, self._clock.now_ms())
         if self._running:
@@ -157,10 +161,10 @@ class PopConsumer:
         *,
         wait_ms: int | None = None,
     ) -> list[MessageExt]:
-        """Takes some messages of one topic, and hides them from the group for a time.
+        """Takes messages of one topic, and hides them from the group for a while.
 
-        None when there were none in `wait_ms`. Raises NotRunning, PopNotSupported, MQBrokerError,
-        NoRoute, and errors of the connection when no place could be asked.
+        The list is empty if no message came within `wait_ms`. Raises NotRunning, PopNotSupported,
+        MQBrokerError, NoRoute, and errors of the connection if no broker could be asked.
         """
         config = self.config
         hidden_ms = config.invisible_ms if invisible_ms is None else invisible_ms
@@ -252,9 +256,9 @@ class PopConsumer:
     async def ack(self, messages: MessageExt | Iterable[MessageExt]) -> None:
         """Acknowledges one message or several, so that they are not delivered again.
 
-        Of many, those of one broker are told with one request. A message whose time was over comes
-        again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and errors of the
-        connection.
+        The messages of one broker share a request. A message whose invisible time was over is
+        delivered again all the same. Raises MessageIllegal, MQBrokerError, BrokerNotExist and
+        errors of the connection.
         """
         acknowledged = [messages] if isinstance(messages, MessageExt) else list(messages)
         await self._popper.ack(messages if isinstance(messages, MessageExt) else acknowledged)
@@ -263,8 +267,8 @@ class PopConsumer:
     async def change_invisible_time(self, message: MessageExt, invisible_ms: int) -> None:
         """Sets for how long a message stays invisible from now on.
 
-        Raises MessageIllegal, MQBrokerError, also when its time was over, BrokerNotExist and errors
-        of the connection.
+        Raises MessageIllegal, MQBrokerError (also if its invisible time was over), BrokerNotExist
+        and errors of the connection.
         """
         old_handle = message.properties.get(names.POP_CK, "")
         await self._popper.change_invisible_time(message, invisible_ms)

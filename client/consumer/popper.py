@@ -147,7 +147,7 @@ class Popper:
                 await self.ack(message)
         except (MQClientError, RemotingError) as error:
             log.warn(
-                "{count} messages come again, since they were not acknowledged: {error}",
+                "{count} messages will come again, as they were not acknowledged: {error}",
                 count=len(messages),
                 error=error,
             )

@@ -75,12 +75,13 @@ log = Logger()
 class PushConsumer:
     """Consumes as a member of `group`. `instance` is shared and started by the caller.
 
-    `subscriptions` gives the topics, each with an expression: tags separated by `||`, or `*`, or a
-    MessageSelector. All members of a group have the same subscriptions and share queues by the same
-    strategy. A listener that `listener.orderly` marks gets the messages of a queue in order; so
-    does any other with `orderly=True`. `queues_changed` hears of each change of its queues.
+    `subscriptions` maps topics to expressions: tags separated by `||`, or `*`, or a
+    MessageSelector. All members of a group must have the same subscriptions and the same strategy.
+    The messages of a queue are consumed in order if the listener is marked with `orderly`, or with
+    `orderly=True`. `queues_changed` is called whenever the queues of this member change.
 
-    Raises MessageIllegal for names that cannot be, and SubscriptionError.
+    Raises MessageIllegal for names that are not valid, and SubscriptionError for expressions that
+    are not.
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class PushConsumer:
         await self._instance.unregister_consumer(self.group)
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees messages before and after the listener has them."""
+        """Adds a hook that is called before and after each call of the listener."""
         self._hooks.add(hook)
         self._calls.around = self._hooks.around
 

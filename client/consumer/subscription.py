@@ -22,7 +22,7 @@ from txrocketmq.remoting.protocol.body.heartbeat import CheckClientRequestBody
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """An expression and its type; made by `by_tag` and `by_sql`."""
+    """An expression and its type, made by `by_tag` or `by_sql`."""
 
     expression: str
     type: str = TAG

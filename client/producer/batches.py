@@ -19,9 +19,10 @@ _ENTRY_BYTES: Final = 72
 def split_batches(
     messages: Iterable[Message], *, max_bytes: int = MAX_BYTES, max_messages: int = MAX_MESSAGES
 ) -> Iterator[list[Message]]:
-    """The messages in lists that `send_batch` takes, in their order.
+    """Divides messages into lists that `send_batch` accepts, in their order.
 
-    Each is of one topic; a message that alone is longer than `max_bytes` is a list of its own.
+    Each list has one topic. A message that is longer than `max_bytes` by itself is a list of its
+    own.
     """
     batch: list[Message] = []
     size_bytes = 0

@@ -22,7 +22,7 @@ log = Logger()
 
 @dataclass(slots=True)
 class SendContext:
-    """One attempt to send; `result` or `error` is there afterwards. `state` is the hooks' own."""
+    """An attempt to send, and afterwards its `result` or `error`; hooks may use `state`."""
 
     group: str
     message: Message
@@ -37,7 +37,7 @@ class SendContext:
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionContext:
-    """What brokers are told of a transaction."""
+    """What a producer reports to a broker at the end of a transaction."""
 
     group: str
     message: Message
@@ -49,7 +49,7 @@ class EndTransactionContext:
 
 
 class SendHook(Protocol):
-    """Sees sends; what it raises is logged and changes nothing."""
+    """Observes each attempt to send; what it raises is logged and changes nothing."""
 
     def before_send(self, context: SendContext) -> None: ...
 

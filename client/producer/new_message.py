@@ -25,14 +25,14 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     priority: int | None = None,
     wait_for_store: bool = True,
 ) -> Message:
-    """A message; a text as body is sent in UTF-8.
+    """Makes a message; a text as body is encoded in UTF-8.
 
-    `tags` is the one tag that subscriptions filter by; `keys` are what queries find it by.
-    `delay_level` is 1 to 18. `delay_ms` and `deliver_at_ms` (since the epoch) are for 5.x brokers,
-    and only one of the three can be given. `wait_for_store`: whether the broker answers only after
-    flush and replication, as it is configured.
+    `tags` is the one tag by which subscriptions filter; `keys` are the keys by which queries find
+    the message. `delay_level` is 1 to 18. `delay_ms` and `deliver_at_ms` (since the epoch) are for
+    5.x brokers; only one of the three can be given. With `wait_for_store=False`, the broker answers
+    without waiting for flush and replication, even if it is configured to.
 
-    Raises MessageIllegal for what brokers could not tell apart or would not take.
+    Raises MessageIllegal for values that brokers could not tell apart or would not accept.
     """
     data = body.encode() if isinstance(body, str) else bytes(body)
     message = Message(topic, data, flag)

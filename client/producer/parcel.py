@@ -128,11 +128,11 @@ class Packer:
         for message in messages:
             check_message(message, self._config.max_message_bytes)
             if message.topic != first.topic:
-                raise MessageIllegal("all messages of a batch have the same topic")
+                raise MessageIllegal("all messages of a batch must have the same topic")
             if message.waits_for_store != first.waits_for_store:
                 raise MessageIllegal("all messages of a batch wait for the store, or none")
             if any(name in message.properties for name in _DELAYS):
-                raise MessageIllegal("a batch holds no delayed messages")
+                raise MessageIllegal("a batch cannot contain delayed messages")
         if first.topic.startswith(RETRY_PREFIX):
             raise MessageIllegal("retry topics take no batches")
         keys = [self._give_key(message) for message in messages]

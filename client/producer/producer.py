@@ -46,11 +46,11 @@ DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
 
 class Producer:
-    """A producer of a group.
+    """Sends messages as a member of a producer group.
 
-    Every send raises MessageIllegal for what no broker would take, NoRoute and NoNameServer when
-    there is nowhere to send to, MQBrokerError for an answer that no other broker would give
-    differently, and SendFailed when all attempts failed.
+    Every send raises MessageIllegal for a message that no broker would accept, NoRoute or
+    NoNameServer if there is nowhere to send it, MQBrokerError for an answer that another broker
+    would give as well, and SendFailed when all attempts have failed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Producer:
 
     @property
     def group(self) -> str:
-        """The name of its group."""
+        """The name of the producer's group."""
         return self._group
 
     def _register(self) -> None:
@@ -131,10 +131,10 @@ class Producer:
         key: Any = None,
         timeout_ms: int | None = None,
     ) -> SendResult:
-        """Sends a message to the given queue, to one that a selector chooses, or to the next.
+        """Sends a message to a given queue, to one that a selector chooses, or to the next one.
 
-        The message is given a unique key if it has none. With a queue or a selector there is one
-        attempt, whose error is raised as it is. Raises what the class says.
+        The message gets a unique key if it has none. With `queue` or `selector` there is only one
+        attempt, and its error is raised as it is. Raises the errors that the class describes.
         """
         parcel = self._packer.at_once(message) or await self._packer.message(message)
         if selector is not None:
@@ -150,7 +150,8 @@ class Producer:
     ) -> SendResult:
         """Sends messages of one topic with one request, into one queue.
 
-        `split_batches` makes batches of any number of messages. Raises what the class says.
+        `split_batches` divides any number of messages into such batches. Raises the errors that the
+        class describes.
         """
         return await self._send(self._packer.batch(messages), queue, timeout_ms)
 
@@ -163,11 +164,11 @@ class Producer:
         key: Any = None,
         timeout_ms: int | None = None,
     ) -> Started[SendResult]:
-        """Begins to send a message; what it gives is done when a broker has answered.
+        """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable` it waits while too much is on its way, and raises TooMuchOnTheWay
-        when that takes longer than the time of the send. What the class says is raised by what it
-        gives.
+        With `backpressure_enable`, the call waits while too many messages are unanswered, and
+        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
+        class describes are raised by the result.
         """
         size_bytes = len(message.body)
         timeout_ms = timeout_ms or self.config.send_timeout_ms
@@ -194,7 +195,7 @@ class Producer:
         selector: Selector | None = None,
         key: Any = None,
     ) -> None:
-        """Sends a message once, without waiting for an answer: it may be lost.
+        """Sends a message once without waiting for an answer, so it may be lost.
 
         Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
         """
@@ -215,7 +216,7 @@ class Producer:
     ) -> MessageExt:
         """Sends a message and waits for the reply of a consumer.
 
-        Raises RequestTimedOut if no reply comes in time, and what a send raises.
+        Raises RequestTimedOut if no reply arrives in time, and whatever a send raises.
         """
         steady_ms = self._instance.clock.steady_ms
         begun_ms = steady_ms()
@@ -240,7 +241,7 @@ class Producer:
     ) -> SendResult:
         """Sends the reply to a message that was sent with `request`.
 
-        Raises NotARequest for any other message, and what a send raises.
+        Raises NotARequest for any other message, and whatever a send raises.
         """
         parcel = await self._packer.message(reply_to(request, body))
         return await self._send(parcel, None, timeout_ms)
@@ -248,8 +249,9 @@ class Producer:
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Withdraws a delayed message that is not due yet; returns the message's id.
 
-        The handle is the one of its SendResult, which 5.x brokers give. Raises MessageIllegal for
-        what is no handle, and MQBrokerError when the broker does not take the message back.
+        The handle is the `recall_handle` of its SendResult, which 5.x brokers return. Raises
+        MessageIllegal for an invalid handle, and MQBrokerError if the broker does not withdraw the
+        message.
         """
         group, timeout_ms = self._registered_group, self.config.send_timeout_ms
         instance, is_done = self._instance, False
@@ -263,7 +265,10 @@ class Producer:
         return msg_id
 
     async def publish_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that messages can be sent to. Raises NoRoute and NoNameServer."""
+        """Returns all queues of a topic to which messages can be sent.
+
+        Raises NoRoute and NoNameServer.
+        """
         info = await self._attempts.publish_info(self._instance.with_namespace(topic))
         return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
 

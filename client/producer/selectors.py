@@ -19,11 +19,11 @@ Selector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
 
 def by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueue:
-    """The queue of a key, by the hash code that the key has in Java."""
+    """Chooses the queue of a key by the hash code that the key has in Java."""
     value = java_hash_code(key)
     return queues[abs(value) % len(queues)]
 
 
 def by_random(queues: Sequence[MessageQueue], _: Message, __: Any) -> MessageQueue:
-    """Any queue."""
+    """Chooses any queue."""
     return random.choice(queues)

@@ -13,7 +13,7 @@ from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 
 
 class SendStatus(enum.Enum):
-    """Whether the message is as safe as the broker's configuration promises; it is stored."""
+    """Whether a stored message is already as safe as the broker is configured to keep it."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -31,7 +31,7 @@ _STATUS: dict[int, SendStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """Where a message is. Of a batch, both ids are lists joined by commas."""
+    """Where a message was stored. For a batch, both ids are lists joined by commas."""
 
     status: SendStatus
     msg_id: str
@@ -48,7 +48,7 @@ class SendResult:
 
 
 class TransactionStatus(enum.Enum):
-    """What becomes of a transaction (LocalTransactionState)."""
+    """How a transaction ends (LocalTransactionState)."""
 
     COMMIT = "COMMIT_MESSAGE"
     ROLLBACK = "ROLLBACK_MESSAGE"
@@ -58,7 +58,7 @@ class TransactionStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionSendResult:
-    """What became of a message that was sent in a transaction, and of the transaction."""
+    """The results of a message that was sent in a transaction, and of the transaction."""
 
     send_result: SendResult
     status: TransactionStatus

@@ -54,10 +54,10 @@ log = Logger()
 
 
 class TransactionProducer(Producer):
-    """A producer of a group that also sends in transactions; `check` answers for all of them.
+    """A producer that can also send in transactions; `check` answers the brokers' questions.
 
-    The members of a group must be able to answer for each other's transactions. `check_concurrency`
-    is how many questions are answered at the same time.
+    Brokers may ask any member of a group about a transaction of another member. `check_concurrency`
+    is the number of questions that are answered at the same time.
     """
 
     def __init__(
@@ -87,11 +87,12 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: Message, execute: Execute, argument: Any = None
     ) -> TransactionSendResult:
-        """Sends a message, runs `execute(message, argument)`, and tells the broker how that ended.
+        """Sends a message, runs `execute(message, argument)`, and tells the broker the outcome.
 
-        What `execute` raises is in the result, and the broker asks later. When the message was not
-        stored as safely as brokers are configured to, `execute` is not called and the message is
-        rolled back. Raises what a send raises; then nothing was executed either.
+        If `execute` raises an exception, the result contains it, and the broker asks later. If the
+        message was not stored as safely as the brokers are configured to store it, `execute` is not
+        called and the message is rolled back. Raises whatever a send raises; `execute` is not
+        called then either.
         """
         message.properties.pop(names.DELAY, None)
         message.properties[names.TRAN_MSG] = "true"

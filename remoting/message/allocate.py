@@ -27,7 +27,7 @@ Strategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQu
 def averagely(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """One stretch of queues each; the first clients have one more if it does not come out even."""
+    """Gives each member a run of consecutive queues; the first members may get one more."""
     if client_id not in client_ids:
         return []
     index = client_ids.index(client_id)
@@ -39,7 +39,7 @@ def averagely(
 def averagely_by_circle(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """Queues are dealt out in turn, like cards."""
+    """Deals the queues out to the members in turn, like cards."""
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
@@ -48,7 +48,7 @@ def averagely_by_circle(
 def consistent_hash(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """The client next on a ring of hashes: few queues move when clients come and go."""
+    """Finds each queue's member on a ring of hashes: changes of members move few queues."""
     if client_id not in client_ids:
         return []
     ring: dict[int, str] = {}

@@ -34,7 +34,7 @@ class CompressionError(RemotingError, ValueError):
 
 
 class CompressionType(enum.IntEnum):
-    """The kinds, by their number in `sys_flag` (bits 8 to 10)."""
+    """The kinds of compression, by their number in `sys_flag` (bits 8 to 10)."""
 
     LZ4 = 1
     ZSTD = 2

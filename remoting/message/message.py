@@ -72,7 +72,7 @@ class MessageEncodeError(RemotingError, ValueError):
 
 @dataclass(slots=True)
 class Message:
-    """What a producer sends. `flag` is the user's; `properties` hold tags, keys and all else."""
+    """A message to send. `flag` is the user's; `properties` contain tags, keys and the rest."""
 
     topic: str
     body: bytes = b""
@@ -113,10 +113,11 @@ class Message:
 
 @dataclass(slots=True)
 class MessageExt(Message):
-    """A stored message. Offsets: of its queue, and of the commit log in bytes; times in ms.
+    """A stored message, with its offsets in the queue and in the commit log (in bytes).
 
-    `body_crc` and `store_size` (bytes) are of the record, so of the body as it was stored; when
-    the body was decompressed, `sys_flag` has lost its COMPRESSED bit.
+    Times are in milliseconds. `body_crc` and `store_size` (in bytes) describe the record, and so
+    the body as it was stored. If the body was decompressed, `sys_flag` no longer has its COMPRESSED
+    bit.
     """
 
     queue_id: int = 0
@@ -146,7 +147,7 @@ class MessageExt(Message):
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """A queue of a topic on a broker; ordered as the original's, on which rebalancing rests."""
+    """A queue of a topic on a broker; queues sort as in the original, which rebalancing needs."""
 
     topic: str
     broker_name: str

@@ -59,7 +59,7 @@ _LOW_32_BITS_OF_LANE: Final = {
 
 
 class SubscriptionError(RemotingError, ValueError):
-    """A subscription that cannot be understood; the text says why."""
+    """The subscription cannot be understood; the text says why."""
 
 
 def java_string_hash(text: str) -> int:

@@ -222,7 +222,7 @@ def test_a_batch_is_one_request(two: Scene) -> None:
     [
         ([], "at least one"),
         ([Message("T", b"x"), Message("U", b"x")], "same topic"),
-        ([Message("T", b"x", properties={"DELAY": "1"})], "no delayed"),
+        ([Message("T", b"x", properties={"DELAY": "1"})], "cannot contain delayed"),
         ([Message("T", b"x"), Message("T", b"x", properties={"WAIT": "false"})], "wait"),
         ([Message("%RETRY%g", b"x")], "retry"),
         ([Message("T", b"x" * 3_000_000)] * 2, "batch of 6000128 bytes is larger"),

@@ -95,7 +95,7 @@ class Journal:
         """Says that something has begun to fail, or that it fails no more."""
         if error is None and what in self._failing:
             self._failing.remove(what)
-            log.info("{what} goes well again", what=what)
+            log.info("{what} works again", what=what)
         elif error is not None and what not in self._failing:
             self._failing.add(what)
             log.error("{what} failed: {error}; it is tried again", what=what, error=error)
@@ -119,9 +119,9 @@ class Journal:
         self._why_cleaning = why
         why = store.why_not_writeable()
         if why and not self._why_not_writeable:
-            log.error("no messages are taken: {why}", why=why)
+            log.error("no messages are accepted: {why}", why=why)
         elif self._why_not_writeable and not why:
-            log.info("messages are taken again")
+            log.info("messages are accepted again")
         self._why_not_writeable = why
 
     def _topic_changed(self, name: str) -> None:
@@ -134,7 +134,7 @@ class Journal:
             "topic {topic} was {done} by {who}: {read} queues to read, {write} to write,"
             " permission {perm}{attributes}",
             topic=name,
-            done="changed" if name in self._topics else "made",
+            done="changed" if name in self._topics else "created",
             who=self.who(),
             read=topic.read_queue_nums,
             write=topic.write_queue_nums,

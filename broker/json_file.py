@@ -22,15 +22,15 @@ from txrocketmq.remoting.replaced_file import write_replacing
 from txrocketmq.remoting.serialize.json import encode_pretty
 
 _WITHOUT = {
-    "topics.json": "the topics that have queues are made anew, with default permissions",
-    "subscriptionGroup.json": "groups are made anew as their consumers come, with default settings",
-    "consumerOffset.json": "all groups begin as new ones do: what they have consumed is not known",
-    "lmqConsumerOffset.json": "groups go on where consumerOffset.json says, or begin as new ones",
+    "topics.json": "topics that have queues are created again, with default permissions",
+    "subscriptionGroup.json": "groups are created again with defaults when consumers connect",
+    "consumerOffset.json": "all groups begin like new ones: what they have consumed is not known",
+    "lmqConsumerOffset.json": "groups continue where consumerOffset.json says, or begin anew",
     "delayOffset.json": "all delayed messages that the store still has are delivered once more",
-    "consumerFilter.json": "bitmaps of messages that are there are not used",
-    "transactionMetrics": "the numbers of open half messages begin anew",
-    "consumerOrderInfo.json": "queues that were popped in order are open, and counts begin anew",
-    "messageRequestMode.json": "the modes that were set for groups are gone",
+    "consumerFilter.json": "the bitmaps of messages that were stored before are not used",
+    "transactionMetrics": "open half messages are counted from 0",
+    "consumerOrderInfo.json": "queues popped in order are open again, and counts begin at 0",
+    "messageRequestMode.json": "the modes that were set for groups are lost",
 }
 """What a broker does without the file, so that nobody removes it without knowing."""
 

@@ -20,7 +20,7 @@ log = Logger()
 
 def no_record(damage: Damage, more: int) -> None:
     """A place where a queue or the index says that a message is, and none is."""
-    others = f" (and {more} more places are not told)" if more else ""
+    others = f" (and {more} more places are not listed)" if more else ""
     if damage.physical_offset < 0:
         log.error(
             "the index is damaged: {path} at byte {position}, so queries by key may miss"
@@ -99,7 +99,7 @@ def not_brought_back(count: int, topic: str, status: str) -> None:
 def revive_record_unreadable(queue_id: int, offset: int) -> None:
     """A record of the revive topic is passed over."""
     log.warn(
-        "the record at offset {offset} of queue {queue_id} of the revive topic is none: it is"
+        "the record at offset {offset} of queue {queue_id} of the revive topic is not valid: it is"
         " passed over",
         offset=offset,
         queue_id=queue_id,

@@ -306,7 +306,7 @@ class NameServers:
             table = KVTable.decode(body).table
         except HeaderError as error:
             log.warn(
-                "name server {address} sent order topics that are none: {error}",
+                "name server {address} sent order topics that are not valid: {error}",
                 address=address,
                 error=error,
             )

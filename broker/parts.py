@@ -253,20 +253,21 @@ class Parts:
         if restored:
             said.append(
                 f"topics.json did not name {restored} topics that have queues in the store: they"
-                " were made anew, with default permissions and as many queues as have had messages"
+                " were created again, with default permissions and as many queues as have had"
+                " messages"
             )
         if store.max_physical_offset <= 0 and any(
             offset > 0 for _, its in self.offsets.entries() for offset in its.values()
         ):
             said.append(
                 "consumerOffset.json has offsets of messages that were consumed, but the store has"
-                " no log: is another volume mounted there, or none? Nothing was changed yet but"
-                " that new messages are taken"
+                " no log: is another volume mounted there, or none? Nothing has been"
+                " changed, but new messages are accepted"
             )
         elif after_crash and (behind := self.offsets.set_back(store.max_offset)):
             said.append(
                 f"{behind} offsets of groups were beyond the ends of their queues, whose last"
-                " messages were not durable yet: the groups go on at the ends"
+                " messages were not durable yet: the groups continue at the ends"
             )
         queues = sum(
             _has_messages(store, name, each)
@@ -300,13 +301,13 @@ class Parts:
             lost = len({key.split("@")[1] for key, _ in self.offsets.entries()} - groups)
             said.append(
                 f"subscriptionGroup.json is missing, and so is its .bak: the {lost} groups that"
-                " have offsets, and all others that there were, are made anew as their consumers"
-                " come, with default settings"
+                " have offsets, and all others that existed, are created again with default"
+                " settings when their consumers connect"
             )
         if self.offsets.is_empty and (groups or is_missing):
             said.append(
                 f"consumerOffset.json holds no offsets, though there are {len(groups)} groups and"
-                f" {queues} queues with messages: groups begin as new ones do"
+                f" {queues} queues with messages: the groups begin like new ones"
             )
         return said
 
@@ -323,8 +324,8 @@ class Parts:
         return [
             (
                 f"delayOffset.json is missing, and so is its .bak: all {messages(sum(waiting))} of"
-                f" {len(waiting)} delay levels that the store still has are delivered, once more if"
-                " they were before"
+                f" {len(waiting)} delay levels that the store still has are delivered, even if they"
+                " were delivered before"
             )
         ]
 

@@ -461,7 +461,7 @@ class Broker:
             job.error = OSError(errno.EAGAIN, why.getErrorMessage())
         flush.finish(job)
         if flush.error is not None:
-            log.error("syncing the store failed: {error}; no more is taken", error=flush.error)
+            log.error("syncing the store failed: {error}; sends are refused", error=flush.error)
             return
         self._journal.went("syncing the store", flush.trouble)
         if flush.trouble is None and store.commit.is_wanted:

@@ -93,7 +93,7 @@ def find(
     namesrv: str,
     as_json: bool,
 ) -> None:
-    """Print the messages of TOPIC with a key, or of a time.
+    """Print messages of TOPIC, by key or by the time of storing.
 
     A TIME is written as for txrocketmq tail --from.
     """

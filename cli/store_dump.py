@@ -50,7 +50,7 @@ def dump_store(config: StoreConfig, wanted: Wanted) -> int:
     in_use = f"{config.store_path_root_dir}/lock"
     held = files.lock_for_reading(in_use)
     if held is None:
-        print(f"{PROG} dump: a broker has the store; what follows is as of now", file=sys.stderr)
+        print(f"{PROG} dump: a broker uses the store; this is what is in it now", file=sys.stderr)
     else:
         held.release()
     store = opened(config, files, with_index=wanted.key is not None)

@@ -64,6 +64,8 @@ def plan(check: StoreCheck) -> list[str]:
 
 def _agrees() -> bool:
     if not sys.stdin.isatty():
-        print(f"{PROG} repair: nobody can be asked here; --yes says it", file=sys.stderr)
+        print(
+            f"{PROG} repair: nobody can be asked for confirmation here: give --yes", file=sys.stderr
+        )
         return False
     return input("Repair the store like this? [y/N] ").strip().lower() in ("y", "yes")

@@ -363,7 +363,7 @@ class Configuration:
             if spec is not None and spec.metadata.get("live"):
                 return
             if key in ignored_keys(cls, {key: ""}):
-                raise ConfigError(f"{key} changes nothing in this server")
+                raise ConfigError(f"{key} has no effect in this server")
             if spec is not None:
                 raise ConfigError(
                     f"{key} cannot change while the server runs: set it in the configuration file"

@@ -43,4 +43,4 @@ class Seldom:
 
 def and_more(count: int) -> str:
     """What a line says of so many that were not told: nothing of none."""
-    return f" (and {count} more that were not told)" if count else ""
+    return f" (and {count} more that were not logged)" if count else ""

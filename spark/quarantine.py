@@ -24,7 +24,7 @@ from txrocketmq.spark.files import ArrowFiles, files_of
 from txrocketmq.spark.schema import Column, arrow_schema
 
 COLUMNS: Final = (
-    Column("brokerName", "string", "of the store"),
+    Column("brokerName", "string", "name of the broker"),
     Column("file", "string", "of the commit log"),
     Column("physicalOffset", "bigint", "where the damage begins, bytes"),
     Column("length", "int", "bytes up to the next sound record, or of the record"),

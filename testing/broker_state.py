@@ -125,6 +125,6 @@ class BrokerState:
         if route is not None and any(each.write_queue_nums == queues for each in route.queue_datas):
             found.callback(None)
         elif self._clock.steady_ms() > until_ms:
-            found.errback(ValueError(f"the name server has not heard of topic {topic}"))
+            found.errback(ValueError(f"the name server does not know topic {topic}"))
         else:
             self._clock.later(LOOK_MS, self._look, topic, queues, until_ms, found)

@@ -50,7 +50,7 @@ class HurriedClock(Clock):
         Raises ValueError for a negative number: messages may be stored under the later time.
         """
         if ms < 0:
-            raise ValueError(f"a clock is put forward, not back: {ms} ms")
+            raise ValueError(f"a clock can only be moved forward, not back: {ms} ms")
         self._ahead_ms += ms
         now_s = self.reactor.seconds()
         for delayed in list(self._delayed):

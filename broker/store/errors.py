@@ -37,9 +37,9 @@ class FileSizeError(StoreError):
     def __init__(self, path: str, size_bytes: int, key: str, expected_bytes: int) -> None:
         super().__init__(
             f"{path} has {size_bytes} bytes, but {key} makes it {expected_bytes}:"
-            f" set {key} to what this store was created with. If it is that, the file was cut:"
-            " restore it; a queue's may be moved away instead, and one of the log that cannot be"
-            " restored is gone on with when the store has an empty file named accept_loss"
+            f" set {key} to what this store was created with. If it is right, the file was cut:"
+            " restore it. A file of a queue can be moved away instead. If a file of the log cannot"
+            " be restored, create an empty file named accept_loss in the store to go on with it"
         )
 
 

@@ -92,9 +92,9 @@ class TimerStore:
         if progress is None:
             if most > least or self.log.end:
                 self.warnings.append(
-                    "config/timercheck is missing, or says what cannot be: all"
+                    "config/timercheck is missing, or is not valid: all"
                     f" {messages(most - least)} of the timer topic that the store still has wait"
-                    " again, or are delivered, once more if they were before"
+                    " again, or are delivered, even if they were delivered before"
                 )
             self._reset(now_ms)
             return
@@ -131,7 +131,7 @@ class TimerStore:
     def _broken(self, how: str) -> str:
         return (
             f"the timer log in {self.log.files.directory} {how}: it was moved to lost/ in the"
-            " store, and is made anew from the messages that wait, of which some may come twice"
+            " store, and is built again from the waiting messages, some of which may come twice"
         )
 
     def _reset(self, now_ms: int, progress: TimerProgress | None = None) -> None:

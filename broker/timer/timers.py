@@ -168,8 +168,8 @@ class Timers:
             return
         self._repaired_ms = wheelwork.read_ms
         self._warn(
-            f"the timer wheel leads to what is no message of {self._repaired_ms}: it is made anew"
-            " from the timer log"
+            f"the timer wheel refers to something that is not a message of {self._repaired_ms}: it"
+            " is built again from the timer log"
         )
         self._repair = wheelwork.rebuild(now_ms)
 

@@ -85,7 +85,8 @@ class TopicProcessor:
         """Forgets a topic, everywhere or in a cluster."""
         name, cluster = request.header.topic, request.header.cluster_name or None
         self._table.delete_topic(name, cluster)
-        self._note(f"{request.peer.remote_address} deleted the topic {name} in {cluster or 'all'}")
+        where = f"cluster {cluster}" if cluster else "all clusters"
+        self._note(f"{request.peer.remote_address} deleted the topic {name} in {where}")
         return Reply()
 
     @serves(topic.REGISTER_TOPIC_IN_NAMESRV)

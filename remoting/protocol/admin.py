@@ -112,7 +112,7 @@ class ExportRocksDBConfigToJsonRequestHeader(Header):
 
 @header("org.apache.rocketmq.common.protocol.header.filtersrv.RegisterFilterServerRequestHeader")
 class RegisterFilterServerRequestHeader(Header):
-    """A filter server of 3.x and 4.x; served by nobody since."""
+    """A filter server of 3.x and 4.x; no later version serves this request."""
 
     filter_server_addr: str
 
@@ -129,7 +129,7 @@ class RegisterFilterServerResponseHeader(Header):
     "org.apache.rocketmq.common.protocol.header.filtersrv.RegisterMessageFilterClassRequestHeader"
 )
 class RegisterMessageFilterClassRequestHeader(Header):
-    """A filter class of 3.x and 4.x; served by nobody since."""
+    """A filter class of 3.x and 4.x; no later version serves this request."""
 
     consumer_group: str
     topic: str

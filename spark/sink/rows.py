@@ -38,8 +38,8 @@ SINK_COLUMNS: Final = (
     SinkColumn("body", ("binary", *_TEXT), "required; text is written in UTF-8"),
     SinkColumn("topic", _TEXT, "required, unless the option topic is given"),
     SinkColumn("tags", _TEXT, "the one tag that subscriptions filter by"),
-    SinkColumn("keys", (*_TEXT, "array<string>"), "index keys; in text separated by blanks"),
-    SinkColumn("properties", ("map<string,string>",), "properties of the user's own"),
+    SinkColumn("keys", (*_TEXT, "array<string>"), "keys; a string has blanks between them"),
+    SinkColumn("properties", ("map<string,string>",), "the user's own properties"),
     SinkColumn("flag", _WHOLE, "the user's flag, 32 bits"),
     SinkColumn("delayLevel", _WHOLE, f"1 to {_MAX_DELAY_LEVEL}: delivered later; 0 and null: now"),
     SinkColumn(
@@ -47,8 +47,8 @@ SINK_COLUMNS: Final = (
         "delivered at this time (brokers of 5.x); a number is milliseconds since 1970",
     ),
     SinkColumn("shardingKey", _TEXT, "equal keys go to the same queue, in the order of the rows"),
-    SinkColumn("queueId", _WHOLE, "the queue to write to; else one after the other"),
-    SinkColumn("brokerName", _TEXT, "the broker to write to; else one after the other"),
+    SinkColumn("queueId", _WHOLE, "the queue to write to; without it, the queues take turns"),
+    SinkColumn("brokerName", _TEXT, "the broker to write to; without it, the brokers take turns"),
 )  # fmt: skip
 """All that can be written."""
 

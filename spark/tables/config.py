@@ -59,10 +59,10 @@ _GROUP_COLUMNS: Final = (
     BROKER_NAME,
     Column("group", "string", "consumer group"),
     Column("consumeEnable", "boolean", "whether it may consume"),
-    Column("broadcastEnable", "boolean", "whether it may consume by broadcast"),
+    Column("broadcastEnable", "boolean", "whether it may consume in broadcasting mode"),
     Column("orderly", "boolean", "consumeMessageOrderly of 5.x"),
     Column("retryQueues", "int", "queues of its retry topic"),
-    Column("retryMaxTimes", "int", "tries before a message is given up"),
+    Column("retryMaxTimes", "int", "attempts before a message is given up"),
     Column("consumeTimeoutMinutes", "int", "consumeTimeoutMinute of 5.x"),
 )
 
@@ -91,12 +91,16 @@ _OFFSET_COLUMNS: Final = (
     BROKER_NAME,
     Column("group", "string", "consumer group"),
     Column("topic", "string", "topic"),
-    Column("queueId", "int", "number of the queue"),
-    Column("offset", "bigint", "of the message that it consumes next"),
-    Column("minOffset", "bigint", "of the first message that is still in the log"),
-    Column("maxOffset", "bigint", "of the next message to come"),
-    Column("lag", "bigint", "messages not consumed yet: maxOffset - offset"),
-    Column("oldestUnread", "timestamp", "when the first of them that is in the log was stored"),
+    Column("queueId", "int", "the queue's number"),
+    Column("offset", "bigint", "offset of the message that it consumes next"),
+    Column("minOffset", "bigint", "offset of the first message that is still in the log"),
+    Column("maxOffset", "bigint", "offset that the next message will get"),
+    Column("lag", "bigint", "messages that it has not consumed yet: maxOffset - offset"),
+    Column(
+        "oldestUnread",
+        "timestamp",
+        "when the first of these messages that is in the log was stored",
+    ),
 )
 
 
@@ -145,8 +149,10 @@ OFFSETS: Final = Table(
 _DELAY_COLUMNS: Final = (
     BROKER_NAME,
     Column("level", "int", "delay level, from 1"),
-    Column("offset", "bigint", "of the message that is delivered next, in the level's queue"),
-    Column("maxOffset", "bigint", "of the next message to come"),
+    Column(
+        "offset", "bigint", "offset of the message that is delivered next, in the level's queue"
+    ),
+    Column("maxOffset", "bigint", "offset that the next message will get"),
     Column("waiting", "bigint", "messages not delivered yet"),
 )
 

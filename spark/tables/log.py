@@ -55,14 +55,16 @@ SEGMENTS: Final = Table("segments", "Files of the commit log.", _SEGMENT_COLUMNS
 
 _CHECKPOINT_COLUMNS: Final = (
     BROKER_NAME,
-    Column("physicMsgTimestamp", "timestamp", "up to when the log is known to be on disk"),
-    Column("logicsMsgTimestamp", "timestamp", "up to when the consume queues are"),
-    Column("indexMsgTimestamp", "timestamp", "up to when the index is"),
+    Column(
+        "physicMsgTimestamp", "timestamp", "the time up to which the log is known to be on the disk"
+    ),
+    Column("logicsMsgTimestamp", "timestamp", "the same for the consume queues"),
+    Column("indexMsgTimestamp", "timestamp", "the same for the index"),
     Column("masterFlushedOffset", "bigint", "5.x"),
     Column("confirmPhysicalOffset", "bigint", "5.x"),
     Column("minOffset", "bigint", "where the log begins now"),
-    Column("endOfLog", "bigint", "where its last whole record ends"),
-    Column("abort", "boolean", "a broker runs on the store, or was killed"),
+    Column("endOfLog", "bigint", "where the last complete record ends"),
+    Column("abort", "boolean", "whether a broker uses the store or was killed"),
 )
 
 
@@ -149,11 +151,15 @@ QUARANTINE: Final = Table(
 
 _LOSS_COLUMNS: Final = (
     BROKER_NAME,
-    Column("topic", "string", "of a queue; else null: the log itself"),
+    Column("topic", "string", "of a queue; null for the log itself"),
     Column("queueId", "int", "of a queue"),
-    Column("fromOffset", "bigint", "first that is gone: of the queue, or bytes of the log"),
-    Column("toOffset", "bigint", "first after it that is there"),
-    Column("reason", "string", "deleted: before what is there; missing: a file in between"),
+    Column(
+        "fromOffset",
+        "bigint",
+        "the first offset that is gone: in the queue, or in bytes of the log",
+    ),
+    Column("toOffset", "bigint", "the first offset after it that is there"),
+    Column("reason", "string", "deleted: in front of what is there; missing: a file in between"),
 )
 
 
@@ -177,7 +183,7 @@ def _losses(request: Request, _: Any) -> Iterator[Rows]:
 
 DATALOSS: Final = Table(
     "dataloss",
-    "What is no longer in the store: all of it, or from startingOffsets on.",
+    "What is no longer in the store, from its beginning or from startingOffsets on.",
     _LOSS_COLUMNS,
     _losses,
     options=frozenset({"startingOffsets"}),

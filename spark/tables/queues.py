@@ -38,13 +38,13 @@ def units_of(queue: Queue, first: int, end: int) -> Iterator[NDArray[Any]]:
 _QUEUE_COLUMNS: Final = (
     BROKER_NAME,
     Column("topic", "string", "topic"),
-    Column("queueId", "int", "number of the queue"),
-    Column("minOffset", "bigint", "of the first message that is still in the log"),
-    Column("maxOffset", "bigint", "of the next message to come"),
-    Column("messages", "bigint", "that are still in the log"),
-    Column("bytes", "bigint", "of log that these take"),
-    Column("firstTimestamp", "timestamp", "when the first of them was stored"),
-    Column("lastTimestamp", "timestamp", "when the last of them was stored"),
+    Column("queueId", "int", "the queue's number"),
+    Column("minOffset", "bigint", "offset of the first message that is still in the log"),
+    Column("maxOffset", "bigint", "offset that the next message will get"),
+    Column("messages", "bigint", "messages that are still in the log"),
+    Column("bytes", "bigint", "bytes that they take in the log"),
+    Column("firstTimestamp", "timestamp", "when the first of these messages was stored"),
+    Column("lastTimestamp", "timestamp", "when the last of these messages was stored"),
 )
 
 
@@ -75,7 +75,7 @@ def _names(request: Request) -> Sequence[Sequence[QueueName]]:
 
 QUEUES: Final = Table(
     "queues",
-    "Queues: what is in them and since when.",
+    "The queues, what they contain and since when.",
     _QUEUE_COLUMNS,
     _queues,
     _names,
@@ -85,8 +85,8 @@ QUEUES: Final = Table(
 _UNIT_COLUMNS: Final = (
     BROKER_NAME,
     Column("topic", "string", "of the queue"),
-    Column("queueId", "int", "number of the queue"),
-    Column("queueOffset", "bigint", "of the message; of a batch, of its first one"),
+    Column("queueId", "int", "the queue's number"),
+    Column("queueOffset", "bigint", "offset of the message, or of the first one of a batch"),
     Column("physicalOffset", "bigint", "of the record in the log"),
     Column("size", "int", "bytes of the record"),
     Column("messages", "int", "1, or how many a batch has"),
@@ -118,12 +118,12 @@ CONSUME_QUEUE: Final = Table(
 
 _INDEX_COLUMNS: Final = (
     BROKER_NAME,
-    Column("file", "string", "name of the index file: when it was begun"),
+    Column("file", "string", "name of the index file: the time at which it was begun"),
     Column("item", "int", "number in the file, from 1"),
     Column("keyHash", "int", "hash of topic#key"),
     Column("physicalOffset", "bigint", "of the record in the log"),
     Column("storeTimestamp", "timestamp", "of the record, to the second"),
-    Column("previousItem", "int", "the next older one in the same slot; 0: none"),
+    Column("previousItem", "int", "the next older item in the same slot; 0 if there is none"),
 )
 
 

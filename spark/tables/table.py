@@ -26,7 +26,7 @@ CHOOSING_QUEUES: Final = frozenset({"topic", "topicPattern", "assign"})
 READING_PICKS: Final = frozenset({"badRecords", "failOnDataLoss", "maxBytesPerSecond"})
 """Of tables that read messages named by the consume queues."""
 
-BROKER_NAME: Final = Column("brokerName", "string", "of the store")
+BROKER_NAME: Final = Column("brokerName", "string", "name of the broker")
 _ROWS_OF_TUPLES: Final = 10_000
 
 

@@ -69,7 +69,7 @@ def test_topics_are_made_changed_and_deleted_by_somebody(scene: Scene, said: Sai
     topics.delete("T")
     by = f"by UPDATE_AND_CREATE_TOPIC of {who}: "
     first, second, third, fourth = said()
-    assert first == f"info topic T was made {by}4 queues to read, 4 to write, permission 6"
+    assert first == f"info topic T was created {by}4 queues to read, 4 to write, permission 6"
     assert second.startswith(f"info topic T was changed {by}8 queues to read")
     assert third.endswith("permission 6, {'message.type': 'FIFO'}")
     assert fourth == "info topic T was deleted by the broker itself"
@@ -135,9 +135,9 @@ def test_a_full_disk_is_told_once_and_again_when_it_has_room(
         scene.journal.tick()
     cleaning, full, room, over = said()
     assert cleaning.startswith("warn old log files are deleted at any hour now: the disk is 80%")
-    assert full.startswith("error no messages are taken: the disk of ")
+    assert full.startswith("error no messages are accepted: the disk of ")
     assert "is 95% full" in full
-    assert room == "info messages are taken again"
+    assert room == "info messages are accepted again"
     assert over == "info old log files are deleted at the hours of deleteWhen again"
 
 
@@ -151,7 +151,7 @@ def test_a_put_without_room_is_told_with_its_reason(scene: Scene, said: Said) ->
     scene.journal.tick()
     full, room = said()
     assert full.endswith("no room for the next message: [Errno 28] No space left on device")
-    assert room == "info messages are taken again"
+    assert room == "info messages are accepted again"
 
 
 def test_log_files_that_are_deleted_are_told(

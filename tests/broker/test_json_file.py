@@ -60,8 +60,8 @@ def test_what_is_as_it_should_be_needs_no_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "truth"),
     [
-        ("topics.json", "topics that have queues are made anew"),
-        ("consumerOffset.json", "all groups begin as new ones do"),
+        ("topics.json", "topics that have queues are created again"),
+        ("consumerOffset.json", "all groups begin like new ones"),
         ("other.json", "it begins empty"),
     ],
 )

@@ -61,4 +61,4 @@ def test_pops(said: Callable[[], str]) -> None:
     not_brought_back(2, "Orders", "SERVICE_NOT_AVAILABLE")
     revive_record_unreadable(3, 17)
     assert "2 popped messages of Orders cannot be brought back now" in said()
-    assert "the record at offset 17 of queue 3 of the revive topic is none" in said()
+    assert "the record at offset 17 of queue 3 of the revive topic is not valid" in said()

@@ -46,7 +46,7 @@ def test_a_lost_topics_json_loses_no_messages(tmp_path: Path) -> None:
     assert warnings == [
         (
             "config: topics.json did not name 1 topics that have queues in the store: they were"
-            " made anew, with default permissions and as many queues as have had messages"
+            " created again, with default permissions and as many queues as have had messages"
         )
     ]
     client = Client(scene)
@@ -62,10 +62,10 @@ def test_lost_offsets_are_told(tmp_path: Path) -> None:
     for path in (tmp_path / "config").glob("consumerOffset.json*"):
         path.write_bytes(b"")
     _, warnings = warnings_of_start(tmp_path)
-    assert [text for text in warnings if "groups begin as new ones do" in text] == [
+    assert [text for text in warnings if "the groups begin like new ones" in text] == [
         (
             "config: consumerOffset.json holds no offsets, though there are 1 groups and 1 queues"
-            " with messages: groups begin as new ones do"
+            " with messages: the groups begin like new ones"
         )
     ]
 
@@ -77,12 +77,12 @@ def test_a_lost_folder_is_told_file_by_file(tmp_path: Path) -> None:
     assert warnings[1:] == [
         (
             "config: subscriptionGroup.json is missing, and so is its .bak: the 0 groups that have"
-            " offsets, and all others that there were, are made anew as their consumers come, with"
-            " default settings"
+            " offsets, and all others that existed, are created again with default settings when"
+            " their consumers connect"
         ),
         (
             "config: consumerOffset.json holds no offsets, though there are 0 groups and 1 queues"
-            " with messages: groups begin as new ones do"
+            " with messages: the groups begin like new ones"
         ),
     ]
     scene.pass_ms(2_000)

@@ -130,9 +130,7 @@ def test_what_fails_again_and_again_is_said_once_and_so_is_its_end(
             "writing consumerOffset.json failed: [Errno 24] Too many open files; it is tried again"
         ]
         scene.pass_ms(5_000, 500)
-    assert texts(events, "consumerOffset.json")[1:] == [
-        "writing consumerOffset.json goes well again"
-    ]
+    assert texts(events, "consumerOffset.json")[1:] == ["writing consumerOffset.json works again"]
     assert scene.saved("consumerOffset.json")["offsetTable"] == {"T@g": {0: 1}}
 
 
@@ -153,7 +151,7 @@ def test_without_a_thread_syncing_goes_on_when_there_is_one(
         scene.pass_ms(1_000, 500)
     assert flush.flushed_offset == flush.appended_offset > 0
     assert len(texts(events, "syncing the store failed: ")) == 1
-    assert texts(events, "syncing the store goes well again")
+    assert texts(events, "syncing the store works again")
 
 
 def test_expired_files_are_unlinked_in_a_thread(
@@ -236,7 +234,7 @@ def test_files_that_may_not_be_unlinked_are_told_once_and_go_at_the_end_at_the_l
             "removing files of the store failed: not yours; it is tried again"
         ]
         scene.pass_ms(20_000, 500)
-    assert texts(events, "removing files")[1:] == ["removing files of the store goes well again"]
+    assert texts(events, "removing files")[1:] == ["removing files of the store works again"]
     assert not (scene.folder / "consumequeue" / "T").exists()
     put(scene, "T")
     store.delete_topic("T")

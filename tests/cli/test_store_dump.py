@@ -75,7 +75,7 @@ def test_a_store_that_a_broker_has(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["dump", str(tmp_path), "--json"]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == MESSAGES
-    assert "a broker has the store; what follows is as of now" in said.err
+    assert "a broker uses the store; this is what is in it now" in said.err
     store.stop(NOW_MS)
 
 

@@ -35,7 +35,7 @@ def test_it_says_what_it_will_do_and_asks(
         assert "queues know of" in said.out
         assert "the start went on without it" in said.out
         assert ("Repair the store like this?" in said.out) is asked
-        assert ("--yes says it" in said.err) is not asked
+        assert ("give --yes" in said.err) is not asked
         assert contents(root) == before
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert main(["repair", str(root)]) == 0

@@ -25,4 +25,4 @@ def test_kinds_are_limited() -> None:
 
 def test_words() -> None:
     assert and_more(0) == ""
-    assert and_more(3) == " (and 3 more that were not told)"
+    assert and_more(3) == " (and 3 more that were not logged)"

@@ -158,7 +158,7 @@ def test_a_chain_that_leads_astray(pending: Scene) -> None:
     wheel = pending.timers.wheelwork.wheel
     wheel.add(pending.timers.wheelwork.read_ms + 3 * SECOND_MS, 0, 1)
     all_delivered(pending, once=False)
-    assert any("made anew" in each for each in pending.said)
+    assert any("built again" in each for each in pending.said)
 
 
 @pytest.mark.parametrize(

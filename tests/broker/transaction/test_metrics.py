@@ -36,7 +36,7 @@ def test_it_is_kept_in_the_form_of_the_original(tmp_path: Path) -> None:
 
 def test_a_file_that_is_something_else_is_named(tmp_path: Path) -> None:
     (tmp_path / "transactionMetrics").write_text('{"transactionCount":{"T":{}}}')
-    with pytest.raises(JsonFileError, match="the numbers of open half messages begin anew"):
+    with pytest.raises(JsonFileError, match="open half messages are counted from 0"):
         metrics(tmp_path)
 
 

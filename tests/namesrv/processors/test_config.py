@@ -82,7 +82,7 @@ def test_a_live_setting_changes_and_is_written(names: Names, tmp_path: Path) -> 
     ("text", "why"),
     [
         (b"listenPort=9999", "listenPort cannot change while the server runs"),
-        (b"clusterTest=true", "clusterTest changes nothing in this server"),
+        (b"clusterTest=true", "clusterTest has no effect in this server"),
     ],
 )
 def test_what_would_not_change_is_refused(

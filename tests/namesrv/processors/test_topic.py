@@ -90,8 +90,8 @@ def test_deleting_a_topic(names: Names) -> None:
     header = DeleteTopicFromNamesrvRequestHeader(topic="U", cluster_name="")
     names.ask(topic.DELETE_TOPIC_IN_NAMESRV, header)
     assert names.table.route("U") is None
-    assert names.notes[0] == "127.0.0.1:50000 deleted the topic T1 in c2"
-    assert names.notes[-1] == "127.0.0.1:50000 deleted the topic U in all"
+    assert names.notes[0] == "127.0.0.1:50000 deleted the topic T1 in cluster c2"
+    assert names.notes[-1] == "127.0.0.1:50000 deleted the topic U in all clusters"
 
 
 def test_registering_one_topic(names: Names) -> None:

@@ -56,7 +56,7 @@ def test_one_kind_is_told_a_few_times_a_minute() -> None:
         failures(ASKED, FakePeer(), ValueError("oh"))
     said = list(map(formatEvent, events))
     assert len(said) == TIMES_A_MINUTE + 2
-    assert said[-1].endswith("oh (and 15 more that were not told)")
+    assert said[-1].endswith("oh (and 15 more that were not logged)")
 
 
 def test_what_a_server_does_by_itself() -> None:

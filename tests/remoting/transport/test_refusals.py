@@ -41,7 +41,7 @@ def test_refusals_are_told_a_few_times_a_minute(said: list[str]) -> None:
     assert said == [
         *[first] * TIMES_A_MINUTE,
         f"refused request 9999 of {peer.remote_address} (16): the topic is read-only",
-        f"{first} (and 15 more that were not told)",
+        f"{first} (and 15 more that were not logged)",
     ]
 
 

@@ -37,7 +37,7 @@ from txrocketmq.remoting.transport.server import (
 
 
 class Offsets:
-    """Answers with the number of the queue."""
+    """Answers with the the queue's number."""
 
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(
@@ -344,4 +344,4 @@ def test_strangers_are_told_of_a_few_times_a_minute(scene: Scene) -> None:
         scene.connect().protocol.dataReceived(b"GET / HTTP/1.1\r\n\r\n")
     lines = [text for text in map(formatEvent, events) if "it speaks HTTP" in text]
     assert len(lines) == 6
-    assert lines[-1].endswith(" (and 15 more that were not told)")
+    assert lines[-1].endswith(" (and 15 more that were not logged)")

@@ -278,7 +278,7 @@ def plot(of_rows: Sequence[Row], file: Path, title: str = "", source: str = "") 
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_yticks([])
         axes.set_ylabel("load")
-        axes.set_xlabel("messages a second: ours / the original's (log scale; 1: as many)")
+        axes.set_xlabel("ours / the original's (logarithmic; 1 means equal)")
         axes.set_title(title, loc="left", fontsize=14, fontweight="bold")
         figure.legend(
             handles=[

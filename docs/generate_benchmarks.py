@@ -48,7 +48,7 @@ figure is the median of the turns. For messages per second (msg/s) more is bette
 seconds, CPU time and memory less is better. `make bench` measures everything again and writes this
 page; [benchmarks.json](benchmarks.json) has the figures of each turn.
 
-![Messages a second, ours / the original's, for each load](benchmarks.svg)
+![Messages per second for each load: ours divided by the original's](benchmarks.svg)
 """
 
 
@@ -121,7 +121,7 @@ def main() -> None:
     for path, text in pages().items():
         path.write_text(text, "utf-8")
     results = json.loads(RESULTS.read_text("utf-8"))
-    title = f"Messages a second beside RocketMQ {results['machine']['original']}"
+    title = f"Messages per second, compared with RocketMQ {results['machine']['original']}"
     report.plot(_rows(results), PLOT, title, digest(results))
 
 

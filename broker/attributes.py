@@ -67,8 +67,6 @@ TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
     QUEUE_TYPE: Attribute(
         changeable=False,
         is_valid={BATCH_QUEUES, "SimpleCQ"}.__contains__,
-        unserved=Unserved("queues of batches are not served", "SimpleCQ", takes_nothing=True),
-        is_served="SimpleCQ".__eq__,
     ),
     CLEANUP_POLICY: Attribute(
         changeable=False,
@@ -114,6 +112,11 @@ def promises(
         if promise is not None:
             found[f"{name}={value}"] = promise
     return found
+
+
+def has_batch_queues(attributes: Mapping[str, str] | None) -> bool:
+    """Whether a topic with these attributes has queues of batches (QueueTypeUtils.isBatchCq)."""
+    return attributes is not None and attributes.get(QUEUE_TYPE) == BATCH_QUEUES
 
 
 def why_nothing_is_taken(attributes: Mapping[str, str] | None) -> str:

@@ -249,7 +249,9 @@ class Parts:
         said: list[str] = []
         store = self.store
         queue_nums = {name: max(store.queue_ids(name), default=0) + 1 for name in store.topics()}
-        restored = self.topics.restore(queue_nums, after_crash=after_crash)
+        restored = self.topics.restore(
+            queue_nums, after_crash=after_crash, has_batches=store.has_batches
+        )
         if restored:
             said.append(
                 f"topics.json did not name {restored} topics that have queues in the store: they"

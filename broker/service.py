@@ -131,7 +131,7 @@ class Broker:
         try:
             now_ms, steady_ms = self.clock.now_ms(), self.clock.steady_ms()
             recovered = parts.store.load(
-                now_ms, steady_ms, parts.topics.known(), parts.topics.without_queues()
+                now_ms, steady_ms, parts.topics.known(), parts.topics.has_batches
             )
         except StoreError as error:
             raise OSError(str(error)) from error

@@ -10,7 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from txrocketmq.broker.attributes import BATCH_QUEUES, QUEUE_TYPE, TOPIC_ATTRIBUTES, changed
+from txrocketmq.broker.attributes import (
+    BATCH_QUEUES,
+    QUEUE_TYPE,
+    TOPIC_ATTRIBUTES,
+    changed,
+    has_batch_queues,
+)
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.encoded_table import EncodedTable
 from txrocketmq.broker.json_file import JsonFile
@@ -132,10 +138,17 @@ class Topics:
             if content.get("dataVersion"):
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
-    def restore(self, queue_nums: Mapping[str, int], *, after_crash: bool = False) -> int:
+    def restore(
+        self,
+        queue_nums: Mapping[str, int],
+        *,
+        after_crash: bool = False,
+        has_batches: Callable[[str], bool] = lambda _: False,
+    ) -> int:
         """Makes the topics anew that topics.json does not name, though it should; how many.
 
-        `queue_nums` are the topics that have queues, and how many. Nothing is done when the file
+        `queue_nums` are the topics that have queues, and how many; `has_batches` tells of which
+        type those are. Nothing is done when the file
         was read as it should be and the broker was stopped in order: topics it does not name have
         been deleted. After a crash they may as well have been made for a message just before.
         """
@@ -143,7 +156,10 @@ class Topics:
             return 0
         lost = sorted(each for each in queue_nums if not (each in self._topics or is_light(each)))
         for name in lost:
-            self._put(name, _topic(name, queue_nums[name]))
+            topic = _topic(name, queue_nums[name])
+            if has_batches(name):
+                topic = replace(topic, attributes={QUEUE_TYPE: BATCH_QUEUES})
+            self._put(name, topic)
         return len(lost)
 
     def _snapshot(self) -> Callable[[], bytes]:
@@ -174,13 +190,10 @@ class Topics:
         names = set(self._topics)
         return None if self._is_lost or all(map(self.is_system, names)) else names
 
-    def without_queues(self) -> set[str]:
-        """Topics whose queues would be others than plain ones, which are not served."""
-        return {
-            name
-            for name, topic in self._topics.items()
-            if (topic.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUES
-        }
+    def has_batches(self, name: str) -> bool | None:
+        """Whether the topic has queues of batches; None when it is not there."""
+        topic = self._topics.get(name)
+        return None if topic is None else has_batch_queues(topic.attributes)
 
     def system_topics(self) -> set[str]:
         """Names that are the broker's own."""

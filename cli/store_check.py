@@ -25,7 +25,7 @@ import orjson
 from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.cli.command_line import progress
-from txrocketmq.cli.store_directory import DONE, FAILED, known_topics
+from txrocketmq.cli.store_directory import DONE, FAILED, kinds_of_queues, known_topics
 from txrocketmq.remoting.kept_json import read_kept
 
 _CONFIG: Final = "config"
@@ -51,7 +51,7 @@ def check_store(config: StoreConfig, root: Path, *, workers: int | None, as_json
 
 
 def _look_at_all(config: StoreConfig, root: Path, workers: int | None, *, shows: bool) -> Report:
-    check = StoreCheck(config)
+    check = StoreCheck(config, kinds_of_queues(root))
     looked: list[Looked] = []
     try:
         if check.open(int(time.time() * 1000), known_topics(root)):

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from txrocketmq.broker.attributes import has_batch_queues
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.files import OsFiles
 from txrocketmq.broker.store.shape import config_of
@@ -41,9 +42,25 @@ def config_from(store: Path, file: str | None) -> StoreConfig:
 
 def known_topics(store: Path) -> Collection[str] | None:
     """The topics of topics.json, for which queues may be made anew; None where it tells none."""
+    return set(_topics(store)) or None
+
+
+def kinds_of_queues(store: Path) -> Callable[[str], bool | None]:
+    """Which topics have queues of batches, as topics.json says; None of those it does not name."""
+    table = _topics(store)
+
+    def kind_of(topic: str) -> bool | None:
+        value = table.get(topic)
+        attributes = value.get("attributes") if isinstance(value, dict) else None
+        return has_batch_queues(attributes or {}) if topic in table else None
+
+    return kind_of
+
+
+def _topics(store: Path) -> dict[str, Any]:
     try:
         content = read_kept(store / "config" / "topics.json").content
     except ValueError:
-        return None
+        return {}
     table = content.get("topicConfigTable") if isinstance(content, dict) else None
-    return set(table) if isinstance(table, dict) and table else None
+    return table if isinstance(table, dict) else {}

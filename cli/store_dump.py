@@ -13,17 +13,19 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import KindOf, kind_unknown
 from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.steps import finished
 from txrocketmq.cli.show import heading, message_fields, plain
-from txrocketmq.cli.store_directory import DONE, FAILED, PROG
+from txrocketmq.cli.store_directory import DONE, FAILED, PROG, kinds_of_queues
 from txrocketmq.remoting.message.message import MessageExt, body_crc, decode_messages
 
 _FAR_MS = 1 << 50
@@ -53,7 +55,8 @@ def dump_store(config: StoreConfig, wanted: Wanted) -> int:
         print(f"{PROG} dump: a broker uses the store; this is what is in it now", file=sys.stderr)
     else:
         held.release()
-    store = opened(config, files, with_index=wanted.key is not None)
+    kind_of = kinds_of_queues(Path(config.store_path_root_dir))
+    store = opened(config, files, with_index=wanted.key is not None, kind_of=kind_of)
     count = 0
     for data in islice(records(store, wanted), wanted.count):
         message, is_sound = decoded(data)
@@ -66,7 +69,13 @@ def dump_store(config: StoreConfig, wanted: Wanted) -> int:
     return DONE if count else FAILED
 
 
-def opened(config: StoreConfig, files: DryFiles, *, with_index: bool) -> MessageStore:
+def opened(
+    config: StoreConfig,
+    files: DryFiles,
+    *,
+    with_index: bool,
+    kind_of: KindOf = kind_unknown,
+) -> MessageStore:
     """The store, on copies, whatever it has lost."""
     settings = dataclasses.replace(
         config, message_index_enable=with_index, max_msgs_num_batch=1 << 30
@@ -74,12 +83,12 @@ def opened(config: StoreConfig, files: DryFiles, *, with_index: bool) -> Message
     store = MessageStore(settings, files=files)
     now_ms = int(time.time() * 1000)
     try:
-        store.load(now_ms)
+        store.load(now_ms, kind_of=kind_of)
     except StoreLoss as error:
         print(f"{PROG} dump: {error}", file=sys.stderr)
         again = DryFiles([error.word], needs_lock=False)
         store = MessageStore(settings, files=again)
-        store.load(now_ms)
+        store.load(now_ms, kind_of=kind_of)
     return store
 
 
@@ -104,8 +113,12 @@ def _of_queue(
 ) -> Iterator[memoryview]:
     at = max(store.min_offset(topic, queue_id), queue_offset)
     end = store.max_offset(topic, queue_id)
+    before = -1
     while at < end:
         for unit in store.queue_units(topic, queue_id, at, min(_UNITS_AT_ONCE, end - at)):
+            if unit.physical_offset == before:
+                continue  # one more message of a batch
+            before = unit.physical_offset
             record = store.message_at(unit.physical_offset, unit.size_bytes)
             if record is not None:
                 yield record

@@ -15,14 +15,15 @@ from txrocketmq.broker.store.check import StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreLoss
 from txrocketmq.broker.store.message_store import MessageStore
-from txrocketmq.cli.store_directory import DONE, FAILED, PROG, known_topics
+from txrocketmq.cli.store_directory import DONE, FAILED, PROG, kinds_of_queues, known_topics
 
 
 def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     """Repairs the store, when somebody says so; 0 when a broker can open it now."""
     topics = known_topics(root)
     now_ms = int(time.time() * 1000)
-    check = StoreCheck(config)
+    kind_of = kinds_of_queues(options.store)
+    check = StoreCheck(config, kind_of)
     try:
         can_be_opened = check.open(now_ms, topics)
         refusal = check.refusal
@@ -42,7 +43,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     if isinstance(refusal, StoreLoss):
         Path(refusal.word).touch()
     store = MessageStore(config)
-    recovered = store.load(now_ms, topics=topics)
+    recovered = store.load(now_ms, topics=topics, kind_of=kind_of)
     for warning in recovered.warnings:
         print(warning)
     store.stop(int(time.time() * 1000))

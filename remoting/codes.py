@@ -292,7 +292,7 @@ class MQVersion(IntEnum):
 
 _V4_0_0 = 213
 SERVED_VERSION = MQVersion.V4_9_7
-"""What broker and name server report: V5_4_0 when inner batches and light queues are served."""
+"""What broker and name server report: V5_4_0 when priorities are served."""
 
 
 def version_name(version: int) -> str:

@@ -21,7 +21,11 @@ from txrocketmq.remoting.packing import fixed
 
 _OPAQUE: Final = 1_234_567_890
 _MARKS: Final = {"msgId": "@0@", "queueId": "@1@", "queueOffset": "@2@", "transactionId": "@3@"}
-_HANDLE_MARK: Final = "@4@"
+_EXTRA_MARK: Final = "@4@"
+RECALL_HANDLE: Final = "recallHandle"
+"""In the answer to a timer message."""
+BATCH_KEY: Final = "batchUniqId"
+"""In the answer to a batch that is one record: so the producer knows that it is."""
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _INT: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
 _pack_name_length: Final = fixed(formats.BINARY_NAME_LENGTH).struct.pack
@@ -38,8 +42,8 @@ class Stored(NamedTuple):
     """What an answer says: message id, queue, offset in it, transaction id, and whose answer it is.
 
     `physical_offset` is where the message lies, or the first of a batch; `more_offsets` are those
-    of the others. `recall_handle` is how a timer message can be taken back. A plain tuple does as
-    well.
+    of the others. `extra` is what else the answer says: RECALL_HANDLE or BATCH_KEY, and its value.
+    A plain tuple does as well.
     """
 
     physical_offset: int
@@ -48,7 +52,7 @@ class Stored(NamedTuple):
     transaction_id: str | None
     opaque: int
     more_offsets: Sequence[int] = ()
-    recall_handle: str | None = None
+    extra: tuple[str, str] | None = None
 
 
 class JsonAnswers:
@@ -59,9 +63,10 @@ class JsonAnswers:
         with_id = _json_template(code, {**ext_fields, **_MARKS})
         marks = {name: mark for name, mark in _MARKS.items() if name != "transactionId"}
         without_id = _json_template(code, {**ext_fields, **marks})
-        handle = {"recallHandle": _HANDLE_MARK}
-        recallable = _json_template(code, {**ext_fields, **_MARKS, **handle})
-        self._recallable = recallable.replace(b"@0@", self._host + b"%016X")
+        self._with_extra: dict[str, bytes] = {}
+        for name in (RECALL_HANDLE, BATCH_KEY):
+            template = _json_template(code, {**ext_fields, **_MARKS, name: _EXTRA_MARK})
+            self._with_extra[name] = template.replace(b"@0@", self._host + b"%016X")
         self._single = with_id.replace(b"@0@", self._host + b"%016X")
         self._batch = with_id.replace(b"@0@", b"%b")
         self._batch_without_id = without_id.replace(b"@0@", b"%b")
@@ -71,10 +76,11 @@ class JsonAnswers:
         """The answers, one after the other."""
         out: list[bytes] = []
         pack, single = _PREFIX.pack, self._single
-        for physical_offset, queue_id, queue_offset, key, opaque, more, handle in stored:
-            if handle is not None and key is not None:
-                header = self._recallable % (
-                    physical_offset, queue_id, queue_offset, _quoted(key), handle.encode(), opaque
+        for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
+            if extra is not None and key is not None:
+                name, value = extra
+                header = self._with_extra[name] % (
+                    physical_offset, queue_id, queue_offset, _quoted(key), _quoted(value), opaque
                 )  # fmt: skip
             elif more or key is None:
                 header = self._of_batch(
@@ -132,20 +138,20 @@ class BinaryAnswers:
         self._before, _, after = header.partition(_INT.pack(_OPAQUE))
         self._fields = _fields(ext_fields)
         self._between = after[: len(after) - len(self._fields) - _INT.size]
-        self._names = [_name(name) for name in (*_MARKS, "recallHandle")]
+        self._names = [_name(name) for name in _MARKS]
 
     def frames(self, stored: Iterable[Stored]) -> bytes:
         """The answers, one after the other."""
         out: list[bytes] = []
-        for physical_offset, queue_id, queue_offset, key, opaque, more, handle in stored:
+        for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
             values = [
                 message_ids(self._host, (physical_offset, *more)), queue_id, b"%d" % queue_offset,
             ]  # fmt: skip
             if key is not None:
                 values.append(key.encode("utf-8", "replace"))
-                if handle is not None:
-                    values.append(handle.encode())
-            pairs = zip(self._names, values, strict=False)
+            pairs = [*zip(self._names, values, strict=False)]
+            if extra is not None:
+                pairs.append((_name(extra[0]), extra[1].encode("utf-8", "replace")))
             fields = self._fields + b"".join(
                 [name + _INT.pack(len(value)) + value for name, value in pairs]
             )

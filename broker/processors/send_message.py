@@ -25,12 +25,19 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.intake.inner_batch import count_entries
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.intake.own_properties import own_properties
 from txrocketmq.broker.intake.transform import NotTaken
 from txrocketmq.broker.processors.end_transaction import End, EndTransactionProcessor
-from txrocketmq.broker.processors.send_answers import CODES, Stored, prepared_answers
+from txrocketmq.broker.processors.send_answers import (
+    BATCH_KEY,
+    CODES,
+    RECALL_HANDLE,
+    Stored,
+    prepared_answers,
+)
 from txrocketmq.broker.processors.send_batch import entries_of
 from txrocketmq.broker.processors.send_checks import SendChecks
 from txrocketmq.broker.processors.send_places import NO_SHAPE, Place, Shape, Shapes
@@ -80,7 +87,8 @@ class Sent(NamedTuple):
     transaction_id: str | None = None
     waits: bool = False
     instead: Exception | End | None = None
-    recall_handle: str | None = None
+    extra: tuple[str, str] | None = None
+    """What only its answer has: name and value."""
 
 
 class SendMessageProcessor:
@@ -301,9 +309,9 @@ class SendMessageProcessor:
             sent.append(Sent(command, 0, 0, instead=error))
         else:
             queue_id = b"%d" % message.real_queue_id
-            handle = self._recall_handle(message)
+            extra = self._extra(message)
             first, number, waits = len(messages), len(made), message.waits
-            sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, handle))
+            sent.append(Sent(command, first, number, queue_id, transaction_id, waits, None, extra))
             messages += made
 
     def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
@@ -329,15 +337,20 @@ class SendMessageProcessor:
         except ResponseError as error:
             sent.append(Sent(command, 0, 0, instead=error))
 
-    def _recall_handle(self, message: InnerMessage) -> str | None:
-        """How the message can be taken back, if it is a timer message (attachRecallHandle)."""
+    def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
+        """The key of a batch that is one record, or how a timer message can be taken back.
+
+        Java: SendMessageProcessor.sendBatchMessage, attachRecallHandle.
+        """
         properties = message.properties
+        if message.sys_flag & MessageSysFlag.INNER_BATCH and names.UNIQ_KEY in properties:
+            return BATCH_KEY, properties[names.UNIQ_KEY]
         topic = properties.get(names.REAL_TOPIC, "")
         if message.topic != TIMER_TOPIC or not message.is_parked or topic.startswith(RETRY_PREFIX):
             return None
         time = str(int(properties[names.TIMER_OUT_MS]) + 1)  # it was floored
         name = self._config.broker_name
-        return RecallHandle(topic, name, time, properties[names.UNIQ_KEY]).encode()
+        return RECALL_HANDLE, RecallHandle(topic, name, time, properties[names.UNIQ_KEY]).encode()
 
     def _is_batch(self, command: RemotingCommand, header: SendMessageRequestHeader) -> bool:
         return bool(header.batch) or command.code == send.SEND_BATCH_MESSAGE.code
@@ -378,10 +391,21 @@ class SendMessageProcessor:
         """The messages of a batch, and the key that is its own: 4.9 clients give it none."""
         self._checks.check_batch(batch)
         batch.way = Way.BATCH
+        key = batch.properties.get(names.UNIQ_KEY)
+        if key and self._intake.store.has_batches(batch.topic):
+            return [self._inner_batch(batch, now_ms)], key
         self._intake.admit(batch, now_ms)
         transforms = self._intake.transforms
         made = entries_of(batch, transforms, partial(self._intake.admit, now_ms=now_ms))
         return made, batch.properties.get(names.UNIQ_KEY)
+
+    def _inner_batch(self, batch: InnerMessage, now_ms: int) -> PutMessage:
+        """A batch that becomes one record; only one with a key of its own does."""
+        batch.sys_flag |= MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+        batch.properties[names.INNER_NUM] = str(count_entries(batch.body))
+        self._intake.admit(batch, now_ms)
+        batch.properties[names.CLUSTER] = self._own[names.CLUSTER]
+        return batch.to_put()
 
     # --------------------------------------------------------------------- answers
 
@@ -398,7 +422,7 @@ class SendMessageProcessor:
         late: list[Stored] = []
         outcome: PutStatus | Ticket | None = None
         places, refused = (batch.places, batch.refused) if batch is not None else ([], {})
-        for command, first, number, queue_id, transaction_id, waits, instead, handle in sent:
+        for command, first, number, queue_id, transaction_id, waits, instead, extra in sent:
             if refused:
                 instead = self._why_refused(refused, first, number) or instead  # noqa: PLW2901
             if instead is not None:
@@ -420,7 +444,7 @@ class SendMessageProcessor:
             if number > 1:
                 more = [place[0] for place in places[first + 1 : first + number]]
             stored: Any = (
-                offset, queue_id, queue_offset, transaction_id, command.opaque, more, handle,
+                offset, queue_id, queue_offset, transaction_id, command.opaque, more, extra,
             )  # fmt: skip
             (late if waits and outcome is not _PUT_OK else ready).append(stored)
         if ready:

@@ -23,11 +23,12 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.batch_queue import BatchQueue
 from txrocketmq.broker.store.checkpoint import Checkpoint, Marks
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
-from txrocketmq.broker.store.consume_queues import ConsumeQueues
+from txrocketmq.broker.store.consume_queues import ConsumeQueues, KindOf, kind_unknown
 from txrocketmq.broker.store.dispatch import enters_queue
 from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.errors import StoreError, StoreLocked, StoreLoss
@@ -108,8 +109,9 @@ class Looked:
 class StoreCheck:
     """One look at a store; `findings` grow with `open` and `finish`."""
 
-    def __init__(self, config: StoreConfig) -> None:
+    def __init__(self, config: StoreConfig, kind_of: KindOf = kind_unknown) -> None:
         self._config = config
+        self._kind_of = kind_of
         self._walk_type = _fastest_walk()
         self.findings: list[Finding] = []
         self.recovered: Recovered | None = None
@@ -126,6 +128,7 @@ class StoreCheck:
         self._marks = Marks(self.files, root)
         self._log = CommitLog(self.files, config)
         self._queues = ConsumeQueues(self.files, config)
+        self._queues.kind_of = self._kind_of
         self._index = Index(
             self.files, os.path.join(root, "index"), config.max_hash_slot_num, config.max_index_num
         )
@@ -256,7 +259,8 @@ class StoreCheck:
             return
         first, count = queue_offsets[0], len(queue_offsets)
         if (
-            queue_offsets[-1] - first + 1 == count
+            not queue.is_batch
+            and queue_offsets[-1] - first + 1 == count
             and queue_offsets == array("q", range(first, first + count))
             and _units(queue, first, count) == (offsets, sizes)
         ):
@@ -266,7 +270,8 @@ class StoreCheck:
         sound = 0
         for queue_offset, offset, size in zip(queue_offsets, offsets, sizes, strict=True):
             unit = queue.stored(queue_offset)
-            if unit is not None and (unit[0], unit[1]) == (offset, size):
+            begins = not isinstance(queue, BatchQueue) or queue.begins_at(queue_offset)
+            if unit is not None and (unit[0], unit[1]) == (offset, size) and begins:
                 sound += 1
             elif offset < deleted_until or queue_offset < queue.min_offset:
                 looked.without_queue += 1
@@ -276,7 +281,7 @@ class StoreCheck:
                     f"{queue.files.directory} has {has} as unit {queue_offset}, where the log has a"
                     f" message of {size} bytes at {offset}."
                 )
-                position = queue_offset * UNIT_BYTES
+                position = _NONE if queue.is_batch else queue_offset * UNIT_BYTES
                 looked.find(Finding(_QUEUE, text, queue.files.directory, position, offset))
         looked.has_units(key, sound)
 
@@ -340,6 +345,10 @@ class StoreCheck:
 
     def _count_units(self, queue: ConsumeQueue) -> int:
         """How many of its units name something that the log should have."""
+        if isinstance(queue, BatchQueue):
+            return sum(
+                unit.is_written and unit.physical_offset >= self.start for unit in queue.columns()
+            )
         count = 0
         first, after = queue.min_offset, queue.max_offset
         for at in range(first, after, _UNITS_AT_ONCE):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from txrocketmq.broker.store.batch_queue import BatchQueue
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.consume_queue import UNIT, UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.files import Files
@@ -68,6 +69,11 @@ class ColdParts:
         """
         end = min(offset + count, queue.max_offset)
         offset = max(offset, queue.min_offset)
+        if isinstance(queue, BatchQueue):
+            for unit in queue.batches(offset, count, self.check_part) if offset < end else ():
+                if unit.end_offset >= end:
+                    break
+            return
         cold: list[Chunk] = []
         while offset < end:
             file = queue.files.find(offset * UNIT_BYTES)

@@ -29,6 +29,7 @@ from txrocketmq.broker.store.dispatch import (
     visibility,
 )
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.inner_batch import enter as enter_batch
 from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.multi_dispatch import Copied, enter, fill
@@ -51,7 +52,7 @@ _MOST_BESIDES_BYTES: Final = 400
 """More than a record has besides body and properties, and a blank after it."""
 _STEP_BYTES: Final = 256 * 1024
 _IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
-_NOT_PLAIN: Final = _IPV6_FLAGS | MULTI_DISPATCH
+_NOT_PLAIN: Final = _IPV6_FLAGS | MULTI_DISPATCH | MessageSysFlag.INNER_BATCH
 
 
 def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
@@ -243,7 +244,7 @@ class CommitLog:
         self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues
     ) -> None:
         now_ms, touched, entries = batch.stored_ms, batch.queues, batch.entries
-        places, table = batch.places, queues.table
+        places, table = batch.places, queues.plain
         most_bytes = min(self.config.max_message_size, self._most_bytes)
         file = self._first_file(batch)
         parts: list[bytes] = []
@@ -354,19 +355,18 @@ class CommitLog:
         size = layout.size + len(message.body) + len(queue.record_topic) + _LENGTH_BYTES
         if size + len(message.properties) + _BLANK.size > self.files.file_bytes:
             return PutStatus.MESSAGE_ILLEGAL
-        if not sys_flag & MULTI_DISPATCH:
-            return queue, layout, sys_flag, message.properties
-        sys_flag &= ~MULTI_DISPATCH
-        if not enters_queue(sys_flag):
-            return queue, layout, sys_flag, message.properties
         room_bytes = min(self.files.file_bytes - size - _BLANK.size, MAX_PROPERTIES_BYTES)
-        properties = enter(
-            message, len(batch.places), layout, room_bytes, queues, self.config, batch.queues,
-            batch.copied,
-        )  # fmt: skip
+        properties: bytes | PutStatus = message.properties
+        if sys_flag & MessageSysFlag.INNER_BATCH or queue.is_batch:
+            properties = enter_batch(message, sys_flag, layout, room_bytes, queue)
+        elif sys_flag & MULTI_DISPATCH and enters_queue(sys_flag):
+            properties = enter(
+                message, len(batch.places), layout, room_bytes, queues, self.config, batch.queues,
+                batch.copied,
+            )  # fmt: skip
         if isinstance(properties, PutStatus):
             return properties
-        return queue, layout, sys_flag, properties
+        return queue, layout, sys_flag & ~MULTI_DISPATCH, properties
 
     def append_raw(self, offset: int, data: bytes) -> None:
         """Appends bytes of another log, which lie at this offset in it and belong into one file.

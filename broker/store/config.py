@@ -21,6 +21,7 @@ SYNC_FLUSH: Final = "SYNC_FLUSH"
 SLAVE: Final = "SLAVE"
 _ROLES: Final = ("ASYNC_MASTER", "SYNC_MASTER", SLAVE)
 _UNIT_BYTES: Final = 20
+_BATCH_UNIT_BYTES: Final = 46
 _LEAST_LOG_FILE_BYTES: Final = 4096
 _TIMER_PRECISIONS_MS: Final = (100, 200, 500, 1_000)
 
@@ -44,6 +45,11 @@ class StoreConfig:
     """The size of a file of the commit log. It cannot be changed once the store exists."""
     mapped_file_size_consume_queue: int = setting(300_000 * _UNIT_BYTES, least=_UNIT_BYTES)
     """The size of a file of a queue, rounded up to a multiple of 20. It cannot be changed once the
+    store exists."""
+    mapper_file_size_batch_consume_queue: int = setting(
+        300_000 * _BATCH_UNIT_BYTES, least=_BATCH_UNIT_BYTES
+    )
+    """The size of a file of a queue of batches, a multiple of 46. It cannot be changed once the
     store exists."""
     enable_consume_queue_ext: bool = setting(False)
     """Whether queues get ext files; existing ones are read in any case."""
@@ -194,6 +200,11 @@ class StoreConfig:
         if self.timer_precision_ms not in _TIMER_PRECISIONS_MS:
             raise ConfigError(
                 f"timerPrecisionMs is 100, 200, 500 or 1000, not {self.timer_precision_ms}"
+            )
+        if self.mapper_file_size_batch_consume_queue % _BATCH_UNIT_BYTES:
+            raise ConfigError(
+                "mapperFileSizeBatchConsumeQueue is whole units of 46 bytes, not"
+                f" {self.mapper_file_size_batch_consume_queue}"
             )
         self.delete_hours()
         self.delay_levels_ms()

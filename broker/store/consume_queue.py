@@ -30,6 +30,7 @@ from txrocketmq.broker.store.units import (
     UNIT,
     UNIT_BYTES,
     first_written,
+    has_unit,
     last_written,
 )
 from txrocketmq.remoting.packing import fixed
@@ -86,6 +87,9 @@ class ConsumeQueue:
         "writes_ext",
     )
 
+    is_batch = False
+    """Whether it is one of batches (batch_queue.py)."""
+
     def __init__(
         self,
         topic: str,
@@ -124,7 +128,7 @@ class ConsumeQueue:
         end = self.next_offset + len(self.pending) // UNIT_FIELDS
         row = self._files.mapped_files
         if not row or end * UNIT_BYTES - row[-1].from_offset > row[-1].reserved_bytes:
-            self._reserve(end)
+            self._reserve(end * UNIT_BYTES)
         return end
 
     def drop_pending(self) -> None:
@@ -151,8 +155,12 @@ class ConsumeQueue:
         if self.next_offset < self.max_offset:  # noqa: PLR1730 - for each queue of each read
             self.next_offset = self.max_offset
 
-    def _reserve(self, end_offset: int) -> None:
-        end = end_offset * UNIT_BYTES
+    @property
+    def end_bytes(self) -> int:
+        """Where the written units end in the row of files."""
+        return self.max_offset * UNIT_BYTES
+
+    def _reserve(self, end: int) -> None:
         files = self._files
         last = files.last
         if last is not None and end - last.from_offset <= last.size_bytes:
@@ -162,7 +170,7 @@ class ConsumeQueue:
             last.reserve(last.size_bytes)
         index = 0
         while True:
-            file = files.prepare(index, 1, self.max_offset * UNIT_BYTES)
+            file = files.prepare(index, 1, self.end_bytes)
             file.reserve(min(end - file.from_offset, file.size_bytes))
             if file.from_offset + file.size_bytes >= end:
                 return
@@ -181,9 +189,17 @@ class ConsumeQueue:
             return False
         if queue_offset > self.max_offset:
             self._fill_blank(queue_offset)
-        self._reserve(queue_offset + 1)
+        self._reserve((queue_offset + 1) * UNIT_BYTES)
         self.append([physical_offset, size, tags_code], stored_ms)
         return True
+
+    def dispatch_all(self, first_offset: int, units: list[int], stored_ms: int) -> bool:
+        """Writes those units, given by their fields, that it does not have; whether it got any."""
+        is_put = False
+        for at in range(0, len(units), UNIT_FIELDS):
+            place, size, tag = units[at : at + UNIT_FIELDS]
+            is_put |= self.dispatch(first_offset + at // UNIT_FIELDS, place, size, tag, stored_ms)
+        return is_put
 
     def _fill_blank(self, queue_offset: int) -> None:
         if self._files.last is None:
@@ -200,13 +216,13 @@ class ConsumeQueue:
             while position < len(data):
                 file = self._files.last
                 if file is None or file.is_full:
-                    file = self._files.roll(self.max_offset * UNIT_BYTES)
+                    file = self._files.roll(self.end_bytes)
                 room = file.size_bytes - file.wrote_bytes
                 file.append(data[position : position + room])
                 position += room
         except BaseException:
             # All or nothing: the index of a unit is the queue offset of its message.
-            self._files.truncate(self.max_offset * UNIT_BYTES)
+            self._files.truncate(self.end_bytes)
             raise
 
     def _put_ext(self, pending: list[int], now_ms: int) -> None:
@@ -348,11 +364,11 @@ class ConsumeQueue:
         if files.last is None:
             return
         index = len(files.mapped_files) - 1
-        while index and not _has_unit(files.mapped_files[index], 0):
+        while index and not has_unit(files.mapped_files[index].view, 0):
             index -= 1
         file = files.mapped_files[index]
         count = file.size_bytes // UNIT_BYTES
-        written = bisect_left(range(count), 1, key=lambda at: int(not _has_unit(file, at)))
+        written = bisect_left(range(count), 1, key=lambda at: int(not has_unit(file.view, at)))
         files.end_at(file.from_offset + written * UNIT_BYTES)
         files.flushed_offset = files.max_offset
         self.max_offset = files.max_offset // UNIT_BYTES
@@ -482,13 +498,3 @@ class ConsumeQueue:
         """Sets max_physical_offset to what the last unit says that is not blank."""
         last = self.stored(self.written_before(self.max_offset))
         self.max_physical_offset = -1 if last is None else last[0] + last[1]
-
-
-def _has_unit(file: MappedFile, index: int) -> bool:
-    """Whether something was written at the unit of this index, if only a filler."""
-    at = index * UNIT_BYTES
-    unit = file.view[at : at + UNIT_BYTES]
-    if len(unit) < UNIT_BYTES:  # a hole
-        return False
-    physical_offset, size, _ = UNIT.unpack(unit)
-    return bool(size > 0 and physical_offset >= 0)

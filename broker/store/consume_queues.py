@@ -9,13 +9,15 @@ Java: queue.ConsumeQueueStore, AbstractConsumeQueueStore, QueueOffsetOperator.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from txrocketmq.broker.store.batch_queue import BATCH_UNIT_BYTES, BatchQueue
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
 from txrocketmq.broker.store.consume_queue_ext import BitmapOf, ConsumeQueueExt, no_bitmap
 from txrocketmq.broker.store.deleted_topics import DeletedTopics
+from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.light_queues import is_light
 from txrocketmq.broker.store.mapped_file import MappedFileQueue
@@ -31,6 +33,13 @@ _MAX_NAME_BYTES: Final = 255
 _MAX_QUEUE_ID: Final = 0x7FFFFFFF
 
 Table = dict[str, dict[int, ConsumeQueue]]
+KindOf = Callable[[str], bool | None]
+"""Whether a topic has queues of batches; None: nobody knows the topic."""
+
+
+def kind_unknown(_: str) -> bool | None:
+    """Where only the directories tell which queues a topic has."""
+    return None
 
 
 def encode_topic(topic: str) -> tuple[int, bytes]:
@@ -53,7 +62,11 @@ class ConsumeQueues:
         self._config = config
         self._root = os.path.join(config.store_path_root_dir, "consumequeue")
         self._ext_root = os.path.join(config.store_path_root_dir, "consumequeue_ext")
+        self._batch_root = os.path.join(config.store_path_root_dir, "batchconsumequeue")
         self.table: Table = {}
+        self.plain: Table = {}
+        """Of the same table the topics whose queues are plain ones."""
+        self.kind_of: KindOf = kind_unknown
         self.light_count = 0
         """How many light queues there are."""
         self.bitmap_of: BitmapOf = no_bitmap
@@ -100,24 +113,44 @@ class ConsumeQueues:
             max_bytes = _MAX_NAME_BYTES
         if len(topic.encode("utf-8", "replace")) > max_bytes:
             raise ValueError(f"a topic's name has at most {max_bytes} bytes")
-        queue = self._queue(topic, queue_id)
+        queue = self._queue(topic, queue_id, batches=self.has_batches(topic))
         for directory in self._directories(queue):
             self.removals.settle(directory)
         if queue.is_light and queues is None:
             self.light_count += 1
-        self.table.setdefault(topic, {})[queue_id] = queue
+        self._add(queue)
         return queue
+
+    def has_batches(self, topic: str) -> bool:
+        """Whether the queues of the topic are of batches, or will be."""
+        for queue in self.table.get(topic, {}).values():
+            return queue.is_batch
+        return bool(self.kind_of(topic))
+
+    def _add(self, queue: ConsumeQueue) -> None:
+        ids = self.table.setdefault(queue.topic, {})
+        ids[queue.queue_id] = queue
+        if not queue.is_batch:
+            self.plain[queue.topic] = ids
 
     def load(self) -> None:
         """Finds the queues on disk.
 
         Files of another size are damaged, and are left to recovery. But where all files have the
         same other size, in whole units, FileSizeError says that the configuration is another; all
-        of them empty, as a power cut leaves the first ones, it is not.
+        of them empty, as a power cut leaves the first ones, it is not. StoreError when a topic has
+        other queues than it is to have.
         """
-        self.table, self.foreign = {}, []
-        for topic in self._files.entries(self._root):
-            directory = os.path.join(self._root, topic.name)
+        self.table, self.plain, self.foreign = {}, {}, []
+        self._load_from(self._root, batches=False)
+        self._load_from(self._batch_root, batches=True)
+        self.light_count = sum(map(is_light, self.table))
+        _check_sizes([queue.files for queue in self if not queue.is_batch], UNIT_BYTES)
+        _check_sizes([queue.files for queue in self if queue.is_batch], BATCH_UNIT_BYTES)
+
+    def _load_from(self, root: str, *, batches: bool) -> None:
+        for topic in self._files.entries(root):
+            directory = os.path.join(root, topic.name)
             if not topic.is_directory:
                 self.foreign.append(directory)
                 continue
@@ -125,22 +158,40 @@ class ConsumeQueues:
                 if not entry.is_directory or not _is_queue_id(entry.name):
                     self.foreign.append(os.path.join(directory, entry.name))
                     continue
-                queue = self._queue(topic.name, int(entry.name))
+                queue = self._queue(topic.name, int(entry.name), batches=batches)
                 queue.load()
                 self.foreign += queue.files.foreign
-                self.table.setdefault(topic.name, {})[queue.queue_id] = queue
-        self.light_count = sum(map(is_light, self.table))
-        rows = [queue.files for queue in self]
-        sizes = {entry.size_bytes for row in rows for entry in row.misfits}
-        fits = any(row.fits and row.mapped_files for row in rows)
-        if not fits and len(sizes) == 1 and max(sizes) and not max(sizes) % UNIT_BYTES:
-            for row in rows:
-                row.refuse_misfits()
+                if self._is_of_topic(queue):
+                    self._add(queue)
+
+    def _is_of_topic(self, queue: ConsumeQueue) -> bool:
+        """Whether the topic has such queues; StoreError when it has others, but these have files.
+
+        The original does not start then either (queueTypeShouldBe).
+        """
+        others = self.table.get(queue.topic, {}).values()
+        kind = self.kind_of(queue.topic)
+        if any(each.is_batch is not queue.is_batch for each in others):
+            kind = not queue.is_batch
+        if kind in (None, queue.is_batch):
+            return True
+        if not queue.files.mapped_files and not queue.files.misfits:
+            return False
+        is_said, has = ("plain", "batches") if queue.is_batch else ("of batches", "plain units")
+        raise StoreError(
+            f"The queues of the topic {queue.topic} are {is_said}, but {queue.files.directory} has"
+            f" {has}. Correct queue.type in topics.json, or move the directory away: its queue is"
+            " then built from the log."
+        )
 
     def forget(self) -> list[str]:
         """Forgets all queues, whose files are left alone; the paths that have them."""
-        self.table, self.light_count = {}, 0
-        return [root for root in (self._root, self._ext_root) if self._files.exists(root)]
+        self.table, self.plain, self.light_count = {}, {}, 0
+        return [root for root in self._roots if self._files.exists(root)]
+
+    @property
+    def _roots(self) -> tuple[str, str, str]:
+        return self._root, self._ext_root, self._batch_root
 
     @property
     def max_physical_offset(self) -> int:
@@ -161,10 +212,11 @@ class ConsumeQueues:
         queues = self.table.pop(topic, None)
         if queues is None:
             return False
+        self.plain.pop(topic, None)
         self.light_count -= is_light(topic)
         for queue in queues.values():
             self._give_up(queue)
-        for root in (self._root, self._ext_root):
+        for root in self._roots:
             self.removals.add_directory(os.path.join(root, topic))
         return True
 
@@ -199,18 +251,26 @@ class ConsumeQueues:
 
     def _directories(self, queue: ConsumeQueue) -> list[str]:
         place = os.path.join(queue.topic, str(queue.queue_id))
-        return [os.path.join(root, place) for root in (self._root, self._ext_root)]
+        return [os.path.join(root, place) for root in self._roots]
 
-    def _queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+    def _queue(self, topic: str, queue_id: int, *, batches: bool) -> ConsumeQueue:
         config = self._config
         place = os.path.join(topic, str(queue_id))
+        magic, record_topic = encode_topic(topic)
+        if batches:
+            files = MappedFileQueue(
+                self._files,
+                os.path.join(self._batch_root, place),
+                config.mapper_file_size_batch_consume_queue,
+                "mapperFileSizeBatchConsumeQueue",
+            )
+            return BatchQueue(topic, queue_id, magic, record_topic, files)
         files = MappedFileQueue(
             self._files,
             os.path.join(self._root, place),
             config.consume_queue_file_bytes,
             "mappedFileSizeConsumeQueue",
         )
-        magic, record_topic = encode_topic(topic)
         return ConsumeQueue(
             topic,
             queue_id,
@@ -237,3 +297,13 @@ class ConsumeQueues:
 
     def _bitmap_of(self, topic: str, physical_offset: int, size_bytes: int) -> bytes:
         return self.bitmap_of(topic, physical_offset, size_bytes)
+
+
+def _check_sizes(rows: Iterable[MappedFileQueue], unit_bytes: int) -> None:
+    """FileSizeError when all files have the same other size."""
+    rows = list(rows)
+    sizes = {entry.size_bytes for row in rows for entry in row.misfits}
+    fits = any(row.fits and row.mapped_files for row in rows)
+    if not fits and len(sizes) == 1 and max(sizes) and not max(sizes) % unit_bytes:
+        for row in rows:
+            row.refuse_misfits()

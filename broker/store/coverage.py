@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from operator import mul
 from typing import Final
 
+from txrocketmq.broker.store.batch_queue import BatchQueue
 from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.inventory import Inventory
@@ -86,7 +87,10 @@ def missing(
                 continue
             if queue.max_offset > after:
                 queue.cut(after)
-            lacking += _broken_edges(files, queue, (first, after), (start, end))
+            if isinstance(queue, BatchQueue):
+                lacking += [] if _is_whole(files, queue, (first, after)) else [(start, end)]
+            else:
+                lacking += _broken_edges(files, queue, (first, after), (start, end))
     return lacking
 
 
@@ -115,6 +119,21 @@ def _are_sound(files: MappedFileQueue, rows: list[ConsumeQueue]) -> bool:
             if not agrees(files, queue, offset):
                 return False
     return True
+
+
+def _is_whole(files: MappedFileQueue, queue: BatchQueue, offsets: Range) -> bool:
+    """Whether a queue of batches has these offsets, and the edges of its files are sound."""
+    first, after = offsets
+    if first == after:
+        return True
+    return (
+        queue.max_offset == after
+        and queue.batch_at(first) is not None
+        and all(
+            unit.physical_offset < files.min_offset or agrees(files, queue, unit.queue_offset)
+            for unit in queue.edges()
+        )
+    )
 
 
 def _broken_edges(
@@ -156,6 +175,11 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 def _written_columns(queue: ConsumeQueue) -> Iterable[tuple[array[int], array[int]]]:
     """The offsets and sizes of the queue's units that are not blank, some at a time."""
+    if isinstance(queue, BatchQueue):
+        written = [unit for unit in queue.columns() if unit.is_written]
+        offsets = array("q", [unit.physical_offset for unit in written])
+        yield offsets, array("i", [unit.size_bytes for unit in written])
+        return
     for file in queue.files.mapped_files:
         for start in range(0, file.wrote_bytes, _CHUNK_UNITS * UNIT_BYTES):
             end = min(start + _CHUNK_UNITS * UNIT_BYTES, file.wrote_bytes)

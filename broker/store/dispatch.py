@@ -15,22 +15,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol, TypeAlias
 
-from txrocketmq.broker.store.consume_queue import UNIT_FIELDS, ConsumeQueue
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.index_file import IndexEntry
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
 TRANSACTION_MASK: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-DECIDING: Final = TRANSACTION_MASK | MessageSysFlag.INNER_BATCH
+DECIDING: Final = TRANSACTION_MASK
 """The bits of a system flag that decide; a message without any of them is shown everywhere."""
-_NO_UNIT: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE | MessageSysFlag.INNER_BATCH
+_NO_UNIT: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 
 
 def enters_queue(sys_flag: int) -> bool:
-    """Whether a message has a unit in its queue: not half messages, nor those rolled back.
-
-    Nor a batch that is one record (inner batch): it has many offsets, and queues of batches, which
-    could tell so, are not served. `Reput.unserved` counts those.
-    """
+    """Whether a message has a unit in its queue: not half messages, nor those rolled back."""
     return not sys_flag & _NO_UNIT
 
 
@@ -46,7 +42,8 @@ def visibility(sys_flag: int) -> tuple[bool, bool]:
 
 Units: TypeAlias = tuple[ConsumeQueue, int, list[int]]
 """Units that follow on each other: their queue, the offset of the first one in it, and their fields
-(physical offset, size in bytes, tags code), one unit after the other."""
+(physical offset, size in bytes, tags code), one message after the other. A message has zeros that
+is in the record of the one before it: see batch_queue.py."""
 
 
 class Following:
@@ -92,9 +89,5 @@ def _dispatch_all(rows: list[Units], stored_ms: int) -> None:
         if first_offset == queue.max_offset and units[0] >= queue.max_physical_offset:
             queue.append(units, stored_ms)
             continue
-        for at in range(0, len(units), UNIT_FIELDS):
-            # Some of them are there already, or some before them are missing.
-            physical_offset, size, tags_code = units[at : at + UNIT_FIELDS]
-            queue.dispatch(
-                first_offset + at // UNIT_FIELDS, physical_offset, size, tags_code, stored_ms
-            )
+        # Some of them are there already, or some before them are missing.
+        queue.dispatch_all(first_offset, units, stored_ms)

@@ -37,7 +37,7 @@ from typing import Final
 from txrocketmq.broker.store.checkpoint import SLACK_MS, Checkpoint
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queue import UNIT_BYTES, ConsumeQueue
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.index_file import Index, IndexFile
@@ -203,7 +203,7 @@ class Flush:
         """Finds those that are due, until there are enough for a job, or none is left."""
         least_pages, due = self._least_pages, self._due
         for seen, queue in enumerate(unseen, 1):
-            end, flushed = queue.max_offset * UNIT_BYTES, queue.files.flushed_offset
+            end, flushed = queue.end_bytes, queue.files.flushed_offset
             if end > flushed and end // _PAGE_BYTES - flushed // _PAGE_BYTES >= least_pages:
                 due.append(queue)
             if seen == _LOOKED_AT or len(due) == _QUEUES_AT_ONCE:

@@ -18,20 +18,16 @@ Java: DefaultMessageStore.getMessage, isTheBatchFull, GetMessageResult, GetMessa
 
 from __future__ import annotations
 
-import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import accumulate
 from operator import add
-from typing import Final, NamedTuple
+from typing import Final
 
-from txrocketmq.broker.store.cold_parts import ColdParts
-from txrocketmq.broker.store.commit_log import CommitLog
-from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.batch_queue import BatchQueue
+from txrocketmq.broker.store.batch_search import BatchSearch
 from txrocketmq.broker.store.consume_queue import (
     PRE_BLANK_SIZE,
     UNIT,
@@ -39,16 +35,32 @@ from txrocketmq.broker.store.consume_queue import (
     ConsumeQueue,
     units_struct,
 )
-from txrocketmq.broker.store.consume_queue_ext import ExtUnit, is_ext_address
-from txrocketmq.broker.store.damage import Damage, DamagedRecords
-from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.consume_queue_ext import is_ext_address
+from txrocketmq.broker.store.get_result import (
+    ExtFilter,
+    GetMessageStatus,
+    GetResult,
+    MessageFilter,
+    QueryResult,
+    Request,
+    StoreReader,
+    limits_of,
+    max_bytes,
+)
 from txrocketmq.broker.store.in_memory import Chunk, NotInMemory, unchecked
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.slices import Slices, one_slice, slices_of
 
-_MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-_MAX_PULL_BYTES: Final = 128 * 1024 * 1024
-_LEAST_PULL_BYTES: Final = 100
+__all__ = [
+    "ExtFilter",
+    "GetMessageStatus",
+    "GetResult",
+    "MessageFilter",
+    "MessageReader",
+    "QueryResult",
+    "Request",
+]
+
 _MOST_COUNT: Final = 1024
 """No push consumer asks for more messages at once (pullBatchSize), so a pull looks through no more
 units for one that does, unless the settings of pulls say so."""
@@ -60,95 +72,9 @@ _WIDE_BYTES: Final = 1024 * 1024
 _MOST_CHUNKS: Final = 64
 """What one ColdRead reads, unless a single message is larger."""
 
-MessageFilter = Callable[[memoryview], bool]
-"""Whether the consumer wants the message of this record."""
-ExtFilter = Callable[[ExtUnit], bool]
-"""Whether it may want the message of this unit of an ext file."""
 
-
-class GetMessageStatus(Enum):
-    """What came of a get; the names are the remarks of pull responses."""
-
-    FOUND = auto()
-    NO_MATCHED_MESSAGE = auto()
-    """None of the messages looked at passes the filter: go on after them."""
-    MESSAGE_WAS_REMOVING = auto()
-    """The log has lost the messages looked at, or they are damaged: go on after them. Clients of
-    all versions do so at once, and touch nothing else."""
-    OFFSET_FOUND_NULL = auto()
-    """The queue has no unit there, though it should: go on in its next file."""
-    OFFSET_OVERFLOW_BADLY = auto()
-    OFFSET_OVERFLOW_ONE = auto()
-    """There is no message yet."""
-    OFFSET_TOO_SMALL = auto()
-    NO_MATCHED_LOGIC_QUEUE = auto()
-    NO_MESSAGE_IN_QUEUE = auto()
-    OFFSET_RESET = auto()
-    """Never the store's answer: the broker's, when an administrator moved the offset."""
-
-
-class QueryResult(NamedTuple):
-    """Messages that may have the key asked for (hashes are compared), oldest first.
-
-    The last two are of the newest entry of the index.
-    """
-
-    buffers: Sequence[memoryview]
-    last_update_timestamp_ms: int
-    last_update_offset: int
-
-
-@dataclass(slots=True)
-class GetResult:
-    """Messages of a queue, or why there are none; offsets are the queue's.
-
-    `buffers` are records end to end, `count` messages in `size_bytes`. `suggest_slave`: so much was
-    stored since that the messages are likely on disk only.
-    """
-
-    status: GetMessageStatus
-    next_begin_offset: int
-    min_offset: int
-    max_offset: int
-    buffers: Sequence[memoryview] = ()
-    count: int = 0
-    size_bytes: int = 0
-    suggest_slave: bool = False
-
-
-class Request(NamedTuple):
-    """What is asked: from `offset` on at most `max_count` messages in `max_bytes`, at least one.
-
-    `tag_codes` are the hashes of the tags wanted, None for all; of those that pass, `filter_ext`
-    looks at the units in ext files, where there are any, then `filter_message` at the messages.
-    With `only_in_memory` the get does not wait for the disk.
-    """
-
-    offset: int
-    max_count: int
-    max_bytes: int
-    tag_codes: frozenset[int] | None
-    filter_message: MessageFilter | None
-    only_in_memory: bool = False
-    filter_ext: ExtFilter | None = None
-
-
-class MessageReader(ColdParts):
+class MessageReader(StoreReader):
     """Serves the gets of one store."""
-
-    def __init__(
-        self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
-    ) -> None:
-        super().__init__(files, log)
-        self._damaged = damaged
-        self.config = config
-        self.physical_bytes = _MEMORY_BYTES
-        """Of the machine's memory."""
-
-    @property
-    def recent_bytes(self) -> int:
-        """Messages are taken to be in memory when less than this was stored after them."""
-        return self.physical_bytes * self.config.access_message_in_memory_max_ratio // 100
 
     def get(self, queue: ConsumeQueue | None, request: Request) -> GetResult:
         """Serves a request from a queue; NotInMemory only if that is asked for."""
@@ -163,6 +89,8 @@ class MessageReader(ColdParts):
         if offset > queue.max_offset:
             status = GetMessageStatus.OFFSET_OVERFLOW_BADLY
             return self.elsewhere(status, queue.max_offset, request, queue)
+        if isinstance(queue, BatchQueue):
+            return BatchSearch(self, queue, request).run()
         if request.tag_codes is None and request.filter_message is None:
             found = self._recent_run(queue, request)
             if found is not None:
@@ -190,7 +118,7 @@ class MessageReader(ColdParts):
     def stored_ms(self, queue: ConsumeQueue, offset: int, *, only_in_memory: bool = False) -> int:
         """When a message of a queue was stored; -1 when there is none; NotInMemory as `units`."""
         if only_in_memory:
-            self.units(queue, offset, 1, only_in_memory=True)
+            self.check_units(queue, offset, 1)
         unit = queue.stored(offset)
         if unit is None:
             return -1
@@ -201,32 +129,6 @@ class MessageReader(ColdParts):
             if cold:
                 raise self.cold(cold)
         return self.log.store_time_ms(start, size)
-
-    def note_damage(
-        self, physical_offset: int, size_bytes: int, queue: str = "", queue_offset: int = -1
-    ) -> None:
-        """Takes note that no record of this size, or none at all, is at this place of the log."""
-        file = self.log.files.find(physical_offset)
-        path, position = (
-            ("", -1) if file is None else (file.path, physical_offset - file.from_offset)
-        )
-        self._damaged.found(
-            Damage(physical_offset, size_bytes, path, position, queue, queue_offset)
-        )
-
-    def elsewhere(
-        self,
-        status: GetMessageStatus,
-        next_offset: int,
-        request: Request,
-        queue: ConsumeQueue | None,
-    ) -> GetResult:
-        """No messages; the consumer is to go on at `next_offset`, but for one of a slave."""
-        if self.config.is_slave and not self.config.offset_check_in_slave:
-            next_offset = request.offset
-        min_offset = queue.min_offset if queue is not None else 0
-        max_offset = queue.max_offset if queue is not None else 0
-        return GetResult(status, next_offset, min_offset, max_offset)
 
     def _recent_run(self, queue: ConsumeQueue, request: Request) -> GetResult | None:
         """The common case in a few steps: all is wanted, sound, recent, and in one file of the log.
@@ -243,7 +145,7 @@ class MessageReader(ColdParts):
         fields = units_struct(count).unpack(units)
         sizes = fields[1::_FIELDS]
         total = sum(sizes)
-        most = min(_max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
+        most = min(max_bytes(request), config.max_transfer_bytes_on_message_in_memory)
         if total > most:
             ends = list(accumulate(sizes))
             count = max(bisect_right(ends, most), 1)
@@ -286,10 +188,6 @@ class MessageReader(ColdParts):
         for start, size in zip(starts, sizes, strict=True):
             found += missing(file, start - base, start - base + size)
         return found
-
-
-def _max_bytes(request: Request) -> int:
-    return min(max(request.max_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
 
 
 class _Search:
@@ -344,7 +242,7 @@ class _Search:
         wanted, filter_message = self._request.tag_codes, self._request.filter_message
         has_ext = self._request.filter_ext is not None and self._queue.ext is not None
         recent_from = self._log.max_offset - self._recent
-        recent_most, older_most = self._limits()
+        recent_most, older_most = limits_of(self._config, self._request)
         asked_before = self._reader.asked_before if self._request.only_in_memory else 0
         slices = self._slices
         count = total = passed = 0
@@ -435,21 +333,6 @@ class _Search:
                 count -= 1
                 found += chunks
         return found
-
-    def _limits(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The most messages and bytes: as long as they are recent, and once they are not."""
-        config, request = self._config, self._request
-        most = _max_bytes(request)
-        return (
-            (
-                min(request.max_count, config.max_transfer_count_on_message_in_memory),
-                min(most, config.max_transfer_bytes_on_message_in_memory),
-            ),
-            (
-                min(request.max_count, config.max_transfer_count_on_message_in_disk),
-                min(most, config.max_transfer_bytes_on_message_in_disk),
-            ),
-        )
 
     def _stands_for(self, stored_code: int, wanted: frozenset[int]) -> bool:
         """Whether a code that is not itself wanted stands for one; one that is lost is taken."""

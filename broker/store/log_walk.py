@@ -250,6 +250,12 @@ def record_at(files: MappedFileQueue, offset: int, *, check_crc: bool) -> Record
     return next(iter(Walk(file, offset - file.from_offset, check_crc=check_crc)), None)
 
 
+def has_since(files: MappedFileQueue, time_ms: int) -> bool:
+    """Whether the log has a message stored then or later; the clock may have been set back."""
+    records = LogWalk(files, (), check_crc=False).records(max(files.min_offset, 0))
+    return any(record.store_timestamp_ms >= time_ms for record in records)
+
+
 def agrees(
     files: MappedFileQueue, queue: ConsumeQueue, offset: int, *, check_crc: bool = False
 ) -> bool:

@@ -23,6 +23,7 @@ from txrocketmq.broker.store.commit_log import Batch
 from txrocketmq.broker.store.commit_point import CommitPoint, Policy, policy_of
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.confirmed import Confirmed
+from txrocketmq.broker.store.consume_queues import KindOf, kind_unknown
 from txrocketmq.broker.store.errors import StoreError
 from txrocketmq.broker.store.files import Files, OsFiles
 from txrocketmq.broker.store.flush import Flush
@@ -93,16 +94,16 @@ class MessageStore(StoredMessages):
         now_ms: int,
         steady_ms: int | None = None,
         topics: Collection[str] | None = None,
-        without_queues: Collection[str] = (),
+        kind_of: KindOf = kind_unknown,
     ) -> Recovered:
         """Opens the store: takes its lock, recovers it, marks it as open.
 
-        Queues that are missing are made anew for `topics`, None: for all that the log has; never
-        for `without_queues`. Raises StoreError, with the store closed; of its classes StoreLoss
-        when messages are missing.
+        Queues that are missing are made anew for `topics`, None: for all that the log has. Which
+        queues a topic has is asked of `kind_of` as long as the store is open. Raises StoreError,
+        with the store closed; of its classes StoreLoss when messages are missing.
         """
         root = self.config.store_path_root_dir
-        self._reput.without_queues = without_queues
+        self._queues.kind_of = kind_of
         try:
             for directory in (root, self._log.files.directory, self._queues.directory):
                 self._files.make_directory(directory)
@@ -278,6 +279,10 @@ class MessageStore(StoredMessages):
     def queue_ids(self, topic: str) -> list[int]:
         """The queues that the topic has."""
         return sorted(self._queues.table.get(topic, ()))
+
+    def has_batches(self, topic: str) -> bool:
+        """Whether the queues of the topic are of batches."""
+        return self._queues.has_batches(topic)
 
     def delete_topic(self, topic: str) -> bool:
         """Deletes the queues of a topic, if there are any; its messages leave the log in time."""

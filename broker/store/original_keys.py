@@ -43,7 +43,7 @@ STORE_KEYS: Final = original_keys(
     logicalDiskSpaceCleanForciblyThreshold=0.8 logicQueueForceSwapMapInterval=43200000
     logicQueueSwapMapInterval=3600000 logicQueueSwapMapReserveFileNum=20
     mappedFileSwapEnable=true
-    mapperFileSizeBatchConsumeQueue=13800000 maxAsyncPutMessageRequests=5000
+    maxAsyncPutMessageRequests=5000
     maxBatchDeleteFilesNum=50 maxChecksumRange=1073741824 maxConsumeQueueScan=20000
     maxHaTransferByteInSecond=104857600 maxOffsetMapSize=104857600
     maxRecoveryCommitlogFiles=30 maxRocksDBIndexQueryDays=7 maxSlaveResendLength=268435456

@@ -17,7 +17,7 @@ isMappedFileMatchedRecover, ConsumeQueueStore.recover, recoverOffsetTable.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from txrocketmq.broker.store import coverage
@@ -32,7 +32,7 @@ from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.indexed import first_misdated, has_keys_between, lacks_before
 from txrocketmq.broker.store.inventory import Inventory, InventoryFile
 from txrocketmq.broker.store.light_queues import is_light, is_served, parts_with_places
-from txrocketmq.broker.store.log_walk import Damage, LogWalk, record_at
+from txrocketmq.broker.store.log_walk import Damage, LogWalk, has_since, record_at
 from txrocketmq.broker.store.loss import Loss, written_length
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue, file_name
 from txrocketmq.broker.store.recovered import Recovered, messages
@@ -277,7 +277,7 @@ class Recovery:
             # Else an original broker has gone on with the store.
             is_known = is_known or inventory.log_end > end
         durable_ms = self._checkpoint.physic_msg_timestamp_ms
-        was_stored = durable_ms <= walk.newest_ms or self._is_stored(durable_ms)
+        was_stored = durable_ms <= walk.newest_ms or has_since(self._log.files, durable_ms)
         what = (
             f"The log ends at {end}, behind which there is nothing that can be read"
             f" ({self._path_at(end)} and on)"
@@ -309,12 +309,6 @@ class Recovery:
                 f" {start - known_start:,} bytes, in which queues know of"
                 f" {messages(self._queues.known_between(known_start, start))}."
             )
-
-    def _is_stored(self, durable_ms: int) -> bool:
-        """Whether the log has a message stored then or later; the clock may have been set back."""
-        walk = LogWalk(self._log.files, (), check_crc=False)
-        records = walk.records(max(self._log.min_offset, 0))
-        return any(record.store_timestamp_ms >= durable_ms for record in records)
 
     # --- from here on files are changed ---
 
@@ -387,7 +381,7 @@ class Recovery:
         # A topic may be younger than the last topics.json that was durable.
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms
         damages: list[Damage] = []
-        for start, end in coverage.merged(lacking):
+        for start, end in self._parts(lacking, done.max_offset):
             # Also after an orderly stop: what an earlier start has found damaged must stay out.
             check_crc = self._config.check_crc_on_recover
             walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
@@ -400,6 +394,12 @@ class Recovery:
         reput.repair = reput.is_known = None
         self._index.write_pending(done.last_store_timestamp_ms)
         self._tell_dispatched(done, damages)
+
+    def _parts(self, lacking: list[Range], end: int) -> Iterator[Range]:
+        """Those parts, and once more what is behind a gap in a queue of batches."""
+        yield from coverage.merged(lacking)
+        if self._reput.repair and (cut_from := self._reput.repair.cut_from) is not None:
+            yield cut_from, end
 
     def _known(self, topics: Collection[str] | None) -> Callable[[str, int], bool]:
         """Which queues may be made: others are of topics that were deleted."""

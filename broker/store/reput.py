@@ -10,12 +10,14 @@ Java: DefaultMessageStore.ReputMessageService.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queue import UNIT_FIELDS, ConsumeQueue
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.dispatch import (
     Dispatcher,
@@ -28,9 +30,11 @@ from txrocketmq.broker.store.dispatch import (
 )
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.index_rows import IndexEntry
+from txrocketmq.broker.store.inner_batch import count_of
 from txrocketmq.broker.store.light_queues import QUEUE_ID, has_places, is_served, places
 from txrocketmq.broker.store.scan import Dispatched, Record, Walk, dispatched
 from txrocketmq.broker.store.unit_repair import UnitRepair
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
 _MAX_PENDING: Final = 1024
@@ -66,10 +70,8 @@ class Reput:
         """Only of older messages it is to be asked."""
         self.unknown: Counter[str] = Counter()
         """How many messages were found of topics that are not known."""
-        self.without_queues: Collection[str] = ()
-        """Topics whose attributes promise queues that are not served: they get none."""
         self.unserved: Counter[str] = Counter()
-        """How many records of them, or that are batches in one record, were given no queue."""
+        """How many batches were given no queue, since those of their topics are plain."""
         self.dispatchers: Sequence[Dispatcher] = (
             self._dispatch_entries,
             dispatch_units,
@@ -91,18 +93,16 @@ class Reput:
         has_unit = queue is not None and self._has(queue, record)
         is_copied = self._has_light and has_places(record)
         if not (indexed or is_copied) and (has_unit or not enters_queue(record.sys_flag)):
-            self._count_unserved(record.sys_flag, str(bytes(record.topic), "utf-8", "replace"))
             return None
         following = self.follow((record,))
         self._dispatch_entries(following)
         self._write_index(following.stored_ms)
         found: ConsumeQueue | None = None
-        for queue, queue_offset, (offset, size, tags_code) in following.units + following.copies:
+        for queue, queue_offset, fields in following.units + following.copies:
             if self.repair is not None:
-                is_put = self.repair.put(queue, record, tags_code, queue_offset)
+                is_put = self.repair.put(queue, record, fields, queue_offset)
             else:
-                stored_ms = following.stored_ms
-                is_put = queue.dispatch(queue_offset, offset, size, tags_code, stored_ms)
+                is_put = queue.dispatch_all(queue_offset, fields, following.stored_ms)
             found = queue if is_put and found is None else found
         return found
 
@@ -165,12 +165,13 @@ class Reput:
                     )
                 )  # fmt: skip
             unit = [offset, size, known.tags_code]
+            if record.sys_flag & MessageSysFlag.INNER_BATCH:
+                unit += [0] * UNIT_FIELDS * (_count_of(record, known) - 1)
             enters = enters_queue(record.sys_flag)
             if known.multi_queue_offset and enters and self._has_light:
                 self._follow_copies(following, record, known)
             queue = self._queue(record, known.topic, record.queue_id) if enters else None
             if queue is None:
-                self._count_unserved(record.sys_flag, known.topic)
                 continue
             before = units.pop((queue, record.queue_offset), None)
             if before is None:
@@ -178,7 +179,7 @@ class Reput:
                 (following.copies if queue.is_light else following.units).append(before)
             else:
                 before[2].extend(unit)
-            units[queue, record.queue_offset + 1] = before
+            units[queue, record.queue_offset + len(unit) // UNIT_FIELDS] = before
         return following or Following(0)
 
     def _follow_copies(self, following: Following, record: Record, known: Dispatched) -> None:
@@ -191,6 +192,15 @@ class Reput:
                 following.copies.append((queue, queue_offset, unit))
 
     def _dispatch_records(self, records: list[Record], touched: dict[ConsumeQueue, int]) -> None:
+        topics = {bytes(record.topic) for record in records}
+        if any(self._queues.has_batches(str(topic, "utf-8", "replace")) for topic in topics):
+            # Their units say when each record was stored.
+            for _, run in groupby(records, attrgetter("store_timestamp_ms")):
+                self._dispatch_run(run, touched)
+        else:
+            self._dispatch_run(records, touched)
+
+    def _dispatch_run(self, records: Iterable[Record], touched: dict[ConsumeQueue, int]) -> None:
         following = self.follow(records)
         for queue, _, _ in following.units + following.copies:
             touched.setdefault(queue, queue.max_offset)
@@ -220,28 +230,25 @@ class Reput:
         """Looks queues up anew: some were deleted."""
         self._queue_of.clear()
 
-    def _count_unserved(self, sys_flag: int, topic: str) -> None:
-        if sys_flag & MessageSysFlag.INNER_BATCH or topic in self.without_queues:
-            self.unserved[topic] += 1
-
     def why_unserved(self) -> str:
         """A sentence on records that were given no queue since that is not served; else empty."""
         if not self.unserved:
             return ""
-        names = sorted(self.unserved)
-        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        topics = sorted(self.unserved)
+        more = f" and {len(topics) - _MAX_NAMED} more" if len(topics) > _MAX_NAMED else ""
         return (
-            f"The log has {sum(self.unserved.values()):,} records of batches that are one record"
-            f" each, or of topics with queues of batches: {', '.join(names[:_MAX_NAMED])}{more}."
-            " Such queues are not served, so consumers do not see these messages here; an original"
-            " broker that opens the store does."
+            f"The log has {sum(self.unserved.values()):,} batches that are one record each, of"
+            f" topics whose queues are plain: {', '.join(topics[:_MAX_NAMED])}{more}. Consumers do"
+            " not see their messages. Where the topics should have queue.type=BatchCQ, correct"
+            " topics.json, and move their directories in consumequeue away."
         )
 
     def _queue(self, record: Record, topic: str, queue_id: int) -> ConsumeQueue | None:
         """A queue that the record is to be in; None when there cannot be one."""
-        if topic in self.without_queues:
-            return None
         if self.repair is not None and record.physical_offset < self._queues.deleted.end_of(topic):
+            return None
+        if record.sys_flag & MessageSysFlag.INNER_BATCH and not self._queues.has_batches(topic):
+            self.unserved[topic] += 1
             return None
         key = (topic.encode("utf-8", "replace"), queue_id)
         queue = self._queue_of.get(key)
@@ -262,6 +269,12 @@ class Reput:
                 return None
         self._queue_of[key] = queue
         return queue
+
+
+def _count_of(record: Record, known: Dispatched) -> int:
+    """How many messages a batch has; one that does not say it is taken for one."""
+    values = {} if known.inner_num is None else {names.INNER_NUM: known.inner_num}
+    return count_of(record.sys_flag, values) or 1
 
 
 def index_entry(record: Record) -> IndexEntry | None:

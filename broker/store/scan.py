@@ -189,6 +189,7 @@ class Dispatched(NamedTuple):
     tags: str | None
     multi_dispatch: str | None = None
     multi_queue_offset: str | None = None
+    inner_num: str | None = None
 
 
 def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
@@ -206,6 +207,7 @@ def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
     return Dispatched(
         topic, code, values.get(names.UNIQ_KEY), values.get(names.KEYS), tags,
         values.get(names.INNER_MULTI_DISPATCH), values.get(names.INNER_MULTI_QUEUE_OFFSET),
+        values.get(names.INNER_NUM),
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ def config_of(files: Files, root: str) -> StoreConfig:
     default = StoreConfig(store_path_root_dir=root)
     log = _file_bytes([files.entries(os.path.join(root, "commitlog"))])
     queues = _file_bytes(_rows(files, os.path.join(root, "consumequeue")))
+    batches = _file_bytes(_rows(files, os.path.join(root, "batchconsumequeue")))
     slots, items = _index(files, os.path.join(root, "index"), default)
     has_light = any(
         each.name.startswith(LMQ_PREFIX)
@@ -44,6 +45,9 @@ def config_of(files: Files, root: str) -> StoreConfig:
         store_path_root_dir=root,
         mapped_file_size_commit_log=log or default.mapped_file_size_commit_log,
         mapped_file_size_consume_queue=queues or default.mapped_file_size_consume_queue,
+        mapper_file_size_batch_consume_queue=(
+            batches or default.mapper_file_size_batch_consume_queue
+        ),
         max_hash_slot_num=slots,
         max_index_num=items,
         enable_lmq=has_light,

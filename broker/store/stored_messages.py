@@ -16,6 +16,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Final
 
+from txrocketmq.broker.store.batch_queue import BatchQueue
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queue import Unit
@@ -30,6 +31,7 @@ from txrocketmq.broker.store.get_message import (
     QueryResult,
     Request,
 )
+from txrocketmq.broker.store.in_memory import unchecked
 from txrocketmq.broker.store.index_file import Index
 from txrocketmq.broker.store.log_walk import LogWalk
 from txrocketmq.broker.store.scan import store_timestamp_ms
@@ -115,6 +117,9 @@ class StoredMessages:
         if queue is None:
             return 0
         stored_ms = partial(self._reader.stored_ms, queue, only_in_memory=only_in_memory)
+        if isinstance(queue, BatchQueue):
+            check = self._reader.check_part if only_in_memory else unchecked
+            return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper, check=check)
         return queue.offset_by_time(timestamp_ms, stored_ms, upper=upper)
 
     def earliest_store_time(

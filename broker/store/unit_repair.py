@@ -26,21 +26,25 @@ class UnitRepair:
         """The queues of which the last sound unit is known, by their identity."""
         self._gaps: dict[int, _Gap] = {}
         """The gap that each queue was last repaired in, by the identity of the queue."""
+        self.cut_from: int | None = None
+        """From where on the log is to be dispatched once more; None: nowhere."""
         self._filled: set[str] = set()
         """The files that no unit is left in which was never written."""
 
     def put(
-        self, queue: ConsumeQueue, record: Record, tags_code: int, offset: int | None = None
+        self, queue: ConsumeQueue, record: Record, fields: list[int], offset: int | None = None
     ) -> bool:
         """Makes sure that the queue has the message at an offset, the record's own unless told;
-        whether it got a unit.
+        whether it got a unit, with these fields.
 
         OSError when the disk has no room.
         """
+        offset = record.queue_offset if offset is None else offset
+        if queue.is_batch:
+            return self._put_batch(queue, record, fields, offset)
         if id(queue) not in self._confirmed:
             self._confirm(queue)
-        offset = record.queue_offset if offset is None else offset
-        start, size = record.physical_offset, record.size_bytes
+        start, size, tags_code = fields
         if offset >= queue.max_offset:
             if start < queue.max_physical_offset:
                 return False  # of a topic that was deleted and made anew since
@@ -64,8 +68,30 @@ class UnitRepair:
         gap.first, gap.lower = offset + 1, start + size
         return True
 
+    def _put_batch(
+        self, queue: ConsumeQueue, record: Record, fields: list[int], offset: int
+    ) -> bool:
+        """As `put`. Units of batches have no fixed places: what is behind a gap is cut off.
+
+        The log from there on is then to be dispatched anew, see `cut_from`.
+        """
+        start = record.physical_offset
+        unit = queue.stored(offset)
+        if unit is not None and unit[:2] == (start, record.size_bytes):
+            return False
+        if queue.max_physical_offset > start or queue.max_offset > offset:
+            self.cut_from = start if self.cut_from is None else min(self.cut_from, start)
+            queue.truncate(start)
+            queue.cut(offset)
+        return queue.dispatch_all(offset, fields, record.store_timestamp_ms)
+
     def blank(self, queue: ConsumeQueue, start: int, end: int) -> None:
-        """Puts fillers for the messages that cannot be read between two places of the log."""
+        """Puts fillers for the messages that cannot be read between two places of the log.
+
+        Not among batches, of which no unit may be blank: reading passes over them.
+        """
+        if queue.is_batch:
+            return
         for offset in range(queue.offset_of(start), queue.offset_of(end)):
             unit = queue.stored(offset)
             if unit is None or not start <= unit[0] < end or self._log.find(unit[0]) is None:

@@ -33,6 +33,16 @@ def is_written(physical_offset: int, size_bytes: int) -> bool:
     return 0 < size_bytes < PRE_BLANK_SIZE and physical_offset >= 0
 
 
+def has_unit(view: memoryview, index: int) -> bool:
+    """Whether something was written at the unit of this index of a file, if only a filler."""
+    at = index * UNIT_BYTES
+    unit = view[at : at + UNIT_BYTES]
+    if len(unit) < UNIT_BYTES:  # a hole
+        return False
+    physical_offset, size, _ = UNIT.unpack(unit)
+    return bool(size > 0 and physical_offset >= 0)
+
+
 def first_written(units: memoryview) -> int:
     """The index of the first written unit; their number when none is."""
     count = len(units) // UNIT_BYTES

@@ -8,6 +8,7 @@ from txrocketmq.broker.attributes import (
     TOPIC_ATTRIBUTES,
     AttributeChangeError,
     changed,
+    has_batch_queues,
     parse_changes,
     unserved_in,
     why_nothing_is_taken,
@@ -16,7 +17,7 @@ from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 SERVED_AND_NOT: dict[str, dict[str, dict[str, bool]]] = {
     "topic": {
-        "queue.type": {"SimpleCQ": True, "BatchCQ": False},
+        "queue.type": {"SimpleCQ": True, "BatchCQ": True},
         "cleanup.policy": {"DELETE": True, "COMPACTION": False},
         "message.type": {
             "UNSPECIFIED": True, "NORMAL": True, "FIFO": True, "DELAY": True, "TRANSACTION": True,
@@ -78,11 +79,7 @@ def test_a_configuration_that_was_read_can_be_written_back() -> None:
         (None, {"+message.type": "OTHER"}, "value is not valid: message.type=OTHER"),
         (None, {"+reserve.time": "-2"}, "value is not valid"),
         (None, {"+reserve.time": "1" * 30}, "value is not valid"),
-        (
-            None,
-            {"+queue.type": "BatchCQ"},
-            "queue.type=BatchCQ: queues of batches are not served; write queue.type=SimpleCQ or",
-        ),
+        (None, {"+queue.type": "RocksDBCQ"}, "value is not valid: queue.type=RocksDBCQ"),
         (None, {"+cleanup.policy": "COMPACTION"}, "COMPACTION: compaction is not served"),
         (
             {},
@@ -151,9 +148,11 @@ def test_each_value_is_served_or_refused(known: str, name: str, values: dict[str
 
 
 def test_what_a_topic_of_another_broker_promises_is_said() -> None:
-    assert why_nothing_is_taken({"queue.type": "BatchCQ"}) == (
-        "queue.type=BatchCQ: queues of batches are not served"
-    )
+    assert has_batch_queues({"queue.type": "BatchCQ"})
+    assert not has_batch_queues({"queue.type": "SimpleCQ"})
+    assert not has_batch_queues({})
+    assert not has_batch_queues(None)
+    assert why_nothing_is_taken({"queue.type": "BatchCQ"}) == ""
     assert why_nothing_is_taken({"cleanup.policy": "COMPACTION"}) == (
         "cleanup.policy=COMPACTION: compaction is not served"
     )

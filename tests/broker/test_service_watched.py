@@ -44,13 +44,13 @@ def test_metrics_have_a_port_where_they_are_switched_on(tmp_path: Path) -> None:
     scene.stop()
 
 
-def test_a_topic_of_batches_takes_no_messages(scene: Scene) -> None:
+def test_a_topic_of_compaction_takes_no_messages(scene: Scene) -> None:
     """It can only come from the store of an original broker."""
     topics = scene.broker.parts.topics
-    topics._topics["T"] = TopicConfig(topic_name="T", attributes={"queue.type": "BatchCQ"})
+    topics._topics["T"] = TopicConfig(topic_name="T", attributes={"cleanup.policy": "COMPACTION"})
     answer = Client(scene).send()
     assert answer.code == ResponseCode.MESSAGE_ILLEGAL
     assert answer.remark == (
-        "the topic T takes no messages here: queue.type=BatchCQ: queues of batches are not served"
+        "the topic T takes no messages here: cleanup.policy=COMPACTION: compaction is not served"
     )
     assert scene.broker.parts.store.max_offset("T", 0) == 0

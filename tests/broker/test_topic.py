@@ -178,7 +178,7 @@ def test_an_update_changes_attributes(parts: Parts) -> None:
     assert made is not None
     assert made.attributes == {"message.type": "FIFO", "reserve.time": "-1"}
     with pytest.raises(AttributeChangeError):
-        update(add_queue_type="BatchCQ")
+        update(add_queue_type="RocksDBCQ")
     assert parts.topics.get("T") is made
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.stored import MESSAGES, NOW_MS, contents, filled_store, spoil
 from txrocketmq.broker.store.check import StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import KindOf
 from txrocketmq.cli.store import main
 from txrocketmq.cli.store_check import config_findings
 
@@ -52,9 +53,9 @@ def test_a_sound_store_is_read_once_and_another_as_a_broker_opens_it(
     with_crc: list[bool] = []
 
     class Noted(StoreCheck):
-        def __init__(self, config: StoreConfig) -> None:
+        def __init__(self, config: StoreConfig, kind_of: KindOf) -> None:
             with_crc.append(config.check_crc_on_recover)
-            super().__init__(config)
+            super().__init__(config, kind_of)
 
     monkeypatch.setattr("txrocketmq.cli.store_check.StoreCheck", Noted)
     store = filled_store(tmp_path / "open", closes=False)

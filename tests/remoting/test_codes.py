@@ -81,7 +81,7 @@ def test_no_number_has_two_names() -> None:
 
 
 def test_the_version_told_is_one_whose_features_are_served() -> None:
-    assert SERVED_VERSION is MQVersion.V4_9_7  # V5_4_0 promises inner batches
+    assert SERVED_VERSION is MQVersion.V4_9_7  # V5_4_0 promises priorities
 
 
 def test_versions_have_names() -> None:

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from txrocketmq.broker.processors.send_answers import Stored, prepared_answers
+from txrocketmq.broker.processors.send_answers import (
+    BATCH_KEY,
+    RECALL_HANDLE,
+    Stored,
+    prepared_answers,
+)
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.codes import ResponseCode, SerializeType
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
@@ -41,7 +46,7 @@ RECALLABLE = st.builds(
     st.text(min_size=1, max_size=40) | st.just("7F0A%d"),
     st.integers(-(2**31), 2**31 - 1),
     st.just(()),
-    st.text("abcXYZ019-_=", min_size=1),
+    st.tuples(st.sampled_from([RECALL_HANDLE, BATCH_KEY]), st.text("abcXYZ019-_=", min_size=1)),
 )
 
 
@@ -51,12 +56,14 @@ def encoded(stored: Stored, code: ResponseCode, form: int) -> bytes:
         encode_message_id(Host("127.0.0.1", 10911), offset)
         for offset in (stored.physical_offset, *stored.more_offsets)
     ]
+    extra = dict([stored.extra] if stored.extra else [])
     header = SendMessageResponseHeader(
         msg_id=",".join(ids),
         queue_id=int(stored.queue_id),
         queue_offset=stored.queue_offset,
         transaction_id=stored.transaction_id,
-        recall_handle=stored.recall_handle,
+        recall_handle=extra.get(RECALL_HANDLE),
+        batch_uniq_id=extra.get(BATCH_KEY),
     )
     answer = RemotingCommand(
         code, {**TOLD, **header.encode()}, flag=RESPONSE_FLAG, opaque=stored.opaque,

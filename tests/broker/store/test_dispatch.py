@@ -9,6 +9,7 @@ from typing import Any
 import hypothesis
 from hypothesis import strategies as st
 
+from tests.broker.store.batches import batched, kind_of
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
@@ -35,7 +36,7 @@ def test_which_messages_are_shown() -> None:
         COMMITTED: (True, True),
         ROLLED_BACK: (False, False),
     }
-    assert visibility(MessageSysFlag.INNER_BATCH) == (False, True), "it has many offsets, no unit"
+    assert visibility(MessageSysFlag.INNER_BATCH) == (True, True)
     assert enters_queue(MessageSysFlag.COMPRESSED)
     assert is_indexed(MessageSysFlag.COMPRESSED)
 
@@ -43,15 +44,14 @@ def test_which_messages_are_shown() -> None:
 MESSAGES = st.lists(
     st.fixed_dictionaries(
         {
-            "topic": st.sampled_from(["A", "B", "\u00e9", "%LMQ%a", "%RETRY%A"]),
+            "topic": st.sampled_from(["A", "B", "\u00e9", "%LMQ%a", "%RETRY%A", "Batches"]),
             "queue_id": st.integers(0, 1),
             "body": st.binary(max_size=30),
             "uniq_key": st.none() | st.sampled_from(["7F0001", "7F0002", "k"]),
             "keys": st.none() | st.sampled_from(["k1", "k1 k2"]),
             "tags": st.none() | st.sampled_from(["a", "tag"]),
-            "sys_flag": st.sampled_from(
-                [0, 0, 0, HALF, COMMITTED, ROLLED_BACK, MessageSysFlag.INNER_BATCH]
-            ),
+            "sys_flag": st.sampled_from([0, 0, 0, HALF, COMMITTED, ROLLED_BACK]),
+            "size": st.integers(0, 4),
             "light": st.lists(st.sampled_from(["%LMQ%a", "%LMQ%b"]), unique=True),
         }
     ),
@@ -73,9 +73,16 @@ def facts(following: Following) -> Any:
     return following.start_offset, following.end_offset, following.entries, units, copies
 
 
-def built(message: Callable[..., PutMessage], light: list[str], **fields: Any) -> PutMessage:
-    """A message that the intake has marked, if it lists light queues and its topic takes part."""
+def built(
+    message: Callable[..., PutMessage], light: list[str], size: int, **fields: Any
+) -> PutMessage:
+    """A message that the intake has marked, if it lists light queues and its topic takes part.
+
+    To a topic of batches it is one, unless its size is 0.
+    """
     made = message(**fields, tags_code=tags_code(fields["tags"]))
+    if made.topic == "Batches":
+        return batched(made, [b"x"] * size) if size and not made.sys_flag else made
     if not light or not may_dispatch(made.topic):
         return made
     text = b"INNER_MULTI_DISPATCH\x01%s\x02" % ",".join(light).encode()
@@ -95,6 +102,7 @@ def test_the_encoder_and_reput_say_the_same(
     light = {"enable_lmq": True, "enable_multi_dispatch": True}
     settings = config(mapped_file_size_commit_log=1 << 16, **light)
     log, queues = CommitLog(disk, settings), ConsumeQueues(disk, settings)
+    queues.kind_of = kind_of
     index = Index(disk, "/index", settings.max_hash_slot_num, settings.max_index_num)
     reput = Reput(settings, log, queues, index)
     for run in runs:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.broker.store.batches import batched, kind_of
+from txrocketmq.broker.store.batch_queue import BatchQueue
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
@@ -177,21 +179,34 @@ def test_a_part_of_the_log_that_was_deleted_meanwhile_is_passed_over(
     assert rig.max_offsets() == {("Topic", 0): 5}
 
 
-def test_batches_in_one_record_and_topics_of_batch_queues_get_no_plain_units(
-    rig: Rig, message: Build
-) -> None:
-    rig.put(
-        message("A", sys_flag=MessageSysFlag.INNER_BATCH, uniq_key="U" * 32),
-        message("A"),
-        message("Batches"),
-    )
-    rig.reput.without_queues = {"Batches"}
+def test_batches_get_no_plain_units(rig: Rig, message: Build) -> None:
+    rig.queues.kind_of = kind_of
+    batch = batched(message("Batches", uniq_key="U" * 32), [b"a", b"b"])
+    rig.put(batch, message("A"), message("Batches"))
+    rig.queues.kind_of = lambda _: False
+    rig.queues.forget()
     rig.reput.run(rig.log.max_offset)
-    assert rig.max_offsets() == {("A", 0): 1}
-    assert rig.found("A", "U" * 32) == [0]
-    assert rig.reput.unserved == {"A": 1, "Batches": 1}
-    assert "2 records" in rig.reput.why_unserved()
-    assert "A, Batches." in rig.reput.why_unserved()
+    assert rig.max_offsets() == {("A", 0): 1, ("Batches", 0): 3}, "with a filler for the batch"
+    assert rig.found("Batches", "U" * 32) == [0]
+    assert rig.reput.unserved == {"Batches": 1}
+    assert "1 batches" in rig.reput.why_unserved()
+    assert ": Batches." in rig.reput.why_unserved()
+
+
+def test_units_of_batches_have_the_time_of_their_record(rig: Rig, message: Build) -> None:
+    rig.queues.kind_of = kind_of
+    for at in range(3):
+        batch = batched(message("Batches"), [b"a", b"b"])
+        rig.log.write(rig.log.encode([batch, message("Batches")], rig.queues, NOW_MS + at))
+    rig.queues.forget()
+    rig.reput.run(rig.log.max_offset)
+    queue = rig.queues.find("Batches", 0)
+    assert isinstance(queue, BatchQueue)
+    assert [unit[3:6] for unit in queue.columns()] == [
+        (NOW_MS + at, 3 * at + behind, count)
+        for at in range(3)
+        for behind, count in ((0, 2), (2, 1))
+    ]
 
 
 def test_of_stores_without_batches_nothing_is_said(rig: Rig, message: Build) -> None:

@@ -166,10 +166,11 @@ def dispatched_of(files: Any, **changes: Any) -> Any:
 def test_what_is_dispatched_is_read_from_the_properties(files: Any) -> None:
     text = b"UNIQ_KEY\x01U\x02KEYS\x01a b\x02TAGS\x01A"  # 4.9 ends without a separator
     found = dispatched_of(files, properties=text)
-    assert found == ("Topic", java_string_hash("A"), "U", "a b", "A", None, None)
-    assert dispatched_of(files, properties=b"") == ("Topic", 0, *[None] * 5)
+    assert found == ("Topic", java_string_hash("A"), "U", "a b", "A", None, None, None)
+    assert dispatched_of(files, properties=b"") == ("Topic", 0, *[None] * 6)
     text = b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x013\x02"
-    assert dispatched_of(files, properties=text)[-2:] == ("%LMQ%a", "3")
+    assert dispatched_of(files, properties=text)[-3:] == ("%LMQ%a", "3", None)
+    assert dispatched_of(files, properties=b"INNER_NUM\x017\x02").inner_num == "7"
     assert dispatched_of(files, topic=b"\xff").topic == "\N{REPLACEMENT CHARACTER}"
 
 

@@ -20,6 +20,10 @@ def record_of(opened: Opened, offset: int) -> Record:
     return found
 
 
+def fields_of(record: Record, tags_code: int) -> list[int]:
+    return [record.physical_offset, record.size_bytes, tags_code]
+
+
 @pytest.fixture
 def queue(opened: Opened) -> ConsumeQueue:
     return queue_of(opened, "A", 0)
@@ -32,7 +36,9 @@ def fields(queue: ConsumeQueue, offset: int) -> tuple[int, int]:
 
 
 def test_a_unit_that_is_there_stays(opened: Opened, queue: ConsumeQueue) -> None:
-    assert not UnitRepair(opened.log).put(queue, record_of(opened, 3), 77)
+    assert not UnitRepair(opened.log).put(
+        queue, record_of(opened, 3), fields_of(record_of(opened, 3), 77)
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def test_gaps_and_wrong_units_are_filled_in_place(
     repair = UnitRepair(opened.log)
     for offset in (2, 3, 5):
         record = record_of(opened, offset)
-        assert repair.put(queue, record, 77)
+        assert repair.put(queue, record, fields_of(record, 77))
         assert fields(queue, offset) == (record.physical_offset, record.size_bytes)
     assert queue.stored(3) == (*fields(queue, 3), 77)
     if not any(wrong):
@@ -67,10 +73,12 @@ def test_a_file_that_is_missing_is_made(
     if offset == 7:
         assert queue.max_offset == 10
         queue.cut(5)
-        assert repair.put(queue, record_of(opened, 7), 0), "behind a gap"
+        assert repair.put(queue, record_of(opened, 7), fields_of(record_of(opened, 7), 0)), (
+            "behind a gap"
+        )
         assert fields(queue, 5) == (0, PRE_BLANK_SIZE)
     else:
-        assert repair.put(queue, record_of(opened, 0), 0)
+        assert repair.put(queue, record_of(opened, 0), fields_of(record_of(opened, 0), 0))
         assert fields(queue, 1) == (0, PRE_BLANK_SIZE)
         assert gone.path in files.maps
 
@@ -80,10 +88,10 @@ def test_a_message_of_an_earlier_life_does_not_get_in(opened: Opened, queue: Con
     early = record_of(opened, 2)._replace(queue_offset=6)
     late = record_of(opened, 9)._replace(queue_offset=6)
     repair = UnitRepair(opened.log)
-    assert not repair.put(queue, early, 0)
-    assert not repair.put(queue, late, 0)
-    assert not repair.put(queue, early._replace(queue_offset=30), 0)
-    assert repair.put(queue, record_of(opened, 6), 0)
+    assert not repair.put(queue, early, fields_of(early, 0))
+    assert not repair.put(queue, late, fields_of(late, 0))
+    assert not repair.put(queue, early._replace(queue_offset=30), fields_of(early, 0))
+    assert repair.put(queue, record_of(opened, 6), fields_of(record_of(opened, 6), 0))
 
 
 def test_a_first_message_behind_all_others_begins_the_queue_anew(
@@ -91,7 +99,7 @@ def test_a_first_message_behind_all_others_begins_the_queue_anew(
 ) -> None:
     last = record_of(opened, 9)
     anew = last._replace(queue_offset=0, physical_offset=last.physical_offset + 5000)
-    assert UnitRepair(opened.log).put(queue, anew, 5)
+    assert UnitRepair(opened.log).put(queue, anew, fields_of(anew, 5))
     assert (queue.min_offset, queue.max_offset) == (0, 1)
     assert fields(queue, 0) == (anew.physical_offset, anew.size_bytes)
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a get asks for and what comes of it, and what all gets have in common.
+
+Java: GetMessageResult, GetMessageStatus, DefaultMessageStore.isTheBatchFull.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from txrocketmq.broker.store.cold_parts import ColdParts
+from txrocketmq.broker.store.commit_log import CommitLog
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queue import ConsumeQueue
+from txrocketmq.broker.store.consume_queue_ext import ExtUnit
+from txrocketmq.broker.store.damage import Damage, DamagedRecords
+from txrocketmq.broker.store.files import Files
+
+_MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+_MAX_PULL_BYTES: Final = 128 * 1024 * 1024
+_LEAST_PULL_BYTES: Final = 100
+
+MessageFilter = Callable[[memoryview], bool]
+"""Whether the consumer wants the message of this record."""
+ExtFilter = Callable[[ExtUnit], bool]
+"""Whether it may want the message of this unit of an ext file."""
+
+
+class GetMessageStatus(Enum):
+    """What came of a get; the names are the remarks of pull responses."""
+
+    FOUND = auto()
+    NO_MATCHED_MESSAGE = auto()
+    """None of the messages looked at passes the filter: go on after them."""
+    MESSAGE_WAS_REMOVING = auto()
+    """The log has lost the messages looked at, or they are damaged: go on after them. Clients of
+    all versions do so at once, and touch nothing else."""
+    OFFSET_FOUND_NULL = auto()
+    """The queue has no unit there, though it should: go on in its next file."""
+    OFFSET_OVERFLOW_BADLY = auto()
+    OFFSET_OVERFLOW_ONE = auto()
+    """There is no message yet."""
+    OFFSET_TOO_SMALL = auto()
+    NO_MATCHED_LOGIC_QUEUE = auto()
+    NO_MESSAGE_IN_QUEUE = auto()
+    OFFSET_RESET = auto()
+    """Never the store's answer: the broker's, when an administrator moved the offset."""
+
+
+class QueryResult(NamedTuple):
+    """Messages that may have the key asked for (hashes are compared), oldest first.
+
+    The last two are of the newest entry of the index.
+    """
+
+    buffers: Sequence[memoryview]
+    last_update_timestamp_ms: int
+    last_update_offset: int
+
+
+@dataclass(slots=True)
+class GetResult:
+    """Messages of a queue, or why there are none; offsets are the queue's.
+
+    `buffers` are records end to end, `count` messages in `size_bytes`. `suggest_slave`: so much was
+    stored since that the messages are likely on disk only.
+    """
+
+    status: GetMessageStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    buffers: Sequence[memoryview] = ()
+    count: int = 0
+    size_bytes: int = 0
+    suggest_slave: bool = False
+
+
+class Request(NamedTuple):
+    """What is asked: from `offset` on at most `max_count` messages in `max_bytes`, at least one.
+
+    `tag_codes` are the hashes of the tags wanted, None for all; of those that pass, `filter_ext`
+    looks at the units in ext files, where there are any, then `filter_message` at the messages.
+    With `only_in_memory` the get does not wait for the disk.
+    """
+
+    offset: int
+    max_count: int
+    max_bytes: int
+    tag_codes: frozenset[int] | None
+    filter_message: MessageFilter | None
+    only_in_memory: bool = False
+    filter_ext: ExtFilter | None = None
+
+
+class StoreReader(ColdParts):
+    """What gets need of one store."""
+
+    def __init__(
+        self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
+    ) -> None:
+        super().__init__(files, log)
+        self._damaged = damaged
+        self.config = config
+        self.physical_bytes = _MEMORY_BYTES
+        """Of the machine's memory."""
+
+    @property
+    def recent_bytes(self) -> int:
+        """Messages are taken to be in memory when less than this was stored after them."""
+        return self.physical_bytes * self.config.access_message_in_memory_max_ratio // 100
+
+    def note_damage(
+        self, physical_offset: int, size_bytes: int, queue: str = "", queue_offset: int = -1
+    ) -> None:
+        """Takes note that no record of this size, or none at all, is at this place of the log."""
+        file = self.log.files.find(physical_offset)
+        path, position = (
+            ("", -1) if file is None else (file.path, physical_offset - file.from_offset)
+        )
+        self._damaged.found(
+            Damage(physical_offset, size_bytes, path, position, queue, queue_offset)
+        )
+
+    def elsewhere(
+        self,
+        status: GetMessageStatus,
+        next_offset: int,
+        request: Request,
+        queue: ConsumeQueue | None,
+    ) -> GetResult:
+        """No messages; the consumer is to go on at `next_offset`, but for one of a slave."""
+        if self.config.is_slave and not self.config.offset_check_in_slave:
+            next_offset = request.offset
+        min_offset = queue.min_offset if queue is not None else 0
+        max_offset = queue.max_offset if queue is not None else 0
+        return GetResult(status, next_offset, min_offset, max_offset)
+
+
+def max_bytes(request: Request) -> int:
+    """The most bytes that it gets."""
+    return min(max(request.max_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
+
+
+def limits_of(config: StoreConfig, request: Request) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The most messages and bytes: as long as they are recent, and once they are not."""
+    most = max_bytes(request)
+    return (
+        (
+            min(request.max_count, config.max_transfer_count_on_message_in_memory),
+            min(most, config.max_transfer_bytes_on_message_in_memory),
+        ),
+        (
+            min(request.max_count, config.max_transfer_count_on_message_in_disk),
+            min(most, config.max_transfer_bytes_on_message_in_disk),
+        ),
+    )

@@ -22,7 +22,7 @@ def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
     """Repairs the store, when somebody says so; 0 when a broker can open it now."""
     topics = known_topics(root)
     now_ms = int(time.time() * 1000)
-    kind_of = kinds_of_queues(options.store)
+    kind_of = kinds_of_queues(root)
     check = StoreCheck(config, kind_of)
     try:
         can_be_opened = check.open(now_ms, topics)

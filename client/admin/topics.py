@@ -203,6 +203,8 @@ class Topics(Asking):
             if found is not None:
                 values = {name: getattr(found, name) for name in _KEPT}
                 configs[each] = TopicConfig(**{**values, **changes})
+        if not configs:
+            raise NoRoute(topic, "the brokers that the name server names do not have it")
         await self._put_topic(list(configs), configs, attributes)
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:

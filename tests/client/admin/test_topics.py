@@ -90,6 +90,14 @@ def test_only_what_is_given_is_changed(cluster: Cluster) -> None:
         result_of(cluster.admin.update_topic("T", perm=2, broker="x"))
 
 
+def test_a_topic_that_its_brokers_do_not_have_is_not_changed(cluster: Cluster) -> None:
+    """It was deleted there, and the name server has not heard of it yet."""
+    cluster.on_both(topic.GET_TOPIC_CONFIG, refused(ResponseCode.TOPIC_NOT_EXIST))
+    with pytest.raises(NoRoute, match="topic T .* do not have it"):
+        result_of(cluster.admin.update_topic("T", write_queues=2))
+    assert put(cluster) == []
+
+
 def test_a_broker_of_4_tells_all_topics(cluster: Cluster) -> None:
     cluster.on_both(topic.GET_TOPIC_CONFIG, refused(ResponseCode.REQUEST_CODE_NOT_SUPPORTED))
     table = TopicConfigSerializeWrapper(

@@ -33,6 +33,7 @@ from txrocketmq.client.producer import producer, transaction
 from txrocketmq.client.reactor_thread import settle_deferred
 from txrocketmq.client.started import Started
 from txrocketmq.client.threaded_face import ThreadedFace
+from txrocketmq.remoting.transport.clock import Clock
 
 
 class AioFace(ThreadedFace):
@@ -105,10 +106,10 @@ class AioFace(ThreadedFace):
             )
             return result
 
-        def crew(most: int, ended: Ended, steady_ms: Callable[[], int]) -> LoopCrew:
+        def crew(most: int, ended: Ended, clock: Clock) -> LoopCrew:
             loop_of = self._loop_of_program
             to_loop = Handover(lambda call: loop_of().call_soon_threadsafe(call))
-            return LoopCrew(function, most, to_loop, self._thread.outbox(ended), steady_ms)
+            return LoopCrew(function, most, to_loop, self._thread.outbox(ended), clock.steady_ms)
 
         return Elsewhere(call, crew)
 

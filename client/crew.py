@@ -2,9 +2,10 @@
 """Whoever makes the calls of a function of the program, elsewhere than where the client runs.
 
 A crew gets many calls at once, makes up to `most` of them at the same time, and tells the client of
-all that have ended with one wake-up. The first member takes one call after the other; another one
-comes as soon as a member begins a call while more of them wait. So listeners that return at once
-are called in a row by one thread, and those that block have as many as they may.
+all that have ended with one wake-up. The first member takes one call after the other. Whether that
+is too slow is looked at every `LOOK_MS`: as long as calls wait that take some time each, the
+members double. So listeners that return at once are called by one thread, in the order of the
+messages, and those that block soon have as many threads as they may.
 
 Java: the thread pool of a ConsumeMessageService, and its queue.
 """
@@ -14,9 +15,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from twisted.internet.defer import Deferred
+
+from txrocketmq.remoting.transport.clock import Clock
+
+LOOK_MS: Final = 5
+QUICK_CALLS: Final = 50
+"""If a member makes so many calls within that time, no other one would make them sooner."""
 
 
 class Errand(Protocol):
@@ -57,9 +65,9 @@ class Elsewhere:
     def __init__(
         self,
         call: Callable[..., Deferred[Any]],
-        crew: Callable[[int, Ended, Callable[[], int]], Crew],
+        crew: Callable[[int, Ended, Clock], Crew],
     ) -> None:
-        """`call` makes one call; `crew` a crew: of how many, whom to tell, the steady clock."""
+        """`call` makes one call; `crew` a crew: of how many, whom to tell, the client's clock."""
         self._call = call
         self.crew = crew
 
@@ -109,9 +117,9 @@ class ThreadCrew:
         most: int,
         submit: Callable[[Callable[[], None]], object],
         outbox: Outbox,
-        steady_ms: Callable[[], int],
+        clock: Clock,
     ) -> None:
-        self._steady_ms = steady_ms
+        self._clock = clock
         self._function = function
         self._most = most
         self._submit = submit
@@ -119,39 +127,62 @@ class ThreadCrew:
         self._errands: deque[Errand] = deque()
         self._lock = threading.Lock()
         self._members = 0
-        self._is_coming = False
-        """Whether a member was asked for that has not come yet; one at a time is asked for."""
+        """Those that work, or were asked for."""
+        self._is_watched = False
+        self._given = 0
+        """How many calls were there to be made so far."""
+        self._begun = 0
+        """How many of them had begun at the last look, which was at `_looked_ms`."""
+        self._looked_ms = 0
 
     def take(self, errands: Sequence[Errand]) -> None:
         """See Crew."""
+        self._given += len(errands)
         self._errands.extend(errands)
-        self._ask_for_another()
+        with self._lock:  # else the last member might be about to leave
+            is_idle = not self._members
+        if is_idle:
+            self._ask_for_another()
+        self._watch()
 
     def clear(self) -> list[Errand]:
         """See Crew."""
-        return taken_from(self._errands)
+        cleared = taken_from(self._errands)
+        self._given -= len(cleared)
+        return cleared
+
+    def _watch(self) -> None:
+        if self._errands and self._members < self._most and not self._is_watched:
+            self._is_watched = True
+            self._begun = self._given - len(self._errands)
+            self._looked_ms = self._clock.steady_ms()
+            self._clock.later(LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self._is_watched = False
+        members, begun = self._members, self._given - len(self._errands)
+        took_ms = max(self._clock.steady_ms() - self._looked_ms, LOOK_MS)  # it may come late
+        if (begun - self._begun) * LOOK_MS < members * QUICK_CALLS * took_ms:
+            with suppress(RuntimeError):  # no thread can be had: those that are there go on
+                for _ in range(members):
+                    self._ask_for_another()
+        self._watch()
 
     def _ask_for_another(self) -> None:
         with self._lock:
-            if self._is_coming or self._members >= self._most or not self._errands:
+            if self._members >= self._most or not self._errands:
                 return
-            self._is_coming = True
             self._members += 1
         try:
             self._submit(self._work)
         except RuntimeError:  # no thread can be had now
             with self._lock:
-                self._is_coming = False
                 self._members -= 1
-                is_alone = not self._members
-            if is_alone:
-                raise
+            raise
 
     def _work(self) -> None:
-        with self._lock:
-            self._is_coming = False
         errands, function, put = self._errands, self._function, self._outbox.put
-        steady_ms = self._steady_ms
+        steady_ms = self._clock.steady_ms
         now_ms = steady_ms()
         while True:
             try:
@@ -162,8 +193,6 @@ class ThreadCrew:
                         self._members -= 1
                         return
                 continue
-            if errands and not self._is_coming and self._members < self._most:
-                self._ask_for_another()
             if errand.begin(now_ms):
                 try:
                     errand.answer = function(*errand.arguments)

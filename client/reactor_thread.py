@@ -32,6 +32,7 @@ from txrocketmq.client.course import Course
 from txrocketmq.client.crew import Ended, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
+from txrocketmq.remoting.transport.clock import Clock
 
 MAX_THREADS: Final = 128
 """Functions of the program that run at the same time, those of all its clients together."""
@@ -164,10 +165,10 @@ class ReactorThread:
         function: Callable[..., Any],
         most: int,
         ended: Ended,
-        steady_ms: Callable[[], int],
+        clock: Clock,
     ) -> ThreadCrew:
         """Calls a function of the program in such threads, in up to `most` of them."""
-        return ThreadCrew(function, most, self.functions.submit, self.outbox(ended), steady_ms)
+        return ThreadCrew(function, most, self.functions.submit, self.outbox(ended), clock)
 
     def outbox(self, ended: Ended) -> Outbox:
         """Brings what has ended elsewhere to the thread."""

@@ -152,12 +152,12 @@ class Calls:
     def crew(self, most: int, ended: Ended) -> Crew | None:
         """Makes up to `most` calls at the same time, if they are made elsewhere."""
         if isinstance(self._listener, Elsewhere):
-            return self._listener.crew(most, ended, self._clock.steady_ms)
+            return self._listener.crew(most, ended, self._clock)
         if self._pool is None:
             return None
         outbox = Outbox(self._clock.reactor.callFromThread, ended)
         submit = self._pool.callInThread
-        return ThreadCrew(self._listener, most, submit, outbox, self._clock.steady_ms)
+        return ThreadCrew(self._listener, most, submit, outbox, self._clock)
 
     def prepare(self, messages: Sequence[MessageExt]) -> None:
         """Names topics as the program knows them, before a crew has the messages."""

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock as Time
 
-from txrocketmq.client.crew import Elsewhere, Outbox, ThreadCrew
+from txrocketmq.client.crew import LOOK_MS, QUICK_CALLS, Elsewhere, Outbox, ThreadCrew
+from txrocketmq.remoting.transport.clock import Clock
 
 
 class Errand:
@@ -30,22 +32,32 @@ class Errand:
         return self.wanted
 
 
+class SteadyClock(Clock):
+    """Time goes on as the test says."""
+
+    def __init__(self) -> None:
+        self.time = Time()
+        super().__init__(self.time)
+
+    def steady_ms(self) -> int:
+        return round(self.time.seconds() * 1000)
+
+    def pass_ms(self, ms: int = LOOK_MS) -> None:
+        self.time.advance(ms / 1000)
+
+
 class Scene:
-    """A crew whose members work when the test says so, and whose time goes on with each look."""
+    """A crew whose members work when the test says so."""
 
     def __init__(self, most: int = 2) -> None:
         self.members: list[Callable[[], None]] = []
         self.woken: list[Callable[[], None]] = []
         self.called: list[int] = []
         self.told: list[list[int]] = []
-        self.now_ms = 0
+        self.clock = SteadyClock()
         self.during: Callable[[int], Any] = lambda number: -number
         outbox = Outbox(self.woken.append, self._ended)
-        self.crew = ThreadCrew(self._function, most, self.members.append, outbox, self._look)
-
-    def _look(self) -> int:
-        self.now_ms += 1
-        return self.now_ms
+        self.crew = ThreadCrew(self._function, most, self.members.append, outbox, self.clock)
 
     def _function(self, number: int) -> Any:
         self.called.append(number)
@@ -63,6 +75,12 @@ class Scene:
 def test_one_member_makes_all_calls_in_a_row_and_tells_once() -> None:
     scene = Scene()
     errands = [Errand(n) for n in range(5)]
+
+    def in_a_millisecond(number: int) -> int:
+        scene.clock.pass_ms(1)
+        return -number
+
+    scene.during = in_a_millisecond
     scene.crew.take(errands)
     assert (len(scene.members), scene.called) == (1, [])
     scene.members[0]()
@@ -73,22 +91,63 @@ def test_one_member_makes_all_calls_in_a_row_and_tells_once() -> None:
     assert all(each.ended_ms > each.begun_ms >= 0 for each in errands)
 
 
-def test_another_member_is_asked_for_while_calls_wait_and_no_more_than_wanted() -> None:
-    scene = Scene(most=2)
+def test_other_members_are_asked_for_while_slow_calls_wait_and_no_more_than_wanted() -> None:
+    scene = Scene(most=3)
     scene.crew.take([Errand(n) for n in range(4)])
     begun: list[int] = []
 
     def blocks(number: int) -> None:
         begun.append(number)
-        if number == 0:  # while this one is called, the next member comes and does the rest
+        if number == 0:  # while this one is called, others come and do the rest
+            assert len(scene.members) == 1
+            scene.clock.pass_ms()
             assert len(scene.members) == 2
+            scene.clock.pass_ms()
+            assert len(scene.members) == 3
+            scene.clock.pass_ms()
             scene.members[1]()
+            scene.members[2]()
 
     scene.during = blocks
     scene.members[0]()
-    assert (begun, len(scene.members)) == ([0, 1, 2, 3], 2)
+    assert (begun, len(scene.members)) == ([0, 1, 2, 3], 3)
     scene.crew.take([Errand(4)])
-    assert len(scene.members) == 3  # both had gone
+    assert len(scene.members) == 4  # all had gone
+
+
+def test_quick_calls_are_made_by_one_member_in_their_order() -> None:
+    scene = Scene()
+    count = 3 * QUICK_CALLS
+
+    def at_times(number: int) -> None:
+        if number and number % QUICK_CALLS == 0:
+            scene.clock.pass_ms()
+
+    scene.during = at_times
+    scene.crew.take([Errand(n) for n in range(count)])
+    scene.members[0]()
+    assert (scene.called, len(scene.members)) == (list(range(count)), 1)
+
+
+def test_calls_are_not_quick_because_a_look_comes_late() -> None:
+    scene = Scene()
+    scene.crew.take([Errand(n) for n in range(QUICK_CALLS + 2)])
+
+    def late(number: int) -> None:
+        if number == QUICK_CALLS:
+            scene.clock.pass_ms(2 * LOOK_MS)
+
+    scene.during = late
+    scene.members[0]()
+    assert len(scene.members) == 2
+
+
+def test_nobody_looks_while_nothing_waits() -> None:
+    scene = Scene()
+    scene.crew.take([Errand(0)])
+    scene.members[0]()
+    scene.clock.pass_ms()
+    assert (scene.clock.time.getDelayedCalls(), len(scene.members)) == ([], 1)
 
 
 def test_calls_that_come_while_all_members_work_wait_for_them() -> None:
@@ -152,7 +211,7 @@ def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> Non
     def refuse(_: Callable[[], None]) -> None:
         raise RuntimeError("can't start new thread")
 
-    crew = ThreadCrew(print, 2, refuse, Outbox(print, print), lambda: 0)
+    crew = ThreadCrew(print, 2, refuse, Outbox(print, print), SteadyClock())
     for _ in range(2):  # asked for anew each time
         with pytest.raises(RuntimeError, match="new thread"):
             crew.take([Errand(1)])
@@ -177,8 +236,11 @@ def test_calls_that_block_are_made_at_the_same_time() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         outbox = Outbox(wake, ended)
-        crew = ThreadCrew(lambda _: meeting.wait(), most, pool.submit, outbox, lambda: 0)
+        clock = SteadyClock()
+        crew = ThreadCrew(lambda _: meeting.wait(), most, pool.submit, outbox, clock)
         crew.take([Errand(n) for n in range(2 * most)])
+        clock.pass_ms()
+        clock.pass_ms()
         assert all_done.wait(60)
     assert sorted(done) == list(range(2 * most))
 
@@ -197,10 +259,12 @@ def test_no_errand_is_lost_or_called_twice() -> None:
         with lock:
             call()
 
+    clock = SteadyClock()
     with ThreadPoolExecutor(8) as pool:
-        crew = ThreadCrew(abs, 3, pool.submit, Outbox(wake, ended), lambda: 0)
+        crew = ThreadCrew(abs, 3, pool.submit, Outbox(wake, ended), clock)
         for start in range(0, 4_000, 4):
             crew.take([Errand(start + n) for n in range(4)])
+            clock.pass_ms()
         assert finished.wait(60)
     assert sorted(told) == list(range(4_000))
 

@@ -209,9 +209,9 @@ class CrewScene(Scene):
         super().__init__(**config)
 
     def make_listener(self) -> Any:
-        def crew(most: int, ended: Ended, steady_ms: Callable[[], int]) -> ThreadCrew:
+        def crew(most: int, ended: Ended, clock: Clock) -> ThreadCrew:
             outbox = Outbox(lambda call: self.time.callLater(0, call), ended)
-            return ThreadCrew(self._listen, most, self.submit, outbox, steady_ms)
+            return ThreadCrew(self._listen, most, self.submit, outbox, clock)
 
         return Elsewhere(lambda *arguments: succeed(self._listen(*arguments)), crew)
 

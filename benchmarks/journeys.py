@@ -16,8 +16,6 @@ import cProfile
 import json
 import pstats
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import frames
+from benchmarks.in_turn import LINE, TURNS, compare
 from benchmarks.sends import BATCH, QUEUES, READS, USER, Bench, Sink, frame, json_send, plain
 
 GROUP: Final = "bench-group"
@@ -274,7 +273,7 @@ def measure(rounds: int, only: list[str], profile: cProfile.Profile | None = Non
                 known = best.get(name, (one, many))
                 best[name] = min(known[0], one), min(known[1], many)
         for name, (one, many) in best.items():
-            print(f"{name}\t{one}\t{many}")
+            print(LINE.format(name=name, one=one, many=many))
     finally:
         shutil.rmtree(folder)
 
@@ -296,25 +295,10 @@ def main() -> None:
     if options.bare:
         measure(options.rounds, options.only)
         return
-    sides = [sys.executable, *([options.beside] if options.beside else [])]
-    best: list[dict[str, tuple[float, float]]] = [{} for _ in sides]
-    for _ in range(3):
-        for side, found in zip(sides, best, strict=True):
-            command = [
-                side, "-m", "benchmarks.journeys", "--bare", "--only", ",".join(options.only),
-                "--rounds", str(max(options.rounds // 3, 1)),
-            ]  # fmt: skip
-            for line in subprocess.run(
-                command, check=True, capture_output=True, text=True
-            ).stdout.splitlines():
-                name, *figures = line.split("\t")
-                one, many = map(float, figures)
-                known = found.get(name, (one, many))
-                found[name] = min(known[0], one), min(known[1], many)
-    print(f"{'microseconds of CPU a request':<32}" + "  1 in a read / 32" * len(sides))
-    for name in options.only:
-        row = "".join(f"  {found[name][0]:>8.2f} / {found[name][1]:>5.2f}" for found in best)
-        print(f"{name:<32}{row}")
+    rounds = str(max(options.rounds // TURNS, 1))
+    only = ",".join(options.only)
+    arguments = ["-m", "benchmarks.journeys", "--bare", "--only", only, "--rounds", rounds]
+    compare(options.beside, arguments, options.only, "microseconds of CPU a request")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ the same each time, however busy the machine is; what is done in C, and the inde
 import argparse
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from typing import Any, Final
 
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 
+from benchmarks.in_turn import LINE, TURNS, compare
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.service import Broker
 from txrocketmq.broker.store.config import StoreConfig
@@ -241,24 +241,11 @@ def main() -> None:
         return
     if options.bare:
         for name, (one, many) in measure(options.rounds).items():
-            print(f"{name}\t{one}\t{many}")
+            print(LINE.format(name=name, one=one, many=many))
         return
-    sides = [sys.executable, *([options.beside] if options.beside else [])]
-    best: list[dict[str, tuple[float, float]]] = [{} for _ in sides]
-    for _ in range(3):
-        for side, found in zip(sides, best, strict=True):
-            command = [side, __file__, "--bare", "--rounds", str(max(options.rounds // 3, 1))]
-            for line in subprocess.run(
-                command, check=True, capture_output=True, text=True
-            ).stdout.splitlines():
-                name, *figures = line.split("\t")
-                one, many = map(float, figures)
-                known = found.get(name, (one, many))
-                found[name] = min(known[0], one), min(known[1], many)
-    print(f"{'microseconds of CPU a message':<32}" + "  1 in a read / 32" * len(sides))
-    for name in LOADS:
-        row = "".join(f"  {found[name][0]:>8.2f} / {found[name][1]:>5.2f}" for found in best)
-        print(f"{name:<32}{row}")
+    rounds = str(max(options.rounds // TURNS, 1))
+    arguments = ["-m", "benchmarks.sends", "--bare", "--rounds", rounds]
+    compare(options.beside, arguments, LOADS, "microseconds of CPU a message")
 
 
 if __name__ == "__main__":

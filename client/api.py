@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from twisted.internet.defer import Deferred
 
 from txrocketmq.client.errors import MQBrokerError, PopNotSupported
-from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
@@ -115,19 +115,16 @@ class Api:
     def send(
         self,
         address: str,
-        header: SendMessageRequestHeader,
+        call: Call[SendMessageRequestHeader, SendMessageResponseHeader],
+        header: Header,
         body: bytes,
         timeout_ms: int,
-    ) -> Asking[SendMessageResponseHeader]:
-        """Sends a message or, when the header says so, a batch."""
-        return self._ask(address, _call_of(header), header, body, timeout_ms, STORED)
+    ) -> PendingReply:
+        """Sends a message, a batch, or the answer to a request, whichever the call is for.
 
-    def send_reply(
-        self, address: str, header: SendMessageRequestHeader, body: bytes, timeout_ms: int
-    ) -> Asking[SendMessageResponseHeader]:
-        """Sends the answer to a request of another client."""
-        call = send.SEND_REPLY_MESSAGE_V2
-        return self._ask(address, call, header, body, timeout_ms, STORED)
+        There are so many of these that nothing is awaited: `stored` judges the outcome.
+        """
+        return self._connections.invoke(address, call, header, body, timeout_ms=timeout_ms)
 
     async def recall(
         self, address: str, header: RecallMessageRequestHeader, timeout_ms: int
@@ -141,9 +138,15 @@ class Api:
         """Tells a broker what became of a transaction; there is no answer."""
         self._connections.invoke_oneway(address, transaction.END_TRANSACTION, header)
 
-    def send_oneway(self, address: str, header: SendMessageRequestHeader, body: bytes) -> None:
+    def send_oneway(
+        self,
+        address: str,
+        call: Call[SendMessageRequestHeader, SendMessageResponseHeader],
+        header: Header,
+        body: bytes,
+    ) -> None:
         """The same without an answer: it may be lost."""
-        self._connections.invoke_oneway(address, _call_of(header), header, body)
+        self._connections.invoke_oneway(address, call, header, body)
 
     async def pull(
         self,
@@ -371,6 +374,17 @@ class Api:
         return reply
 
 
+def stored(
+    outcome: Reply[Any] | Exception, address: str, header: Header
+) -> Reply[SendMessageResponseHeader]:
+    """The answer of a broker that has stored what was sent. Raises other outcomes."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    if outcome.code not in STORED:
+        raise MQBrokerError(outcome.code, outcome.remark, address, _about(header))
+    return outcome
+
+
 def _about(header: Header) -> str:
     """The topic, the queue and the group that a request names, for a person."""
     said = []
@@ -380,12 +394,6 @@ def _about(header: Header) -> str:
         if value not in (None, "", -1):
             said.append(f"{name} {value}")
     return ", ".join(said)
-
-
-def _call_of(
-    header: SendMessageRequestHeader,
-) -> Call[SendMessageRequestHeader, SendMessageResponseHeader]:
-    return send.SEND_BATCH_MESSAGE if header.batch else send.SEND_MESSAGE_V2
 
 
 def _committing(

@@ -8,7 +8,7 @@ this takes half of the time, and a producer begins one for each send.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Self
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -25,6 +25,11 @@ class Course:
         self._coroutine = coroutine
         self._settle = settle
         self._waits_for: Deferred[Any] | None = None
+
+    def begun(self) -> Self:
+        """Runs until it waits for the first time."""
+        self.go_on()
+        return self
 
     def go_on(self, outcome: Any = None) -> None:
         """Runs until it waits again, or ends; `outcome` is of what it has waited for."""

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was begun and is not waited for: each face makes its own kind of future of it."""
+"""What was begun: what is not waited for, and what is begun without a coroutine.
+
+A coroutine function that gives a `Started` begins something; each face makes its own kind of future
+of it. One that is marked with `begun_by` has another way to the same result: a method that begins
+it and calls back. A face that has somebody to call back needs no coroutine then.
+"""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK: Final = "_begun_by"
 
 
 class Started(Generic[T]):
@@ -15,3 +23,52 @@ class Started(Generic[T]):
 
     def __init__(self, result: Deferred[T]) -> None:
         self.result = result
+
+
+class Cancellable(Protocol):
+    """What was begun."""
+
+    def cancel(self) -> object:
+        """Ends it, unless it is over."""
+
+
+Begin = Callable[..., Cancellable]
+"""Begins something with the arguments after the first one, which is called with the result or with
+a Failure, once. What it raises was not begun."""
+
+
+class Begun(NamedTuple):
+    """The method that begins the same, and when it does not."""
+
+    method: str
+    unless: Callable[[Any], bool] | None
+
+    def of(self, core: Any) -> Begin | None:
+        """That of an object of the core."""
+        if self.unless is not None and self.unless(core):
+            return None
+        begin: Begin = getattr(core, self.method)
+        return begin
+
+
+def begun_by(method: str, *, unless: Callable[[Any], bool] | None = None) -> Callable[[F], F]:
+    """Marks a coroutine function whose result, or that of its Started, another method begins."""
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, Begun(method, unless))
+        return function
+
+    return mark
+
+
+def way_to_begin(function: Callable[..., Any]) -> Begun | None:
+    """What a function was marked with."""
+    return getattr(function, _MARK, None)
+
+
+def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:
+    """A Deferred of what is begun; raises what could not be begun."""
+    running: list[Cancellable] = []
+    result: Deferred[Any] = Deferred(lambda _: running[0].cancel())
+    running.append(begin(result.callback, *arguments, **named))
+    return result

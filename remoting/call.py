@@ -161,6 +161,11 @@ class PendingReply:
     def done(self) -> bool:
         return self._outcome is not None
 
+    @property
+    def outcome(self) -> Reply[Any] | Exception | None:
+        """What it was resolved with, if it was."""
+        return self._outcome
+
     def resolve(self, outcome: Reply[Any] | Exception) -> None:
         """Gives the answer, or the error that takes its place."""
         if self._outcome is None:

@@ -9,13 +9,13 @@ of the responseTable in NettyRemotingAbstract.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
+from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.errors import (
     FrameError,
     HeaderError,
@@ -23,6 +23,7 @@ from txrocketmq.remoting.errors import (
     RequestTimeout,
     TooManyRequests,
 )
+from txrocketmq.remoting.form import Filled
 from txrocketmq.remoting.frame import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from txrocketmq.remoting.header import Header
 
@@ -65,28 +66,29 @@ class Connection:
         if decoder.error is not None:
             self.error = decoder.error
         for command in commands:
-            if command.flag & 1:
+            if command.flag & RESPONSE_FLAG:
                 return [c for c in commands if not self._answered(c)]
         return commands
 
     def request(
         self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
-    ) -> tuple[PendingReply, list[Buffer]]:
+    ) -> tuple[PendingReply, Sequence[Buffer]]:
         """Registers a request; write the buffers, the pending reply gets the answer.
 
         Raises TooManyRequests when too many are in flight.
         """
         if len(self._in_flight) >= self._max_in_flight:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
-        command = self._command(call, header, body)
-        buffers = encode_frame(command)
+        opaque = next(self._opaques) & _OPAQUE_MASK
+        buffers = self._frame(call, header, body, opaque)
         pending = PendingReply()
-        self._in_flight[command.opaque] = (pending, call, deadline_ms)
+        self._in_flight[opaque] = (pending, call, deadline_ms)
         return pending, buffers
 
     def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
         """A request without answer, as buffers to write."""
-        command = self._command(call, header, body)
+        opaque = next(self._opaques) & _OPAQUE_MASK
+        command = self._command(call, header, body, opaque)
         command.flag = ONEWAY_FLAG
         return encode_frame(command)
 
@@ -108,16 +110,27 @@ class Connection:
         for pending, _, _ in waiting:
             pending.resolve(reason)
 
-    def _command(self, call: Call[Any, Any], header: Header, body: bytes) -> RemotingCommand:
+    def _frame(
+        self, call: Call[Any, Any], header: Header, body: bytes, opaque: int
+    ) -> Sequence[Buffer]:
+        if self._seal is None and isinstance(header, Filled) and header.form.call is call:
+            try:
+                return header.form.frame(opaque, header.values, body)
+            except TypeError:  # a text that is no Unicode: the general codec replaces it
+                pass
+        return encode_frame(self._command(call, header, body, opaque))
+
+    def _command(
+        self, call: Call[Any, Any], header: Header, body: bytes, opaque: int
+    ) -> RemotingCommand:
         ext_fields = header.encode_letters() if call.letters else header.encode()
         if self._seal is not None:
             self._seal(ext_fields, body)
-        opaque = next(self._opaques) & _OPAQUE_MASK
         # No fields at all, rather than an empty object: as the original writes it.
         return RemotingCommand(call.code, ext_fields or None, body, opaque=opaque)
 
     def _answered(self, command: RemotingCommand) -> bool:
-        if not command.is_response:
+        if not command.flag & RESPONSE_FLAG:
             return False
         waiting = self._in_flight.pop(command.opaque, None)
         if waiting is not None:  # else it came too late

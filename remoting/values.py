@@ -8,9 +8,11 @@ library compiles three functions for each frozen dataclass: that was a third of 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 V = TypeVar("V", bound="Value")
+T = TypeVar("T")
 
 
 class Value:
@@ -37,6 +39,21 @@ def value_class(cls: type[V]) -> type[V]:
         init=False, slots=True, kw_only=True, repr=False, eq=False
     )(cls)
     made.__init__ = _first_init  # type: ignore[method-assign]
+    return made
+
+
+def maker(cls: type[T]) -> Callable[..., T]:
+    """Makes values of a frozen dataclass with slots, of all its fields in their order.
+
+    Its own constructor, which checks that nothing is set twice, takes three times as long.
+    """
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    scope: dict[str, Any] = {f"set_{name}": vars(cls)[name].__set__ for name in names}
+    scope |= {"cls": cls, "new": object.__new__}
+    lines = [f"def made({', '.join(names)}):", " self = new(cls)"]
+    lines += [f" set_{name}(self, {name})" for name in names]
+    exec("\n".join([*lines, " return self"]), scope)  # noqa: S102 - of a declaration only
+    made: Callable[..., T] = scope["made"]
     return made
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
+from txrocketmq.client.api import stored
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MQBrokerError, MQClientError
 from txrocketmq.client.instance import ClientInstance
@@ -19,15 +20,32 @@ from txrocketmq.client.producer.hooks import Hooks, SendContext
 from txrocketmq.client.producer.latency import LatencyFaults
 from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import RemotingError
+from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.routes import PublishInfo
-from txrocketmq.remoting.transport.client import parse_address
+from txrocketmq.remoting.transport.client import as_deferred, parse_address
 
 DETECT_PERIOD_MS: Final = 3_000
 VIP_PORTS_BELOW: Final = 2
 
 log = Logger()
+
+
+class Attempt:
+    """A message on its way to a queue."""
+
+    __slots__ = ("address", "begun_ms", "context", "header", "parcel", "queue")
+
+    def __init__(self, parcel: Parcel, queue: MessageQueue, address: str, begun_ms: int) -> None:
+        self.parcel = parcel
+        self.queue = queue
+        self.address = address
+        self.begun_ms = begun_ms
+        self.header: Header
+        self.context: SendContext | None = None
+        """What hooks see of it, if there are any."""
 
 
 class Attempts:
@@ -37,7 +55,9 @@ class Attempts:
         self, instance: ClientInstance, config: ProducerConfig, packer: Packer, hooks: Hooks
     ) -> None:
         self._instance = instance
-        self._config = config
+        self.config = config
+        self.steady_ms = instance.clock.steady_ms
+        self.pause = instance.clock.pause
         self._packer = packer
         self._hooks = hooks
         self._faults = LatencyFaults()
@@ -47,7 +67,7 @@ class Attempts:
 
     def start(self) -> None:
         """Begins to look at brokers that failed, if that is wanted."""
-        if self._config.send_latency_fault_enable and self._config.start_detector_enable:
+        if self.config.send_latency_fault_enable and self.config.start_detector_enable:
             self._detecting = self._instance.clock.every(DETECT_PERIOD_MS, self._detect)
 
     def stop(self) -> None:
@@ -58,7 +78,7 @@ class Attempts:
     async def publish_info(self, topic: str) -> PublishInfo:
         """The queues of a topic, named as brokers know it. Raises NoRoute and NoNameServer."""
         return await self._instance.publish_info(
-            topic, self._config.create_topic_key, self._config.default_topic_queue_nums
+            topic, self.config.create_topic_key, self.config.default_topic_queue_nums
         )
 
     async def next_queue(self, topic: str, last_broker: str | None) -> MessageQueue:
@@ -71,33 +91,54 @@ class Attempts:
         return None if info is None else self._select(info, last_broker)
 
     def _select(self, info: PublishInfo, last_broker: str | None) -> MessageQueue:
-        if not self._config.send_latency_fault_enable:
+        if not self.config.send_latency_fault_enable:
             return info.select(last_broker)
-        now_ms, faults = self._instance.clock.steady_ms(), self._faults
+        now_ms, faults = self.steady_ms(), self._faults
         return info.select(
             last_broker, (lambda name: faults.is_available(name, now_ms), faults.is_reachable)
         )
 
+    def shortened(self, left_ms: int) -> int:
+        """How long an attempt may take, when the send may take so long."""
+        most_ms = self.config.send_max_timeout_per_request_ms
+        return min(left_ms, most_ms) if most_ms > 0 else left_ms
+
     async def attempt(self, parcel: Parcel, queue: MessageQueue, timeout_ms: int) -> SendResult:
         """Sends to a queue. Raises BrokerNotExist, MQBrokerError and RemotingErrors."""
-        steady_ms = self._instance.clock.steady_ms
-        begun_ms = steady_ms()
-        address = self._known_address(queue) or await self._address(parcel, queue)
-        header = self._packer.header(parcel, queue)
-        send = self._instance.api.send_reply if parcel.is_reply else self._instance.api.send
-        context = self._context(parcel, queue, address) if self._hooks else None
-        if context is not None:
-            self._hooks.before(context)
+        begun_ms = self.steady_ms()
+        address = self.known_address(queue) or await self._address(parcel, queue)
+        attempt = Attempt(parcel, queue, address, begun_ms)
+        pending = self.ask(attempt, timeout_ms)
+        outcome: Reply[Any] | Exception
         try:
-            reply = await send(address, header, parcel.body, timeout_ms)
+            outcome = await as_deferred(pending)
+        except (CancelledError, RemotingError) as error:
+            outcome = error
+        return self.result_of(attempt, outcome)
+
+    def ask(self, attempt: Attempt, timeout_ms: int) -> PendingReply:
+        """Sends; `result_of` is to be told the outcome. Raises what a CheckForbidden raises."""
+        parcel = attempt.parcel
+        attempt.header = header = self._packer.header(parcel, attempt.queue)
+        if self._hooks:
+            attempt.context = context = self._context(parcel, attempt.queue, attempt.address)
+            self._hooks.before(context)
+        return self._instance.api.send(
+            attempt.address, self._packer.call(parcel), header, parcel.body, timeout_ms
+        )
+
+    def result_of(self, attempt: Attempt, outcome: Reply[Any] | Exception) -> SendResult:
+        """What an attempt has brought. Raises MQBrokerError for a refusal, and other outcomes."""
+        parcel, queue, context = attempt.parcel, attempt.queue, attempt.context
+        try:
+            reply = stored(outcome, attempt.address, attempt.header)
         except Exception as error:
             if context is not None:
                 context.error = error
                 self._hooks.after(context)
-            self._learn_of(queue, steady_ms() - begun_ms, error)
+            self._learn_of(queue, attempt.begun_ms, error)
             raise
-        if self._config.send_latency_fault_enable:
-            self._learn_of(queue, steady_ms() - begun_ms, None)
+        self._learn_of(queue, attempt.begun_ms, None)
         topic = parcel.message.topic
         if queue.topic != topic:
             queue = MessageQueue(topic, queue.broker_name, queue.queue_id)
@@ -113,9 +154,11 @@ class Attempts:
         address = await self._address(parcel, target)
         if self._hooks:
             self._hooks.before(self._context(parcel, target, address))
-        self._instance.api.send_oneway(address, self._packer.header(parcel, target), parcel.body)
+        header = self._packer.header(parcel, target)
+        self._instance.api.send_oneway(address, self._packer.call(parcel), header, parcel.body)
 
-    def _known_address(self, queue: MessageQueue) -> str | None:
+    def known_address(self, queue: MessageQueue) -> str | None:
+        """The address of a queue's broker, if it is known by now."""
         address = self._instance.brokers.to_publish(queue.broker_name)
         return None if address is None else self._at_port(address)
 
@@ -132,24 +175,25 @@ class Attempts:
             self._instance.clock.now_ms(),
         )  # fmt: skip
 
-    def _learn_of(self, queue: MessageQueue, latency_ms: int, error: Exception | None) -> None:
-        if not self._config.send_latency_fault_enable:
+    def _learn_of(self, queue: MessageQueue, begun_ms: int, error: Exception | None) -> None:
+        if not self.config.send_latency_fault_enable:
             return
+        now_ms = self.steady_ms()
         is_refused = isinstance(error, MQBrokerError)
         is_lost = isinstance(error, RemotingError)
-        is_gone = is_refused or (is_lost and self._config.start_detector_enable)
+        is_gone = is_refused or (is_lost and self.config.start_detector_enable)
         self._topics[queue.broker_name] = queue.topic
         self._faults.update(
             queue.broker_name,
-            latency_ms,
-            self._instance.clock.steady_ms(),
+            now_ms - begun_ms,
+            now_ms,
             isolate=is_refused or is_lost,
             reachable=not is_gone,
         )
 
     def _detect(self) -> None:
         now_ms = self._instance.clock.steady_ms()
-        for name in self._faults.to_detect(now_ms, self._config.detect_interval_ms):
+        for name in self._faults.to_detect(now_ms, self.config.detect_interval_ms):
             address = self._instance.brokers.to_publish(name)
             if address is None:
                 self._faults.remove(name)
@@ -160,7 +204,7 @@ class Attempts:
     async def _look_at(self, name: str, address: str) -> None:
         queue = MessageQueue(self._instance.with_namespace(self._topics[name]), name, 0)
         try:
-            await self._instance.api.max_offset(address, queue, self._config.detect_timeout_ms)
+            await self._instance.api.max_offset(address, queue, self.config.detect_timeout_ms)
         except (MQClientError, RemotingError) as error:
             log.debug("broker {name} is not reachable yet: {error}", name=name, error=error)
         else:

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MessageIllegal
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.trace import MessageType
 from txrocketmq.client.validate import check_message
+from txrocketmq.remoting.call import Call
+from txrocketmq.remoting.form import Form
+from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.compression import compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.message import Message, MessageQueue, encode_batch
 from txrocketmq.remoting.message.properties import encode_properties
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
-from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
+from txrocketmq.remoting.protocol import send
+from txrocketmq.remoting.protocol.send import (
+    SendMessageRequestHeader,
+    SendMessageResponseHeader,
+)
 
+MAX_FORMS: Final = 4_096
+"""More are made anew."""
 REPLY: Final = "reply"
 _BESIDE_REACTOR_BYTES: Final = 256 * 1024
 """Bodies of this size and more are compressed in a thread."""
@@ -69,6 +78,8 @@ class Packer:
         self._instance = instance
         self.group = instance.with_namespace(group)
         self._config = config
+        self._forms: dict[tuple[Any, ...], Form] = {}
+        """Of headers: one for each queue that messages are sent to, and what else seldom varies."""
 
     async def message(self, message: Message) -> Parcel:
         """A message as it leaves. Raises MessageIllegal."""
@@ -150,23 +161,49 @@ class Packer:
         properties = encode_properties(own)
         return Parcel(first, topic, body, properties, 0, ",".join(keys), is_batch=True)
 
-    def header(self, parcel: Parcel, queue: MessageQueue) -> SendMessageRequestHeader:
-        """The header of an attempt to send it to a queue."""
-        return SendMessageRequestHeader(
+    def call(self, parcel: Parcel) -> Call[SendMessageRequestHeader, SendMessageResponseHeader]:
+        """As what it is sent."""
+        if parcel.is_reply:
+            return send.SEND_REPLY_MESSAGE_V2
+        return send.SEND_BATCH_MESSAGE if parcel.is_batch else send.SEND_MESSAGE_V2
+
+    def header(self, parcel: Parcel, queue: MessageQueue) -> Header:
+        """The header of an attempt to send it to a queue, of SendMessageRequestHeader's fields."""
+        key = (
+            parcel.topic, queue.queue_id, queue.broker_name, parcel.is_batch, parcel.is_reply,
+            parcel.reconsume_times, parcel.max_reconsume_times,
+        )  # fmt: skip
+        form = self._forms.get(key)
+        if form is None:
+            if len(self._forms) >= MAX_FORMS:
+                self._forms.clear()
+            form = self._forms[key] = self._form(parcel, queue)
+        return form.filled(
+            parcel.sys_flag,
+            self._instance.clock.now_ms(),
+            0 if parcel.is_batch else parcel.message.flag,
+            parcel.properties,
+        )
+
+    def _form(self, parcel: Parcel, queue: MessageQueue) -> Form:
+        header = SendMessageRequestHeader(
             producer_group=self.group,
             topic=parcel.topic,
             default_topic=self._config.create_topic_key,
             default_topic_queue_nums=self._config.default_topic_queue_nums,
             queue_id=queue.queue_id,
-            sys_flag=parcel.sys_flag,
-            born_timestamp=self._instance.clock.now_ms(),
-            flag=0 if parcel.is_batch else parcel.message.flag,
-            properties=parcel.properties,
+            sys_flag=0,
+            born_timestamp=0,
+            flag=0,
+            properties="",
             reconsume_times=parcel.reconsume_times,
             max_reconsume_times=parcel.max_reconsume_times,
             unit_mode=self._instance.config.unit_mode,
             batch=parcel.is_batch,
             bname=queue.broker_name,
+        )
+        return Form(
+            self.call(parcel), header, "sys_flag", "born_timestamp", "flag", "properties"
         )
 
     def _give_key(self, message: Message) -> str:

@@ -10,22 +10,14 @@ transaction.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred
 
-from txrocketmq.client import errors
 from txrocketmq.client.config import ProducerConfig
-from txrocketmq.client.errors import (
-    BrokerNotExist,
-    MessageIllegal,
-    MQBrokerError,
-    MQClientError,
-    NoRoute,
-    SendFailed,
-    TooMuchOnTheWay,
-)
+from txrocketmq.client.course import Course
+from txrocketmq.client.errors import MessageIllegal, NoRoute, TooMuchOnTheWay
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.producer import trace_dispatcher
 from txrocketmq.client.producer.attempt import Attempts
@@ -35,12 +27,13 @@ from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.recall import decode_handle, recall_message
 from txrocketmq.client.producer.request_reply import as_request, reply_to
 from txrocketmq.client.producer.selectors import Selector
-from txrocketmq.client.producer.send_result import SendResult, SendStatus
+from txrocketmq.client.producer.send_result import SendResult
+from txrocketmq.client.producer.sending import Sending
 from txrocketmq.client.producer.trace_dispatcher import TraceDispatcher
-from txrocketmq.client.started import Started
+from txrocketmq.client.started import Cancellable, Started, begun, begun_by
 from txrocketmq.client.validate import check_group
-from txrocketmq.remoting.errors import ConnectError, RemotingError, RequestTimeout
 from txrocketmq.remoting.message.message import Message, MessageExt, MessageQueue
+from txrocketmq.remoting.routes import PublishInfo
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 
@@ -122,6 +115,7 @@ class Producer:
 
     # ----------------------------------------------------------------- sends
 
+    @begun_by("_begin_send")
     async def send(
         self,
         message: Message,
@@ -136,10 +130,50 @@ class Producer:
         The message gets a unique key if it has none. With `queue` or `selector` there is only one
         attempt, and its error is raised as it is. Raises the errors that the class describes.
         """
-        parcel = self._packer.at_once(message) or await self._packer.message(message)
-        if selector is not None:
-            queue = await self._target(message, queue, selector, key)
-        return await self._send(parcel, queue, timeout_ms)
+        return await begun(
+            self._begin_send, message, queue=queue, selector=selector, key=key,
+            timeout_ms=timeout_ms,
+        )  # fmt: skip
+
+    def _begin_send(
+        self,
+        settle: Callable[[Any], object],
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+        timeout_ms: int | None = None,
+    ) -> Cancellable:
+        """Begins what `send` does; `settle` is called with the result or with a Failure.
+
+        This is the way of nearly all messages, so it makes no coroutine where it need not wait.
+        """
+        parcel = self._packer.at_once(message)
+        if selector is not None and parcel is not None:
+            info = self._instance.known_publish_info(parcel.topic)
+            if info is None:
+                parcel = None
+            else:
+                queue = _selected(_named(info, message.topic), message, queue, selector, key)
+        if parcel is None:
+            return Course(
+                self._send_later(message, queue, selector, key, timeout_ms), settle
+            ).begun()
+        timeout_ms = timeout_ms or self.config.send_timeout_ms
+        return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
+
+    async def _send_later(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        selector: Selector | None,
+        key: Any,
+        timeout_ms: int | None,
+    ) -> SendResult:
+        parcel = await self._packer.message(message)
+        target = await self._target(message, queue, selector, key)
+        return await self._sent(parcel, target, timeout_ms)
 
     async def send_batch(
         self,
@@ -153,8 +187,9 @@ class Producer:
         `split_batches` divides any number of messages into such batches. Raises the errors that the
         class describes.
         """
-        return await self._send(self._packer.batch(messages), queue, timeout_ms)
+        return await self._sent(self._packer.batch(messages), queue, timeout_ms)
 
+    @begun_by("_begin_send", unless=lambda producer: producer.config.backpressure_enable)
     async def send_async(
         self,
         message: Message,
@@ -244,7 +279,7 @@ class Producer:
         Raises NotARequest for any other message, and whatever a send raises.
         """
         parcel = await self._packer.message(reply_to(request, body))
-        return await self._send(parcel, None, timeout_ms)
+        return await self._sent(parcel, None, timeout_ms)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Withdraws a delayed message that is not due yet; returns the message's id.
@@ -270,7 +305,7 @@ class Producer:
         Raises NoRoute and NoNameServer.
         """
         info = await self._attempts.publish_info(self._instance.with_namespace(topic))
-        return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
+        return _named(info, topic)
 
     # ----------------------------------------------------------------- hooks
 
@@ -289,13 +324,23 @@ class Producer:
     ) -> MessageQueue | None:
         if selector is None:
             return queue
-        if queue is not None:
-            raise ValueError("give a queue or a selector, not both")
         queues = await self.publish_queues(message.topic)
-        chosen = selector(queues, message, key)
-        if chosen not in queues:
-            raise ValueError(f"the selector gave {chosen!r:.200}, which is no queue of the topic")
-        return chosen
+        return _selected(queues, message, queue, selector, key)
+
+    def _sent(
+        self, parcel: Parcel, queue: MessageQueue | None, timeout_ms: int | None
+    ) -> Deferred[SendResult]:
+        timeout_ms = timeout_ms or self.config.send_timeout_ms
+        return begun(self._begin_parcel, parcel, queue, timeout_ms)
+
+    def _begin_parcel(
+        self,
+        settle: Callable[[Any], object],
+        parcel: Parcel,
+        queue: MessageQueue | None,
+        timeout_ms: int,
+    ) -> Sending:
+        return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
 
     async def _admitted(self, size_bytes: int, timeout_ms: int) -> int:
         """Waits until there is room; how long that took."""
@@ -320,75 +365,22 @@ class Producer:
                 late.cancel()
         return min(clock.steady_ms() - begun_ms, timeout_ms - 1)
 
-    def _shortened(self, left_ms: int) -> int:
-        most_ms = self.config.send_max_timeout_per_request_ms
-        return min(left_ms, most_ms) if most_ms > 0 else left_ms
 
-    async def _send(
-        self, parcel: Parcel, queue: MessageQueue | None, timeout_ms: int | None
-    ) -> SendResult:
-        config, steady_ms = self.config, self._instance.clock.steady_ms
-        timeout_ms = timeout_ms or config.send_timeout_ms
-        deadline_ms = steady_ms() + timeout_ms
-        if queue is not None:
-            return await self._attempt(parcel, queue, deadline_ms, is_last=True)
-        failed: list[tuple[str, Exception]] = []
-        result: SendResult | None = None
-        last_broker: str | None = None
-        for retries_left in reversed(range(1 + config.retry_times)):
-            attempts = self._attempts
-            target = attempts.known_queue(parcel.topic, last_broker) or await attempts.next_queue(
-                parcel.topic, last_broker
-            )
-            last_broker = target.broker_name
-            if deadline_ms <= steady_ms():
-                break
-            try:
-                result = await self._attempt(parcel, target, deadline_ms, is_last=not retries_left)
-            except MQBrokerError as error:
-                failed.append((last_broker, error))
-                if error.code not in config.retry_response_codes:
-                    if result is None:
-                        raise
-                    break
-            except (BrokerNotExist, RemotingError) as error:
-                failed.append((last_broker, error))
-            else:
-                is_safe = result.status is SendStatus.SEND_OK
-                if is_safe or not config.retry_another_broker_when_not_store_ok:
-                    return result
-        if result is not None:
-            return result
-        if not failed:
-            failed.append(("-", RequestTimeout(f"{timeout_ms} ms were over before the first")))
-        raise SendFailed(parcel.topic, failed, _code_of(failed[-1][1]))
-
-    async def _attempt(
-        self, parcel: Parcel, queue: MessageQueue, deadline_ms: int, *, is_last: bool
-    ) -> SendResult:
-        """Sends to a queue. The last attempt waits for a broker that is left alone for a while.
-
-        The attempts before it ask another broker instead. A broker that has just come back is found
-        in this way, although connections to it failed shortly before.
-        """
-        clock = self._instance.clock
-        timeout_ms = self._shortened(deadline_ms - clock.steady_ms())
-        try:
-            return await self._attempts.attempt(parcel, queue, timeout_ms)
-        except ConnectError as error:
-            left_ms = deadline_ms - clock.steady_ms()
-            if not (is_last and 0 < error.again_in_ms < left_ms):
-                raise
-            await clock.pause(error.again_in_ms)
-        return await self._attempt(parcel, queue, deadline_ms, is_last=False)
+def _named(info: PublishInfo, topic: str) -> list[MessageQueue]:
+    """All queues, with the topic's name as the program knows it."""
+    return [MessageQueue(topic, each.broker_name, each.queue_id) for each in info.queues]
 
 
-def _code_of(error: Exception) -> int:
-    """The number under which the Java client reports what went wrong last."""
-    if isinstance(error, MQClientError):
-        return error.code
-    if isinstance(error, ConnectError):
-        return errors.CONNECT_BROKER
-    if isinstance(error, RequestTimeout):
-        return errors.ACCESS_BROKER_TIMEOUT
-    return MQClientError.code
+def _selected(
+    queues: list[MessageQueue],
+    message: Message,
+    queue: MessageQueue | None,
+    selector: Selector,
+    key: Any,
+) -> MessageQueue:
+    if queue is not None:
+        raise ValueError("give a queue or a selector, not both")
+    chosen = selector(queues, message, key)
+    if chosen not in queues:
+        raise ValueError(f"the selector gave {chosen!r:.200}, which is no queue of the topic")
+    return chosen

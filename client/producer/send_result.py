@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
+from txrocketmq.remoting.values import maker
 
 
 class SendStatus(enum.Enum):
@@ -47,6 +49,9 @@ class SendResult:
     """With which a delayed message can be taken back (5.x)."""
 
 
+_made: Final = maker(SendResult)
+
+
 class TransactionStatus(enum.Enum):
     """How a transaction ends (LocalTransactionState)."""
 
@@ -72,16 +77,14 @@ def send_result(
     """The result of a broker's answer to a message that was sent to a queue."""
     header = reply.header
     ext_fields = reply.ext_fields or {}
-    return SendResult(
-        status=_STATUS[reply.code],
-        msg_id=msg_id,
-        offset_msg_id=header.msg_id if header is not None else "",
-        queue=queue
-        if header is None or header.queue_id == queue.queue_id
-        else MessageQueue(queue.topic, queue.broker_name, header.queue_id),
-        queue_offset=header.queue_offset if header is not None else -1,
-        transaction_id=header.transaction_id if header is not None else None,
-        region_id=ext_fields.get("MSG_REGION") or "DefaultRegion",
-        trace_on=ext_fields.get("TRACE_ON") != "false",
-        recall_handle=header.recall_handle if header is not None else None,
-    )
+    region_id = ext_fields.get("MSG_REGION") or "DefaultRegion"
+    is_traced = ext_fields.get("TRACE_ON") != "false"
+    status = _STATUS[reply.code]
+    if header is None:
+        return _made(status, msg_id, "", queue, -1, None, region_id, is_traced, None)
+    if header.queue_id != queue.queue_id:
+        queue = MessageQueue(queue.topic, queue.broker_name, header.queue_id)
+    return _made(
+        status, msg_id, header.msg_id, queue, header.queue_offset, header.transaction_id,
+        region_id, is_traced, header.recall_handle,
+    )  # fmt: skip

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forms: requests whose header is the same each time but for a few fields, which are filled in.
+
+A producer sends to few queues, so of a header with some twenty fields four are news. A form is
+what the general codec writes, with places for these: a frame that is filled in is the one that the
+general codec would have written. `Filled` is a header as any other, for whoever wants its fields,
+adds to them (a signature), or shows them.
+
+Java has no counterpart: it encodes each header anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from txrocketmq.remoting import formats
+from txrocketmq.remoting.call import Call
+from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.serialize import json
+
+_OPAQUE: Final = 1_234_567_890
+"""Stands for the opaque while the form is made."""
+_PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
+_JSON: Final = int(SerializeType.JSON) << 24
+_PLACES: Final[dict[str, tuple[bytes, str]]] = {
+    "str": (b"%b", "dumps({0})"),
+    "int": (b'"%d"', "{0}"),
+    "long": (b'"%d"', "{0}"),
+    "bool": (b'"%b"', "(b'true' if {0} else b'false')"),
+}
+"""By the type of a field: what stands in the form, and what is put there."""
+
+
+class Form:
+    """A call with a header, some fields of which vary; these have to have a value each time."""
+
+    def __init__(self, call: Call[Any, Any], header: Header, *varying: str) -> None:
+        self.call = call
+        self.header = header
+        self.varying = varying
+        specs = {spec.name: spec for spec in header.fields}
+        self._keys = tuple(
+            spec.letter if call.letters and spec.letter else spec.wire
+            for spec in (specs[name] for name in varying)
+        )
+        self._fixed = header.encode_letters() if call.letters else header.encode()
+        absent = [key for key in self._keys if key not in self._fixed]
+        if absent:
+            raise ValueError(f"of a field that varies there has to be a value: {absent}")
+        self._head = self._compiled([specs[name].kind for name in varying])
+
+    def filled(self, *values: Any) -> Filled:
+        """The header with these values, in the order in which the form was told of the fields."""
+        return Filled(self, values)
+
+    def fields(self, values: tuple[Any, ...]) -> dict[str, str]:
+        """The extension fields as the general codec has them."""
+        fields = dict(self._fixed)
+        for key, value in zip(self._keys, values, strict=True):
+            if isinstance(value, bool):
+                fields[key] = "true" if value else "false"
+            else:
+                fields[key] = str(value)
+        return fields
+
+    def frame(self, opaque: int, values: tuple[Any, ...], body: bytes) -> list[bytes]:
+        """The buffers of a request. Raises TypeError for a text that JSON of bytes cannot hold."""
+        head = self._head(opaque, *values)
+        size = len(head)
+        prefix = _PREFIX.pack(4 + size + len(body), _JSON | size)
+        return [prefix + head, body] if body else [prefix + head]
+
+    def _compiled(self, kinds: list[str]) -> Callable[..., bytes]:
+        marks = _marks(self._fixed, len(kinds))
+        fields = {**self._fixed, **dict(zip(self._keys, marks, strict=True))}
+        text = json.encode_header(RemotingCommand(self.call.code, fields, opaque=_OPAQUE))
+        text = text.replace(b"%", b"%%")
+        places: dict[bytes, tuple[bytes, str]] = {b"%d" % _OPAQUE: (b"%d", "opaque")}
+        for index, (mark, kind) in enumerate(zip(marks, kinds, strict=True)):
+            place, value = _PLACES[kind]
+            places[b'"%b"' % mark.encode()] = place, value.format(f"value{index}")
+        # The opaque comes after the fields, and nothing behind it is of a header's.
+        where = {text.rindex(mark): mark for mark in places}
+        ordered = [where[at] for at in sorted(where)]
+        for mark in ordered:
+            before, after = text.rsplit(mark, 1)
+            text = before + places[mark][0] + after
+        arguments = ", ".join(["opaque", *(f"value{index}" for index in range(len(kinds)))])
+        values = ", ".join(places[mark][1] for mark in ordered)
+        scope: dict[str, Any] = {"text": text, "dumps": orjson.dumps}
+        # Made of declarations only, as the codecs of headers are.
+        head: Callable[..., bytes] = eval(  # noqa: S307
+            f"lambda {arguments}: text % ({values},)", scope
+        )
+        return head
+
+
+def _marks(fixed_fields: dict[str, str], count: int) -> list[str]:
+    """Texts that occur in none of the fields, and in none of each other."""
+    mark = "<>"
+    while any(mark in value for value in fixed_fields.values()):
+        mark = f"<{mark}>"
+    return [f"{mark}{index}." for index in range(count)]
+
+
+class Filled(Header):
+    """See the module; its attributes are those of the header of the form."""
+
+    __slots__ = ("form", "values")
+    form: Form
+    values: tuple[Any, ...]
+
+    def __init__(self, form: Form, values: tuple[Any, ...]) -> None:
+        _set_form(self, form)
+        _set_values(self, values)
+
+    def __getattr__(self, name: str) -> Any:
+        form = self.form
+        if name in form.varying:
+            return self.values[form.varying.index(name)]
+        return getattr(form.header, name)
+
+    def encode(self) -> dict[str, str]:
+        """See Header; the names are those of the form's call."""
+        return self.form.fields(self.values)
+
+    encode_letters = encode
+
+    def __repr__(self) -> str:
+        names = ", ".join(
+            f"{spec.name}={getattr(self, spec.name)!r}" for spec in self.form.header.fields
+        )
+        return f"{type(self.form.header).__name__}({names})"
+
+
+_set_form: Final[Callable[[Filled, Form], None]] = vars(Filled)["form"].__set__
+_set_values: Final[Callable[[Filled, tuple[Any, ...]], None]] = vars(Filled)["values"].__set__

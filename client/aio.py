@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from twisted.internet.defer import Deferred
@@ -24,14 +24,15 @@ from txrocketmq.client.faces import (
     Member,
     adapted,
     functions_of_program,
+    is_started,
     make_face,
 )
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.loop_crew import LoopCrew
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.reactor_thread import settle_deferred
-from txrocketmq.client.started import Started
+from txrocketmq.client.reactor_thread import Handed, begin_work, settle_deferred
+from txrocketmq.client.started import Begin, Started
 from txrocketmq.client.threaded_face import ThreadedFace
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -68,32 +69,33 @@ class AioFace(ThreadedFace):
     async def __aexit__(self, *_: object) -> None:
         await self.shutdown()
 
-    def _begin(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Begins work in the client's thread; what the loop can wait for, and may cancel."""
-        future, cancel = self._hand_over(work)
-        future.add_done_callback(lambda done: cancel() if done.cancelled() else None)
+    def _future(self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Has something begun in the client's thread; what the loop can wait for, or cancel."""
+        future, handed = self._hand_over(begin, arguments, named)
+        future.add_done_callback(lambda done: handed.cancel() if done.cancelled() else None)
         return future
 
-    def _hand_over(self, work: Callable[[], Any]) -> tuple[asyncio.Future[Any], Callable[[], None]]:
+    def _hand_over(
+        self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[asyncio.Future[Any], Handed]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-
         if self._to_loop is None or self._to_loop[0] is not loop:
             self._to_loop = loop, Handover(loop.call_soon_threadsafe)
-        to_loop = self._to_loop[1]
-
-        def settle(outcome: Any) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                to_loop.call(_settle, future, outcome)
-
-        return future, self._thread.begin(work, settle)
+        settle = partial(_tell, self._to_loop[1], future)
+        return future, self._thread.hand_over(begin, settle, arguments, named)
 
     async def _wait(self, work: Callable[[], Any]) -> Any:
-        future, cancel = self._hand_over(work)
+        return await self._outcome(begin_work, (work,), {})
+
+    async def _outcome(
+        self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        future, handed = self._hand_over(begin, arguments, named)
         try:
             return await future
         except asyncio.CancelledError:
-            cancel()
+            handed.cancel()
             raise
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,6 +126,14 @@ async def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> A
     return await result if hasattr(result, "__await__") else result
 
 
+def _tell(to_loop: Handover, future: asyncio.Future[Any], outcome: Any) -> None:
+    """In the client's thread: this is the result."""
+    try:
+        to_loop.call(_settle, future, outcome)
+    except RuntimeError:  # the loop is closed: nobody waits
+        return
+
+
 def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
     if future.done():
         return
@@ -134,15 +144,24 @@ def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
 
 
 def _wrap(member: Member) -> Any:
-    function = member.function
+    function, begun = member.function, member.begun
     takes = functions_of_program(function)
+    gives_future = is_started(function)
 
     async def waiting(self: AioFace, *arguments: Any, **named: Any) -> Any:
-        self._life.check()
+        life = self._life
+        life.check()
+        if begun is not None and (begin := begun.of(life.core)) is not None:
+            if not gives_future:
+                return await self._outcome(begin, arguments, named)
+            if self._thread.is_behind:
+                await self._wait(_nothing)
+            return self._future(begin, arguments, named)
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
-        core = self._life.core
-        result = await self._wait(lambda: function(core, *arguments, **named))
-        return self._begin(lambda: result.result) if isinstance(result, Started) else result
+        result = await self._wait(lambda: function(life.core, *arguments, **named))
+        if isinstance(result, Started):
+            return self._future(begin_work, (lambda: result.result,), {})
+        return result
 
     def plain(self: AioFace, *arguments: Any, **named: Any) -> Any:
         if self._has_left:
@@ -152,6 +171,10 @@ def _wrap(member: Member) -> Any:
         return self._thread.ask(lambda: function(core, *arguments, **named))
 
     return waiting if member.waits else plain
+
+
+def _nothing() -> None:
+    """Is done when all is begun that was handed over before."""
 
 
 def aio(core: type) -> type:

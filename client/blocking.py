@@ -21,6 +21,7 @@ from txrocketmq.client.faces import (
     Member,
     adapted,
     functions_of_program,
+    is_started,
     make_face,
 )
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
@@ -69,24 +70,36 @@ class BlockingFace(ThreadedFace):
 
 
 def _wrap(member: Member) -> Any:
-    function = member.function
+    function, begun = member.function, member.begun
     takes = functions_of_program(function)
+    gives_future = is_started(function)
 
     def method(self: BlockingFace, *arguments: Any, **named: Any) -> Any:
+        life, thread = self._life, self._thread
         if member.waits or self._has_left:
-            self._life.check()
-        arguments, named = adapted(function, arguments, named, self._adapt, takes)
-        core = self._life.core
-        result = self._thread.ask(lambda: function(core, *arguments, **named))
-        if isinstance(result, Started):
+            life.check()
+        if begun is not None and (begin := begun.of(life.core)) is not None:
+            thread.check_other()
             future: Future[Any] = Future()
-            self._thread.begin(
-                lambda: result.result, lambda outcome: settle_future(future, outcome)
-            )
+            handed = thread.hand_over(begin, partial(settle_future, future), arguments, named)
+            if not gives_future:
+                return thread.result_of(future, handed)
+            if thread.is_behind:
+                thread.ask(_nothing)
+            return future
+        arguments, named = adapted(function, arguments, named, self._adapt, takes)
+        result = thread.ask(lambda: function(life.core, *arguments, **named))
+        if isinstance(result, Started):
+            future = Future()
+            thread.begin(lambda: result.result, partial(settle_future, future))
             return future
         return result
 
     return method
+
+
+def _nothing() -> None:
+    """Is done when all is begun that was handed over before."""
 
 
 def blocking(core: type) -> type:

@@ -25,6 +25,7 @@ from txrocketmq.client.consumer.listener import is_orderly, orderly
 from txrocketmq.client.errors import ClientClosed, MQClientError
 from txrocketmq.client.instance import ClientInstance, RegisteredConsumer
 from txrocketmq.client.instances import ClientInstances
+from txrocketmq.client.started import Begun, Started, way_to_begin
 from txrocketmq.client.told import RegisteredProducer
 
 LIFE: Final = frozenset({"start", "stop", "shutdown"})
@@ -46,6 +47,8 @@ class Member(NamedTuple):
     function: Callable[..., Any]
     waits: bool
     is_property: bool
+    begun: Begun | None = None
+    """How it is begun without a coroutine."""
 
 
 def members(core: type) -> Iterator[Member]:
@@ -61,7 +64,13 @@ def members(core: type) -> Iterator[Member]:
             yield Member(name, value.fget, waits=False, is_property=True)
         elif inspect.isfunction(value):
             waits = inspect.iscoroutinefunction(value)
-            yield Member(name, value, waits=waits, is_property=False)
+            yield Member(name, value, waits, is_property=False, begun=way_to_begin(value))
+
+
+def is_started(function: Callable[..., Any]) -> bool:
+    """Whether it gives a Started."""
+    annotation = inspect.signature(function).return_annotation
+    return str(annotation).startswith(Started.__name__)
 
 
 def config_class(core: type) -> type:

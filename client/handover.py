@@ -24,6 +24,11 @@ class Handover:
         self._lock = threading.Lock()
         self._waiting: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
 
+    @property
+    def waiting(self) -> int:
+        """How many calls have not begun."""
+        return len(self._waiting)
+
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Calls a function in the other thread, unless `wake` raises something, which is raised."""
         with self._lock:

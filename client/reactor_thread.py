@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import CoroutineType
 from typing import Any, ClassVar, Final
 
@@ -32,10 +33,13 @@ from txrocketmq.client.course import Course
 from txrocketmq.client.crew import Ended, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
+from txrocketmq.client.started import Begin, Cancellable
 from txrocketmq.remoting.transport.clock import Clock
 
 MAX_THREADS: Final = 128
 """Functions of the program that run at the same time, those of all its clients together."""
+MAX_WAITING: Final = 1_024
+"""Calls that wait to be begun: who does not wait for their results hands over no more then."""
 END_S: Final = 10
 
 
@@ -104,50 +108,56 @@ class ReactorThread:
         """Whether it is there: it is not in a process that was forked."""
         return self._pid == os.getpid() and not self._is_over
 
-    def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Callable[[], None]:
+    def begin(self, work: Callable[[], Any], settle: Callable[[Any], None]) -> Handed:
         """Begins work in the thread: a function, whose result may be a coroutine.
 
-        `settle` is called there with the result, or with a Failure. The result cancels the work.
+        `settle` is called there with the result, or with a Failure.
         """
+        return self.hand_over(begin_work, settle, (work,), {})
+
+    def hand_over(
+        self,
+        begin: Begin,
+        settle: Callable[[Any], None],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Handed:
+        """Has something begun in the thread, as `begun_by` has it."""
         if not self.is_alive:
             raise RuntimeError(
                 "the client's thread is not there: a client that was made before a fork cannot be"
                 " used after it; make one in the new process"
             )
-        running: list[Deferred[Any] | Course] = []
+        handover = self._handover
+        handed = Handed(handover, begin, settle, arguments, named)
+        handover.call(handed.begin)
+        return handed
 
-        def run() -> None:
-            try:
-                result = work()
-            except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
-                settle(Failure())
-                return
-            if isinstance(result, CoroutineType):
-                course = Course(result, settle)
-                running.append(course)
-                course.go_on()
-            elif isinstance(result, Deferred):
-                running.append(result)
-                result.addBoth(settle)
-            else:
-                settle(result)
-
-        self._handover.call(run)
-        return lambda: self._handover.call(_cancel_all, running)
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be begun that whoever hands over more should wait as well."""
+        return self._handover.waiting >= MAX_WAITING
 
     def ask(self, work: Callable[[], Any]) -> Any:
         """Does work in the thread and waits for it; raises what it raises."""
+        self.check_other()
+        future: Future[Any] = Future()
+        return self.result_of(future, self.begin(work, partial(settle_future, future)))
+
+    def check_other(self) -> None:
+        """Raises RuntimeError in the thread itself."""
         if self.is_current:
             raise RuntimeError(
                 "this would wait for itself: a hook or a selector runs on the client's own thread,"
                 " and may not call the client"
             )
-        future: Future[Any] = Future()
-        cancel = self.begin(work, lambda outcome: settle_future(future, outcome))
+
+    def result_of(self, future: Future[Any], handed: Handed) -> Any:
+        """Waits for what was handed over; Ctrl-C ends that."""
         try:
             return future.result()
         except KeyboardInterrupt:
-            cancel()
+            handed.cancel()
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
@@ -219,9 +229,51 @@ def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
         deferred.callback(future.result())
 
 
-def _cancel_all(running: list[Deferred[Any] | Course]) -> None:
-    for each in running:
-        each.cancel()
+class Handed:
+    """What was handed over to be begun in the client's thread; another one may cancel it."""
+
+    __slots__ = ("_arguments", "_begin", "_handover", "_named", "_running", "_settle")
+
+    def __init__(
+        self,
+        handover: Handover,
+        begin: Begin,
+        settle: Callable[[Any], None],
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> None:
+        self._handover = handover
+        self._begin = begin
+        self._settle = settle
+        self._arguments = arguments
+        self._named = named
+        self._running: Cancellable | None = None
+
+    def begin(self) -> None:
+        """In the thread."""
+        try:
+            self._running = self._begin(self._settle, *self._arguments, **self._named)
+        except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
+            self._settle(Failure())
+
+    def cancel(self) -> None:
+        """In any thread: cancels it, unless it is over."""
+        self._handover.call(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+
+def begin_work(settle: Callable[[Any], None], work: Callable[[], Any]) -> Cancellable | None:
+    """Calls a function, whose result may be a coroutine or a Deferred; see `Begin`."""
+    result = work()
+    if isinstance(result, CoroutineType):
+        return Course(result, settle).begun()
+    if isinstance(result, Deferred):
+        return result.addBoth(settle)
+    settle(result)
+    return None
 
 
 @provider(ILogFilterPredicate)

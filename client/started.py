@@ -32,9 +32,9 @@ class Cancellable(Protocol):
         """Ends it, unless it is over."""
 
 
-Begin = Callable[..., Cancellable]
+Begin = Callable[..., Cancellable | None]
 """Begins something with the arguments after the first one, which is called with the result or with
-a Failure, once. What it raises was not begun."""
+a Failure, once. None: it is over. What raises an exception was not begun."""
 
 
 class Begun(NamedTuple):
@@ -68,7 +68,7 @@ def way_to_begin(function: Callable[..., Any]) -> Begun | None:
 
 def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:
     """A Deferred of what is begun; raises what could not be begun."""
-    running: list[Cancellable] = []
-    result: Deferred[Any] = Deferred(lambda _: running[0].cancel())
-    running.append(begin(result.callback, *arguments, **named))
+    running: Cancellable | None = None
+    result: Deferred[Any] = Deferred(lambda _: running and running.cancel())
+    running = begin(result.callback, *arguments, **named)
     return result

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 
 from txrocketmq.client import forgotten, names
 from txrocketmq.client.admin import admin
@@ -19,7 +19,7 @@ from txrocketmq.client.faces import Life, Member, make_face, remember
 from txrocketmq.client.instances import instances_of
 from txrocketmq.client.names import *  # noqa: F403 - the same in all faces
 from txrocketmq.client.producer import producer, transaction
-from txrocketmq.client.started import Started
+from txrocketmq.client.started import Started, begun
 from txrocketmq.remoting.transport.clock import Clock
 
 
@@ -59,10 +59,17 @@ class TxFace:
 
 
 def _wrap(member: Member) -> Any:
-    function = member.function
+    function, its_begun = member.function, member.begun
 
     def waiting(self: TxFace, *arguments: Any, **named: Any) -> Deferred[Any]:
-        return Deferred.fromCoroutine(_checked(self._life, function, arguments, named))
+        life = self._life
+        if its_begun is not None and (begin := its_begun.of(life.core)) is not None:
+            try:
+                life.check()
+                return begun(begin, *arguments, **named)
+            except Exception:  # noqa: BLE001 - what waits fails by its Deferred
+                return fail()
+        return Deferred.fromCoroutine(_checked(life, function, arguments, named))
 
     def plain(self: TxFace, *arguments: Any, **named: Any) -> Any:
         return function(self._life.core, *arguments, **named)

@@ -23,10 +23,6 @@ MAX_QUEUES = 65_536
 _INDEX_MASK = 0x7FFFFFFF
 
 
-def _any(_: str) -> bool:
-    return True
-
-
 class PublishInfo:
     """The queues a producer may send to; `select` takes one after the other."""
 
@@ -44,7 +40,12 @@ class PublishInfo:
         Each preference is asked about the names of brokers; where no queue suits the first one, the
         second counts, and where none suits any, every queue will do.
         """
-        for suits in preferences or (_any,):
+        if not preferences:
+            for _ in self.queues:
+                queue = self._next()
+                if queue.broker_name != last_broker:
+                    return queue
+        for suits in preferences:
             for _ in self.queues:
                 queue = self._next()
                 if queue.broker_name != last_broker and suits(queue.broker_name):

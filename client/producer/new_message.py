@@ -37,17 +37,31 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
     data = body.encode() if isinstance(body, str) else bytes(body)
     message = Message(topic, data, flag)
     own = message.properties
-    for name, value in (properties or {}).items():
-        try:
-            check_user_property(name, value)
-        except ValueError as error:
-            raise MessageIllegal(str(error)) from None
-        own[name] = value
+    if properties:
+        for name, value in properties.items():
+            try:
+                check_user_property(name, value)
+            except ValueError as error:
+                raise MessageIllegal(str(error)) from None
+            own[name] = value
     if tags is not None:
         own[names.TAGS] = _word(tags, "tag")
-    key_list = [keys] if isinstance(keys, str) else list(keys)
-    if key_list:
-        own[names.KEYS] = names.KEY_SEPARATOR.join(_word(key, "key") for key in key_list)
+    if keys != ():
+        key_list = [keys] if isinstance(keys, str) else list(keys)
+        if key_list:
+            own[names.KEYS] = names.KEY_SEPARATOR.join(_word(key, "key") for key in key_list)
+    if not (delay_level is delay_ms is deliver_at_ms is None):
+        _delay(own, delay_level, delay_ms, deliver_at_ms)
+    if priority is not None:
+        own[names.PRIORITY] = str(priority)
+    if not wait_for_store:
+        own[names.WAIT] = "false"
+    return message
+
+
+def _delay(
+    own: dict[str, str], delay_level: int | None, delay_ms: int | None, deliver_at_ms: int | None
+) -> None:
     delays = {names.DELAY: delay_level, names.TIMER_DELAY_MS: delay_ms,
               names.TIMER_DELIVER_MS: deliver_at_ms}  # fmt: skip
     given = {name: value for name, value in delays.items() if value is not None}
@@ -57,11 +71,6 @@ def new_message(  # noqa: PLR0913 - what a message has, by name
         if delay < 0:
             raise MessageIllegal(f"a delay cannot be negative: {delay}")
         own[name] = str(delay)
-    if priority is not None:
-        own[names.PRIORITY] = str(priority)
-    if not wait_for_store:
-        own[names.WAIT] = "false"
-    return message
 
 
 def _word(text: str, what: str) -> str:

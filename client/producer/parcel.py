@@ -106,30 +106,24 @@ class Packer:
 
     def _parcel(self, message: Message, compressed: bytes | None) -> Parcel:
         msg_id = self._give_key(message)
-        body, sys_flag = message.body, 0
+        topic, body, sys_flag = message.topic, message.body, 0
         if compressed is not None:
             body, sys_flag = compressed, MessageSysFlag.COMPRESSED | self._config.compression.flag
         own = {names.WAIT: "true", **message.properties}
         if own.get(names.TRAN_MSG) == "true":
             sys_flag |= MessageSysFlag.TRANSACTION_PREPARED_TYPE
-        if self._instance.config.namespace:
-            own[names.INSTANCE_ID] = self._instance.config.namespace
+        instance = self._instance
+        if instance.config.namespace:
+            own[names.INSTANCE_ID] = instance.config.namespace
         reconsume_times, max_reconsume_times = 0, None
-        if message.topic.startswith(RETRY_PREFIX):
+        if topic.startswith(RETRY_PREFIX):
             reconsume_times = int(own.get(names.RECONSUME_TIME, "0"))
             if names.MAX_RECONSUME_TIMES in own:
                 max_reconsume_times = int(own[names.MAX_RECONSUME_TIMES])
         return Parcel(
-            message,
-            self._instance.with_namespace(message.topic),
-            body,
-            encode_properties(own),
-            sys_flag,
-            msg_id,
-            is_reply=own.get(names.MSG_TYPE) == REPLY,
-            reconsume_times=reconsume_times,
-            max_reconsume_times=max_reconsume_times,
-        )
+            message, instance.with_namespace(topic), body, encode_properties(own), sys_flag,
+            msg_id, False, own.get(names.MSG_TYPE) == REPLY, reconsume_times, max_reconsume_times,
+        )  # fmt: skip
 
     def batch(self, messages: Sequence[Message]) -> Parcel:
         """Checks as MessageBatch.generateFromList does; its members are not compressed."""

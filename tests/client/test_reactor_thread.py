@@ -65,8 +65,7 @@ def test_functions_of_the_program_run_beside(thread: ReactorThread) -> None:
 def test_begun_work_can_be_cancelled(thread: ReactorThread) -> None:
     ended = threading.Event()
     waiting: Deferred[None] = Deferred()
-    cancel = thread.begin(lambda: waiting, lambda outcome: ended.set())
-    cancel()
+    thread.begin(lambda: waiting, lambda outcome: ended.set()).cancel()
     assert ended.wait(30)
 
 

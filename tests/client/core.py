@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from txrocketmq.client.errors import MQClientError
 from txrocketmq.client.instance import ClientInstance
-from txrocketmq.client.started import Started
+from txrocketmq.client.started import Cancellable, Started, begun, begun_by
 
 Function = Callable[[int], "int | Awaitable[int]"]
 Plain = Callable[[int], int]
@@ -84,6 +85,29 @@ class Core:
     async def begin(self, number: int) -> Started[int]:
         """Begins to answer later."""
         return Started(Deferred.fromCoroutine(self.later(number)))
+
+    @begun_by("_begin_quickly")
+    async def quickly(self, number: int) -> int:
+        """As `later`, and without a coroutine where somebody can be called back."""
+        return await begun(self._begin_quickly, number)
+
+    @begun_by("_begin_quickly", unless=lambda core: core.size > 3)
+    async def begin_quickly(self, number: int) -> Started[int]:
+        """As `begin`; a large one waits first."""
+        self.said.append("waited")
+        return Started(begun(self._begin_quickly, number))
+
+    def _begin_quickly(self, settle: Callable[[Any], object], number: int) -> Cancellable:
+        self.said.append("quickly")
+        if number < 0:
+            raise ValueError("negative")
+        waiting = self._instance.clock.pause(1 if number else 60_000)
+        waiting.addCallbacks(lambda _: number, self._was_cancelled)
+        return waiting.addBoth(settle)
+
+    def _was_cancelled(self, failure: Failure) -> Failure:
+        self.cancelled = True
+        return failure
 
     async def call(self, function: Function, number: int) -> int:
         """Calls a function of the program."""

@@ -43,6 +43,37 @@ def test_what_is_begun_gives_a_future() -> None:
     asyncio.run(main())
 
 
+def test_what_is_begun_without_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        made = Made("g", **WHERE)
+        with pytest.raises(MQClientError, match="not started"):
+            await made.quickly(1)
+        async with made:
+            core = made._life.core
+            assert await asyncio.gather(*(made.quickly(n) for n in range(1, 9))) == [*range(1, 9)]
+            begun = await made.begin_quickly(5)
+            assert isinstance(begun, asyncio.Future)
+            assert await begun == 5
+            with pytest.raises(ValueError, match="negative"):
+                await made.quickly(-1)
+            with pytest.raises(ValueError, match="negative"):
+                await (await made.begin_quickly(-1))
+            for waiting in (asyncio.ensure_future(made.quickly(0)), await made.begin_quickly(0)):
+                core.cancelled = False
+                await made.later(1)  # it has begun by now
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+                await asyncio.sleep(0)  # a future tells of it in the loop's next turn
+                await made.later(1)
+                assert core.cancelled
+            assert "waited" not in core.said
+            monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 0)
+            assert await (await made.begin_quickly(5)) == 5  # not before the others have begun
+
+    asyncio.run(main())
+
+
 def test_functions_of_the_program_run_in_the_loop() -> None:
     where: list[str] = []
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from tests.client.fakes import BROKER_A, FakeConnections, refusal, result_of
-from txrocketmq.client.api import PULLED, STORED, Api
+from txrocketmq.client.api import PULLED, STORED, Api, stored
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.remoting.call import Call, Reply
-from txrocketmq.remoting.errors import ConnectError
+from txrocketmq.remoting.errors import ConnectError, RequestTimeout
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset, pull, send
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerData
@@ -63,22 +63,30 @@ def pull_header() -> PullMessageRequestHeader:
 @pytest.mark.parametrize(
     ("batch", "call"), [(False, send.SEND_MESSAGE_V2), (True, send.SEND_BATCH_MESSAGE)]
 )
-def test_sends_and_batches_have_their_codes(*, batch: bool, call: Call[Any, Any]) -> None:
+def test_a_send_is_asked_and_judged_afterwards(*, batch: bool, call: Call[Any, Any]) -> None:
     connections = FakeConnections()
-    connections.on(BROKER_A, call, Reply())
-    result_of(api(connections).send(BROKER_A, send_header(batch=batch), b"body", 1_234))
+    answer: Reply[Any] = Reply()
+    connections.on(BROKER_A, call, answer)
+    header = send_header(batch=batch)
+    pending = api(connections).send(BROKER_A, call, header, b"body", 1_234)
+    assert pending.outcome is answer
     ((address, asked, _, body, timeout_ms),) = connections.asked
     assert (address, asked, body, timeout_ms) == (BROKER_A, call, b"body", 1_234)
-    api(connections).send_oneway(BROKER_A, send_header(batch=batch), b"b")
+    api(connections).send_oneway(BROKER_A, call, header, b"b")
     assert connections.told[0][:2] == (BROKER_A, call)
 
 
 @pytest.mark.parametrize("code", sorted(STORED))
 def test_a_message_that_is_stored_is_no_error(code: int) -> None:
-    connections = FakeConnections()
-    connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(code))
-    reply = result_of(api(connections).send(BROKER_A, send_header(batch=False), b"b", 1))
-    assert reply.code == code
+    assert stored(refusal(code), BROKER_A, send_header(batch=False)).code == code
+
+
+def test_a_send_that_is_refused_or_lost_is_one() -> None:
+    with pytest.raises(MQBrokerError, match=r"MESSAGE_ILLEGAL \(13\): too long") as refused:
+        stored(refusal(13, "too long"), BROKER_A, send_header(batch=False))
+    assert "topic T" in str(refused.value)
+    with pytest.raises(RequestTimeout, match="late"):
+        stored(RequestTimeout("late"), BROKER_A, send_header(batch=False))
 
 
 @pytest.mark.parametrize("code", sorted(PULLED))
@@ -144,9 +152,8 @@ def test_any_call_can_be_asked() -> None:
 
 def test_a_refusal_names_topic_queue_and_group() -> None:
     connections = FakeConnections()
-    connections.on(BROKER_A, send.SEND_MESSAGE_V2, refusal(2, "busy"))
     with pytest.raises(MQBrokerError, match=r"\(topic T, queue 0, group g\); the broker is too"):
-        result_of(api(connections).send(BROKER_A, send_header(batch=False), b"x", 1_000))
+        stored(refusal(2, "busy"), BROKER_A, send_header(batch=False))
     connections.on(BROKER_A, pull.PULL_MESSAGE, refusal(1, "no"))
     with pytest.raises(MQBrokerError, match=r": no \(topic T, queue 3, group g\)$"):
         result_of(api(connections).pull(BROKER_A, pull_header(), 1_000))

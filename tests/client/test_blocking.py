@@ -36,6 +36,66 @@ def test_what_is_begun_gives_a_future() -> None:
         assert isinstance(made.begin(-5).exception(30), ValueError)
 
 
+def test_what_is_begun_without_a_coroutine(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made("g", **WHERE)
+    with pytest.raises(MQClientError, match="not started"):
+        made.quickly(1)
+    with made:
+        assert made.quickly(5) == 5
+        with pytest.raises(ValueError, match="negative"):
+            made.quickly(-1)
+        assert made.begin_quickly(5).result(30) == 5
+        assert isinstance(made.begin_quickly(-5).exception(30), ValueError)
+        assert "waited" not in made._life.core.said
+        with pytest.raises(RuntimeError, match="wait for itself"):
+            made._thread.ask(lambda: made.quickly(1))
+        monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 0)
+        assert made.begin_quickly(5).result(30) == 5
+    with pytest.raises(ClientClosed):
+        made.quickly(1)
+
+
+def kept_busy(made: Any) -> threading.Event:
+    """Has the client's thread wait until it may go on."""
+    is_busy, may_go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        is_busy.set()
+        may_go_on.wait(30)
+
+    made._thread.begin(wait, lambda _: None)
+    assert is_busy.wait(30)
+    return may_go_on
+
+
+def test_what_is_begun_is_not_waited_for() -> None:
+    with Made("g", **WHERE) as made:
+        may_go_on = kept_busy(made)
+        begun = made.begin_quickly(5)  # while the client's thread is busy
+        assert not begun.done()
+        may_go_on.set()
+        assert begun.result(30) == 5
+
+
+def test_who_hands_over_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("txrocketmq.client.reactor_thread.MAX_WAITING", 3)
+    with Made("g", **WHERE) as made:
+        may_go_on = kept_busy(made)
+        timer = threading.Timer(0.05, may_go_on.set)
+        begun = [made.begin_quickly(5) for _ in range(2)]
+        assert not may_go_on.is_set()
+        timer.start()
+        begun += [made.begin_quickly(5) for _ in range(2)]
+        assert may_go_on.is_set()
+        assert [each.result(30) for each in begun] == [5] * 4
+
+
+def test_what_has_to_wait_before_it_is_begun() -> None:
+    with Made("g", size=4, **WHERE) as made:
+        assert made.begin_quickly(5).result(30) == 5
+        assert made._life.core.said == ["start", "waited", "quickly"]
+
+
 def test_functions_of_the_program_run_in_threads_of_their_own() -> None:
     where: list[str] = []
 

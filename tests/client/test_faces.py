@@ -21,7 +21,7 @@ from txrocketmq.client.consumer.lite_pull import LitePullConsumer
 from txrocketmq.client.consumer.pop import PopConsumer
 from txrocketmq.client.consumer.push import PushConsumer
 from txrocketmq.client.errors import ClientClosed, MQClientError
-from txrocketmq.client.faces import Life, config_class, functions_of_program, members
+from txrocketmq.client.faces import Life, config_class, functions_of_program, is_started, members
 from txrocketmq.client.instances import ClientInstances
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.transaction import TransactionProducer
@@ -34,14 +34,24 @@ def test_what_is_public_is_found() -> None:
     found = {member.name: (member.waits, member.is_property) for member in members(Core)}
     assert found == {
         "begin": (True, False),
+        "begin_quickly": (True, False),
         "call": (True, False),
         "double": (False, False),
         "here": (True, False),
         "later": (True, False),
         "listen": (True, False),
         "never": (True, False),
+        "quickly": (True, False),
         "size": (False, True),
     }
+
+
+def test_what_is_begun_is_known() -> None:
+    ways = {each.name: each.begun.method for each in members(Core) if each.begun is not None}
+    assert ways == {"quickly": "_begin_quickly", "begin_quickly": "_begin_quickly"}
+    assert [each.name for each in members(Core) if is_started(each.function)] == [
+        "begin", "begin_quickly",
+    ]  # fmt: skip
 
 
 def test_functions_of_the_program_are_known_by_their_type() -> None:

@@ -30,7 +30,9 @@ def test_many_calls_wake_once_and_run_in_their_order() -> None:
     for text in "abc":
         other.handover.call(other.said.append, text)
     assert (len(other.woken), other.said) == (1, [])
+    assert other.handover.waiting == 3
     other.run()
+    assert other.handover.waiting == 0
     other.handover.call(other.said.append, "d")
     assert len(other.woken) == 1
     other.run()

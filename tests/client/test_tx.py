@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock as ReactorClock
 
 from tests.client.core import Core
@@ -44,6 +44,26 @@ def test_what_is_begun_gives_its_own_deferred(reactor: ReactorClock) -> None:
     assert not begun.called
     reactor.advance(0.01)
     assert result_of(begun) == 5
+    result_of(made.shutdown())
+
+
+def test_what_is_begun_without_a_coroutine(reactor: ReactorClock) -> None:
+    made = Made("g", reactor=reactor, **WHERE)
+    with pytest.raises(MQClientError, match="not started"):
+        result_of(made.quickly(5))
+    result_of(made.start())
+    both = [made.quickly(5), made.begin_quickly(6)]
+    assert [each.called for each in both] == [False, False]
+    reactor.advance(0.01)
+    assert [result_of(each) for each in both] == [5, 6]
+    with pytest.raises(ValueError, match="negative"):
+        result_of(made.quickly(-1))
+    waiting = made.quickly(0)
+    waiting.cancel()
+    with pytest.raises(CancelledError):
+        result_of(waiting)
+    assert made._life.core.cancelled
+    assert "waited" not in made._life.core.said
     result_of(made.shutdown())
 
 

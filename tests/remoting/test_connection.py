@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from txrocketmq.remoting.errors import (
     SendError,
     TooManyRequests,
 )
+from txrocketmq.remoting.form import Form
 from txrocketmq.remoting.frame import encode_frame
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import heartbeat, offset, send
@@ -43,7 +46,7 @@ class Ends:
         assert self.client.receive(join(encode_frame(response))) == []
 
 
-def join(buffers: list[Buffer]) -> bytes:
+def join(buffers: Sequence[Buffer]) -> bytes:
     return b"".join(buffers)
 
 
@@ -133,6 +136,41 @@ def test_one_letter_names_where_the_call_has_them() -> None:
     assert command.ext_fields is not None
     assert command.ext_fields["b"] == "T"
     assert "topic" not in command.ext_fields
+
+
+SENT = send.SendMessageRequestHeader(
+    producer_group="g", topic="T", default_topic="TBW102", default_topic_queue_nums=4, queue_id=1,
+    sys_flag=0, born_timestamp=0, flag=0, properties="",
+)  # fmt: skip
+
+
+def mark(fields: dict[str, str], body: bytes) -> None:
+    """A seal that adds a field of its own."""
+    fields["Signature"] = f"{fields['i']} {len(body)}"
+
+
+@pytest.mark.parametrize("text", ["TAGS\x01A\x02", "\ud800"])
+@pytest.mark.parametrize("seal", [None, mark])
+def test_a_form_leaves_as_its_header_would(text: str, seal: Any) -> None:
+    """Also where the general codec writes it: a text that is no Unicode, a signature."""
+    form = Form(send.SEND_MESSAGE_V2, SENT, "born_timestamp", "properties")
+    header = replace(SENT, born_timestamp=5, properties=text)
+    filled, whole = (
+        join(Connection(seal=seal).request(send.SEND_MESSAGE_V2, its, b"body", 1)[1])
+        for its in (form.filled(5, text), header)
+    )
+    assert filled == whole
+    assert (b"Signature" in filled) is (seal is mark)
+
+
+def test_a_form_leaves_in_one_way_and_under_another_code_as_well() -> None:
+    filled = Form(send.SEND_MESSAGE_V2, SENT, "born_timestamp").filled(5)
+    header = replace(SENT, born_timestamp=5)
+    for call in (send.SEND_MESSAGE_V2, send.SEND_BATCH_MESSAGE):
+        one, other = (join(Connection().oneway(call, its, b"b")) for its in (filled, header))
+        assert one == other
+        one, other = (join(Connection().request(call, its, b"b", 1)[1]) for its in (filled, header))
+        assert one == other
 
 
 def test_garbage_is_an_error_to_close_by() -> None:

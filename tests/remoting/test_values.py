@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from txrocketmq.remoting.values import Value, value_class
+from txrocketmq.remoting.values import Value, maker, value_class
 
 
 @value_class
@@ -100,3 +100,22 @@ def test_dataclass_functions_work() -> None:
     moved: Any = dataclasses.replace(point, y=7)
     assert (moved.x, moved.y, moved.names) == (1, 7, ("a",))
     assert [field.name for field in dataclasses.fields(Point3)] == ["x", "y", "names", "z"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """As callers know it."""
+
+    name: str
+    count: int = 0
+
+
+def test_values_are_made_of_all_their_fields() -> None:
+    made = maker(Result)("a", 3)
+    assert made == Result("a", 3)
+    assert hash(made) == hash(Result("a", 3))
+    assert repr(made) == "Result(name='a', count=3)"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.count = 4  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        maker(Result)("a")

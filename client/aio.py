@@ -86,12 +86,7 @@ class AioFace(ThreadedFace):
         return future, self._thread.hand_over(begin, settle, arguments, named)
 
     async def _wait(self, work: Callable[[], Any]) -> Any:
-        return await self._outcome(begin_work, (work,), {})
-
-    async def _outcome(
-        self, begin: Begin, arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> Any:
-        future, handed = self._hand_over(begin, arguments, named)
+        future, handed = self._hand_over(begin_work, (work,), {})
         try:
             return await future
         except asyncio.CancelledError:
@@ -152,11 +147,16 @@ def _wrap(member: Member) -> Any:
         life = self._life
         life.check()
         if begun is not None and (begin := begun.of(life.core)) is not None:
-            if not gives_future:
-                return await self._outcome(begin, arguments, named)
-            if self._thread.is_behind:
-                await self._wait(_nothing)
-            return self._future(begin, arguments, named)
+            if gives_future:
+                if self._thread.is_behind:
+                    await self._wait(_nothing)
+                return self._future(begin, arguments, named)
+            future, handed = self._hand_over(begin, arguments, named)
+            try:
+                return await future
+            except asyncio.CancelledError:
+                handed.cancel()
+                raise
         arguments, named = adapted(function, arguments, named, self._adapt, takes)
         result = await self._wait(lambda: function(life.core, *arguments, **named))
         if isinstance(result, Started):

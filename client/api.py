@@ -122,7 +122,7 @@ class Api:
     ) -> PendingReply:
         """Sends a message, a batch, or the answer to a request, whichever the call is for.
 
-        There are so many of these that nothing is awaited: `stored` judges the outcome.
+        There are so many of these that nothing is awaited: whoever asks compares with STORED.
         """
         return self._connections.invoke(address, call, header, body, timeout_ms=timeout_ms)
 
@@ -370,19 +370,13 @@ class Api:
             )
         )
         if reply.code not in accepted:
-            raise MQBrokerError(reply.code, reply.remark, address, _about(header))
+            raise refusal(reply, address, header)
         return reply
 
 
-def stored(
-    outcome: Reply[Any] | Exception, address: str, header: Header
-) -> Reply[SendMessageResponseHeader]:
-    """The answer of a broker that has stored what was sent. Raises other outcomes."""
-    if isinstance(outcome, Exception):
-        raise outcome
-    if outcome.code not in STORED:
-        raise MQBrokerError(outcome.code, outcome.remark, address, _about(header))
-    return outcome
+def refusal(reply: Reply[Any], address: str, header: Header) -> MQBrokerError:
+    """The error of an answer that is none of those that are hoped for."""
+    return MQBrokerError(reply.code, reply.remark, address, _about(header))
 
 
 def _about(header: Header) -> str:

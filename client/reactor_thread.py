@@ -129,8 +129,8 @@ class ReactorThread:
                 " used after it; make one in the new process"
             )
         handover = self._handover
-        handed = Handed(handover, begin, settle, arguments, named)
-        handover.call(handed.begin)
+        handed = Handed(handover)
+        handover.call(handed.begin, begin, settle, arguments, named)
         return handed
 
     @property
@@ -232,29 +232,24 @@ def settle_deferred(deferred: Deferred[Any], future: Any) -> None:
 class Handed:
     """What was handed over to be begun in the client's thread; another one may cancel it."""
 
-    __slots__ = ("_arguments", "_begin", "_handover", "_named", "_running", "_settle")
+    __slots__ = ("_handover", "_running")
 
-    def __init__(
+    def __init__(self, handover: Handover) -> None:
+        self._handover = handover
+        self._running: Cancellable | None = None
+
+    def begin(
         self,
-        handover: Handover,
         begin: Begin,
         settle: Callable[[Any], None],
         arguments: tuple[Any, ...],
         named: dict[str, Any],
     ) -> None:
-        self._handover = handover
-        self._begin = begin
-        self._settle = settle
-        self._arguments = arguments
-        self._named = named
-        self._running: Cancellable | None = None
-
-    def begin(self) -> None:
-        """In the thread."""
+        """In the thread; nothing of this is kept, as there may be many that wait for an answer."""
         try:
-            self._running = self._begin(self._settle, *self._arguments, **self._named)
+            self._running = begin(settle, *arguments, **named)
         except BaseException:  # noqa: BLE001 - it is raised where somebody waits for it
-            self._settle(Failure())
+            settle(Failure())
 
     def cancel(self) -> None:
         """In any thread: cancels it, unless it is over."""

@@ -36,6 +36,18 @@ Seal = Callable[[dict[str, str], bytes], None]
 """Adds fields to those of a request before it leaves, by these and its body: a signature, say."""
 
 
+class _InFlight(PendingReply):
+    """A request whose answer has not come."""
+
+    __slots__ = ("call", "deadline_ms")
+
+    def __init__(self, call: Call[Any, Any], deadline_ms: int) -> None:
+        self._listener = None
+        self._outcome = None
+        self.call = call
+        self.deadline_ms = deadline_ms
+
+
 class Connection:
     """Requests in flight by opaque, and the decoder of what comes in."""
 
@@ -50,7 +62,7 @@ class Connection:
         self._decoder = FrameDecoder(max_frame_bytes)
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
-        self._in_flight: dict[int, tuple[PendingReply, Call[Any, Any], int]] = {}
+        self._in_flight: dict[int, _InFlight] = {}
         self.error: FrameError | None = None
         """Set once the peer has sent what is no frame: close the connection."""
 
@@ -81,8 +93,7 @@ class Connection:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
         opaque = next(self._opaques) & _OPAQUE_MASK
         buffers = self._frame(call, header, body, opaque)
-        pending = PendingReply()
-        self._in_flight[opaque] = (pending, call, deadline_ms)
+        pending = self._in_flight[opaque] = _InFlight(call, deadline_ms)
         return pending, buffers
 
     def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
@@ -94,21 +105,21 @@ class Connection:
 
     def is_late(self, steady_ms: int) -> bool:
         """Whether something has waited beyond its deadline, for `expire` to fail."""
-        return any(waiting[2] <= steady_ms for waiting in self._in_flight.values())
+        return any(waiting.deadline_ms <= steady_ms for waiting in self._in_flight.values())
 
     def expire(self, steady_ms: int) -> None:
         """Fails what has waited beyond its deadline."""
-        late = [opaque for opaque, waiting in self._in_flight.items() if waiting[2] <= steady_ms]
-        for opaque in late:
-            pending, call, _ = self._in_flight.pop(opaque)
-            pending.resolve(RequestTimeout(f"no answer to {call.name} in time"))
+        late = [its for its in self._in_flight.items() if its[1].deadline_ms <= steady_ms]
+        for opaque, waiting in late:
+            if self._in_flight.pop(opaque, None) is not None:
+                waiting.resolve(RequestTimeout(f"no answer to {waiting.call.name} in time"))
 
     def lost(self, reason: RemotingError) -> None:
         """Fails everything in flight: the connection is gone."""
         waiting = list(self._in_flight.values())
         self._in_flight.clear()
-        for pending, _, _ in waiting:
-            pending.resolve(reason)
+        for each in waiting:
+            each.resolve(reason)
 
     def _frame(
         self, call: Call[Any, Any], header: Header, body: bytes, opaque: int
@@ -134,8 +145,7 @@ class Connection:
             return False
         waiting = self._in_flight.pop(command.opaque, None)
         if waiting is not None:  # else it came too late
-            pending, call, _ = waiting
-            pending.resolve(reply_of(command, call))
+            waiting.resolve(reply_of(command, waiting.call))
         return True
 
 

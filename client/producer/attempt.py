@@ -12,7 +12,7 @@ from typing import Any, Final
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from txrocketmq.client.api import stored
+from txrocketmq.client.api import STORED, refusal
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MQBrokerError, MQClientError
 from txrocketmq.client.instance import ClientInstance
@@ -22,7 +22,6 @@ from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
 from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import RemotingError
-from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.routes import PublishInfo
 from txrocketmq.remoting.transport.client import as_deferred, parse_address
@@ -36,14 +35,13 @@ log = Logger()
 class Attempt:
     """A message on its way to a queue."""
 
-    __slots__ = ("address", "begun_ms", "context", "header", "parcel", "queue")
+    __slots__ = ("address", "begun_ms", "context", "parcel", "queue")
 
     def __init__(self, parcel: Parcel, queue: MessageQueue, address: str, begun_ms: int) -> None:
         self.parcel = parcel
         self.queue = queue
         self.address = address
         self.begun_ms = begun_ms
-        self.header: Header
         self.context: SendContext | None = None
         """What hooks see of it, if there are any."""
 
@@ -119,7 +117,7 @@ class Attempts:
     def ask(self, attempt: Attempt, timeout_ms: int) -> PendingReply:
         """Sends; `result_of` is to be told the outcome. Raises what a CheckForbidden raises."""
         parcel = attempt.parcel
-        attempt.header = header = self._packer.header(parcel, attempt.queue)
+        header = self._packer.header(parcel, attempt.queue)
         if self._hooks:
             attempt.context = context = self._context(parcel, attempt.queue, attempt.address)
             self._hooks.before(context)
@@ -130,22 +128,25 @@ class Attempts:
     def result_of(self, attempt: Attempt, outcome: Reply[Any] | Exception) -> SendResult:
         """What an attempt has brought. Raises MQBrokerError for a refusal, and other outcomes."""
         parcel, queue, context = attempt.parcel, attempt.queue, attempt.context
-        try:
-            reply = stored(outcome, attempt.address, attempt.header)
-        except Exception as error:
-            if context is not None:
-                context.error = error
-                self._hooks.after(context)
-            self._learn_of(queue, attempt.begun_ms, error)
-            raise
-        self._learn_of(queue, attempt.begun_ms, None)
-        topic = parcel.message.topic
-        if queue.topic != topic:
-            queue = MessageQueue(topic, queue.broker_name, queue.queue_id)
-        result = send_result(reply, queue, parcel.msg_id)
+        error: Exception | None = None
+        result: SendResult | None = None
+        if isinstance(outcome, Exception):
+            error = outcome
+        elif outcome.code not in STORED:
+            error = refusal(outcome, attempt.address, self._packer.header(parcel, queue))
+        else:
+            topic = parcel.message.topic
+            if queue.topic != topic:
+                queue = MessageQueue(topic, queue.broker_name, queue.queue_id)
+            result = send_result(outcome, queue, parcel.msg_id)
+        if self.config.send_latency_fault_enable:
+            self._learn_of(attempt.queue, attempt.begun_ms, error)
         if context is not None:
-            context.result = result
+            context.error, context.result = error, result
             self._hooks.after(context)
+        if result is None:
+            assert error is not None
+            raise error
         return result
 
     async def oneway(self, parcel: Parcel, queue: MessageQueue | None) -> None:
@@ -176,8 +177,6 @@ class Attempts:
         )  # fmt: skip
 
     def _learn_of(self, queue: MessageQueue, begun_ms: int, error: Exception | None) -> None:
-        if not self.config.send_latency_fault_enable:
-            return
         now_ms = self.steady_ms()
         is_refused = isinstance(error, MQBrokerError)
         is_lost = isinstance(error, RemotingError)

@@ -121,9 +121,16 @@ class Packer:
             if names.MAX_RECONSUME_TIMES in own:
                 max_reconsume_times = int(own[names.MAX_RECONSUME_TIMES])
         return Parcel(
-            message, instance.with_namespace(topic), body, encode_properties(own), sys_flag,
-            msg_id, False, own.get(names.MSG_TYPE) == REPLY, reconsume_times, max_reconsume_times,
-        )  # fmt: skip
+            message,
+            instance.with_namespace(topic),
+            body,
+            encode_properties(own),
+            sys_flag,
+            msg_id,
+            is_reply=own.get(names.MSG_TYPE) == REPLY,
+            reconsume_times=reconsume_times,
+            max_reconsume_times=max_reconsume_times,
+        )
 
     def batch(self, messages: Sequence[Message]) -> Parcel:
         """Checks as MessageBatch.generateFromList does; its members are not compressed."""
@@ -196,9 +203,7 @@ class Packer:
             batch=parcel.is_batch,
             bname=queue.broker_name,
         )
-        return Form(
-            self.call(parcel), header, "sys_flag", "born_timestamp", "flag", "properties"
-        )
+        return Form(self.call(parcel), header, "sys_flag", "born_timestamp", "flag", "properties")
 
     def _give_key(self, message: Message) -> str:
         key = message.unique_key

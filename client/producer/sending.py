@@ -10,7 +10,7 @@ DefaultMQProducerImpl.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
@@ -145,12 +145,13 @@ class Sending:
                 is_safe = result.status is SendStatus.SEND_OK
                 if is_safe or not config.retry_another_broker_when_not_store_ok:
                     return result
-        if result is not None:
-            return result
+        return result or self._give_up(failed)
+
+    def _give_up(self, failed: list[tuple[str, Exception]]) -> NoReturn:
         if not failed:
             late = RequestTimeout(f"{self._timeout_ms} ms were over before the first")
             failed.append(("-", late))
-        raise SendFailed(topic, failed, _code_of(failed[-1][1]))
+        raise SendFailed(self._parcel.topic, failed, _code_of(failed[-1][1]))
 
     async def _attempted(
         self, queue: MessageQueue, outcome: SendResult | Exception | None, *, is_last: bool

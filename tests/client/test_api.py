@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from tests.client.fakes import BROKER_A, FakeConnections, refusal, result_of
-from txrocketmq.client.api import PULLED, STORED, Api, stored
+from txrocketmq.client.api import PULLED, Api
+from txrocketmq.client.api import refusal as api_refusal
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.remoting.call import Call, Reply
-from txrocketmq.remoting.errors import ConnectError, RequestTimeout
+from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset, pull, send
 from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData, ProducerData
@@ -74,19 +75,6 @@ def test_a_send_is_asked_and_judged_afterwards(*, batch: bool, call: Call[Any, A
     assert (address, asked, body, timeout_ms) == (BROKER_A, call, b"body", 1_234)
     api(connections).send_oneway(BROKER_A, call, header, b"b")
     assert connections.told[0][:2] == (BROKER_A, call)
-
-
-@pytest.mark.parametrize("code", sorted(STORED))
-def test_a_message_that_is_stored_is_no_error(code: int) -> None:
-    assert stored(refusal(code), BROKER_A, send_header(batch=False)).code == code
-
-
-def test_a_send_that_is_refused_or_lost_is_one() -> None:
-    with pytest.raises(MQBrokerError, match=r"MESSAGE_ILLEGAL \(13\): too long") as refused:
-        stored(refusal(13, "too long"), BROKER_A, send_header(batch=False))
-    assert "topic T" in str(refused.value)
-    with pytest.raises(RequestTimeout, match="late"):
-        stored(RequestTimeout("late"), BROKER_A, send_header(batch=False))
 
 
 @pytest.mark.parametrize("code", sorted(PULLED))
@@ -152,8 +140,8 @@ def test_any_call_can_be_asked() -> None:
 
 def test_a_refusal_names_topic_queue_and_group() -> None:
     connections = FakeConnections()
-    with pytest.raises(MQBrokerError, match=r"\(topic T, queue 0, group g\); the broker is too"):
-        stored(refusal(2, "busy"), BROKER_A, send_header(batch=False))
+    error = api_refusal(refusal(2, "busy"), BROKER_A, send_header(batch=False))
+    assert "(topic T, queue 0, group g); the broker is too" in str(error)
     connections.on(BROKER_A, pull.PULL_MESSAGE, refusal(1, "no"))
     with pytest.raises(MQBrokerError, match=r": no \(topic T, queue 3, group g\)$"):
         result_of(api(connections).pull(BROKER_A, pull_header(), 1_000))

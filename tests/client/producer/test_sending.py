@@ -100,7 +100,7 @@ def test_an_unknown_route_is_asked_for(scene: Scene) -> None:
 
 def test_a_broker_without_address_is_passed_over(two: Scene) -> None:
     two.client.brokers.keep([])
-    two.client.brokers.update([each for each in two.routes["T"].broker_datas][1:])
+    two.client.brokers.update(two.routes["T"].broker_datas[1:])
     two.routes["T"] = a_route({"broker-b": 1})
     for _ in range(2):
         outcomes = Outcomes()

@@ -69,6 +69,11 @@ def way_to_begin(function: Callable[..., Any]) -> Begun | None:
 def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:
     """A Deferred of what is begun; raises what could not be begun."""
     running: Cancellable | None = None
-    result: Deferred[Any] = Deferred(lambda _: running and running.cancel())
+
+    def cancel(_: object) -> None:
+        if running is not None:
+            running.cancel()
+
+    result: Deferred[Any] = Deferred(cancel)
     running = begin(result.callback, *arguments, **named)
     return result

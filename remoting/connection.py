@@ -9,7 +9,7 @@ of the responseTable in NettyRemotingAbstract.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -84,7 +84,7 @@ class Connection:
 
     def request(
         self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int
-    ) -> tuple[PendingReply, Sequence[Buffer]]:
+    ) -> tuple[PendingReply, list[Buffer]]:
         """Registers a request; write the buffers, the pending reply gets the answer.
 
         Raises TooManyRequests when too many are in flight.
@@ -123,7 +123,7 @@ class Connection:
 
     def _frame(
         self, call: Call[Any, Any], header: Header, body: bytes, opaque: int
-    ) -> Sequence[Buffer]:
+    ) -> list[Buffer]:
         if self._seal is None and isinstance(header, Filled) and header.form.call is call:
             try:
                 return header.form.frame(opaque, header.values, body)

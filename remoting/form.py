@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from txrocketmq.remoting import formats
-from txrocketmq.remoting.call import Call
+from txrocketmq.remoting.call import Buffer, Call
 from txrocketmq.remoting.codes import SerializeType
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.header import Header
@@ -69,7 +69,7 @@ class Form:
                 fields[key] = str(value)
         return fields
 
-    def frame(self, opaque: int, values: tuple[Any, ...], body: bytes) -> list[bytes]:
+    def frame(self, opaque: int, values: tuple[Any, ...], body: bytes) -> list[Buffer]:
         """The buffers of a request. Raises TypeError for a text that JSON of bytes cannot hold."""
         head = self._head(opaque, *values)
         size = len(head)
@@ -83,16 +83,16 @@ class Form:
         text = text.replace(b"%", b"%%")
         places: dict[bytes, tuple[bytes, str]] = {b"%d" % _OPAQUE: (b"%d", "opaque")}
         for index, (mark, kind) in enumerate(zip(marks, kinds, strict=True)):
-            place, value = _PLACES[kind]
-            places[b'"%b"' % mark.encode()] = place, value.format(f"value{index}")
+            form, value = _PLACES[kind]
+            places[b'"%b"' % mark.encode()] = form, value.format(f"value{index}")
         # The opaque comes after the fields, and nothing behind it is of a header's.
-        where = {text.rindex(mark): mark for mark in places}
+        where = {text.rindex(place): place for place in places}
         ordered = [where[at] for at in sorted(where)]
-        for mark in ordered:
-            before, after = text.rsplit(mark, 1)
-            text = before + places[mark][0] + after
+        for place in ordered:
+            before, after = text.rsplit(place, 1)
+            text = before + places[place][0] + after
         arguments = ", ".join(["opaque", *(f"value{index}" for index in range(len(kinds)))])
-        values = ", ".join(places[mark][1] for mark in ordered)
+        values = ", ".join(places[place][1] for place in ordered)
         scope: dict[str, Any] = {"text": text, "dumps": orjson.dumps}
         # Made of declarations only, as the codecs of headers are.
         head: Callable[..., bytes] = eval(  # noqa: S307

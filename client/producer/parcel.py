@@ -16,8 +16,7 @@ from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.trace import MessageType
 from txrocketmq.client.validate import check_message
 from txrocketmq.remoting.call import Call
-from txrocketmq.remoting.form import Form
-from txrocketmq.remoting.header import Header
+from txrocketmq.remoting.form import Filled, Form
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.compression import compress
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -168,7 +167,7 @@ class Packer:
             return send.SEND_REPLY_MESSAGE_V2
         return send.SEND_BATCH_MESSAGE if parcel.is_batch else send.SEND_MESSAGE_V2
 
-    def header(self, parcel: Parcel, queue: MessageQueue) -> Header:
+    def header(self, parcel: Parcel, queue: MessageQueue) -> Filled:
         """The header of an attempt to send it to a queue, of SendMessageRequestHeader's fields."""
         key = (
             parcel.topic, queue.queue_id, queue.broker_name, parcel.is_batch, parcel.is_reply,

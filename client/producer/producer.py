@@ -130,14 +130,15 @@ class Producer:
         The message gets a unique key if it has none. With `queue` or `selector` there is only one
         attempt, and its error is raised as it is. Raises the errors that the class describes.
         """
-        return await begun(
+        sending: Deferred[SendResult] = begun(
             self._begin_send, message, queue=queue, selector=selector, key=key,
             timeout_ms=timeout_ms,
         )  # fmt: skip
+        return await sending
 
     def _begin_send(
         self,
-        settle: Callable[[Any], object],
+        settle: Callable[[Any], None],
         message: Message,
         *,
         queue: MessageQueue | None = None,
@@ -335,7 +336,7 @@ class Producer:
 
     def _begin_parcel(
         self,
-        settle: Callable[[Any], object],
+        settle: Callable[[Any], None],
         parcel: Parcel,
         queue: MessageQueue | None,
         timeout_ms: int,

@@ -49,7 +49,7 @@ class Sending:
         parcel: Parcel,
         queue: MessageQueue | None,
         timeout_ms: int,
-        settle: Callable[[Any], object],
+        settle: Callable[[Any], None],
     ) -> None:
         self._attempts = attempts
         self._parcel = parcel

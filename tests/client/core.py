@@ -89,7 +89,8 @@ class Core:
     @begun_by("_begin_quickly")
     async def quickly(self, number: int) -> int:
         """As `later`, and without a coroutine where somebody can be called back."""
-        return await begun(self._begin_quickly, number)
+        result: int = await begun(self._begin_quickly, number)
+        return result
 
     @begun_by("_begin_quickly", unless=lambda core: core.size > 3)
     async def begin_quickly(self, number: int) -> Started[int]:
@@ -97,7 +98,7 @@ class Core:
         self.said.append("waited")
         return Started(begun(self._begin_quickly, number))
 
-    def _begin_quickly(self, settle: Callable[[Any], object], number: int) -> Cancellable:
+    def _begin_quickly(self, settle: Callable[[Any], None], number: int) -> Cancellable:
         self.said.append("quickly")
         if number < 0:
             raise ValueError("negative")

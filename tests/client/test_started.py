@@ -18,7 +18,7 @@ class Core:
 
     def __init__(self, *, is_busy: bool = False) -> None:
         self.is_busy = is_busy
-        self.settle: Callable[[Any], object] = print
+        self.settle: Callable[[Any], None] = print
 
     @begun_by("_begin", unless=lambda core: core.is_busy)
     async def work(self, number: int) -> int:
@@ -27,7 +27,7 @@ class Core:
     async def other(self) -> None:
         """Has no other way."""
 
-    def _begin(self, settle: Callable[[Any], object], number: int, *, by: int = 1) -> Core:
+    def _begin(self, settle: Callable[[Any], None], number: int, *, by: int = 1) -> Core:
         self.settle = settle
         if number < 0:
             raise ValueError("negative")
@@ -47,7 +47,7 @@ def test_it_holds_its_result_and_is_not_waited_for() -> None:
 
 def test_the_mark_names_a_method_of_the_object() -> None:
     class Derived(Core):
-        def _begin(self, settle: Callable[[Any], object], number: int, *, by: int = 1) -> Core:
+        def _begin(self, settle: Callable[[Any], None], number: int, *, by: int = 1) -> Core:
             raise NotImplementedError
 
     way = way_to_begin(Core.work)

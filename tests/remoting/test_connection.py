@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +45,7 @@ class Ends:
         assert self.client.receive(join(encode_frame(response))) == []
 
 
-def join(buffers: Sequence[Buffer]) -> bytes:
+def join(buffers: list[Buffer]) -> bytes:
     return b"".join(buffers)
 
 

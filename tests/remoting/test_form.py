@@ -18,7 +18,7 @@ from txrocketmq.remoting.protocol import send
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "str": st.text(st.characters(exclude_categories=("Cs",))),
+    "str": st.text(st.characters(codec="utf-8")),
     "int": st.integers(-(2**31), 2**31 - 1),
     "long": st.integers(-(2**63), 2**63 - 1),
     "bool": st.booleans(),

@@ -796,9 +796,10 @@ class Producer:
     def send_async(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> Future[SendResult]:
         """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable`, the call waits while too many messages are unanswered, and
-        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
-        class describes are raised by the result.
+        The call does not wait, unless very many messages wait to be begun. With
+        `backpressure_enable`, it waits while too many messages are unanswered, and raises
+        TooMuchOnTheWay if that takes longer than the send may take. The errors that the class
+        describes are raised by the result.
         """
     def send_batch(self, messages: Sequence[Message], *, queue: MessageQueue | None = ..., timeout_ms: int | None = ...) -> SendResult:
         """Sends messages of one topic with one request, into one queue.
@@ -1001,9 +1002,10 @@ class TransactionProducer:
     def send_async(self, message: Message, *, queue: MessageQueue | None = ..., selector: Selector | None = ..., key: Any = ..., timeout_ms: int | None = ...) -> Future[SendResult]:
         """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable`, the call waits while too many messages are unanswered, and
-        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
-        class describes are raised by the result.
+        The call does not wait, unless very many messages wait to be begun. With
+        `backpressure_enable`, it waits while too many messages are unanswered, and raises
+        TooMuchOnTheWay if that takes longer than the send may take. The errors that the class
+        describes are raised by the result.
         """
     def send_batch(self, messages: Sequence[Message], *, queue: MessageQueue | None = ..., timeout_ms: int | None = ...) -> SendResult:
         """Sends messages of one topic with one request, into one queue.

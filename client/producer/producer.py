@@ -202,16 +202,17 @@ class Producer:
     ) -> Started[SendResult]:
         """Begins to send a message; the result is complete when a broker has answered.
 
-        With `backpressure_enable`, the call waits while too many messages are unanswered, and
-        raises TooMuchOnTheWay if that takes longer than the send may take. The errors that the
-        class describes are raised by the result.
+        The call does not wait, unless very many messages wait to be begun. With
+        `backpressure_enable`, it waits while too many messages are unanswered, and raises
+        TooMuchOnTheWay if that takes longer than the send may take. The errors that the class
+        describes are raised by the result.
         """
         size_bytes = len(message.body)
         timeout_ms = timeout_ms or self.config.send_timeout_ms
         limited = self.config.backpressure_enable
         if limited:
             timeout_ms -= await self._admitted(size_bytes, timeout_ms)
-        sending = Deferred.fromCoroutine(
+        sending: Deferred[SendResult] = Deferred.fromCoroutine(
             self.send(message, queue=queue, selector=selector, key=key, timeout_ms=timeout_ms)
         )
         if limited:

@@ -74,13 +74,6 @@ def begun(begin: Begin, *arguments: Any, **named: Any) -> Deferred[Any]:
         if running is not None:
             running.cancel()
 
-    def settle(outcome: Any) -> None:
-        nonlocal running
-        running = None  # else each would refer to the other for as long as it takes to notice
-        result.callback(outcome)
-
     result: Deferred[Any] = Deferred(cancel)
-    its = begin(settle, *arguments, **named)
-    if not result.called:
-        running = its
+    running = begin(result.callback, *arguments, **named)
     return result

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -69,18 +68,6 @@ def test_a_deferred_of_what_is_begun() -> None:
     assert begun(core._begin, 0, by=9).result == 9
     with pytest.raises(ValueError, match="negative"):
         begun(core._begin, -1)
-
-
-def test_what_is_over_is_not_held() -> None:
-    core, late = Core(), Core()
-    first: Deferred[int] = begun(core._begin, 0)
-    second: Deferred[int] = begun(late._begin, 1)
-    late.settle(5)
-    assert (first.result, second.result) == (1, 5)
-    core.settle = late.settle = print
-    held = [weakref.ref(core), weakref.ref(late)]
-    del core, late
-    assert [each() for each in held] == [None, None]  # at once, without the garbage collector
 
 
 def test_what_is_begun_may_fail_or_be_cancelled() -> None:

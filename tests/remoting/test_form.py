@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_fields_that_are_absent_stay_so() -> None:
         "i": "a\x01b\x02", "k": "false",
     }  # fmt: skip
     assert (command.opaque, command.body) == (7, b"body")
+
+
+@pytest.mark.parametrize("name", ["<>0.", "<<>>0.", '"<>0."', "%d", "1234567890"])
+def test_a_field_may_look_like_a_place_for_one(name: str) -> None:
+    """Also one that stands after the places: the name of the broker does."""
+    header = a_header(topic=name, bname=name)
+    form = Form(send.SEND_MESSAGE_V2, header, "flag", "properties")
+    expected = replace(header, flag=3, properties=name)
+    frame = b"".join(form.frame(1_234_567_890, (3, name), b""))
+    assert frame == general(form.call, expected, b"", 1_234_567_890)
 
 
 def test_what_varies_has_a_value() -> None:

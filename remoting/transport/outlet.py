@@ -146,11 +146,14 @@ class GatheringOutlet:
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Gathers, until the turn is over or a piece is full."""
-        if not self._gathered:
+        gathered, size_bytes = self._gathered, self._gathered_bytes
+        if not gathered:
             self._turn_ends = self._soon(self._leave)
-        self._gathered.extend(map(_lasting, buffers))
-        self._gathered_bytes += sum(map(len, buffers))
-        if self._gathered_bytes >= PIECE_BYTES:
+        for part in buffers:
+            gathered.append(part if type(part) is bytes else _lasting(part))
+            size_bytes += len(part)
+        self._gathered_bytes = size_bytes
+        if size_bytes >= PIECE_BYTES:
             self._leave()
 
     def pause(self) -> None:

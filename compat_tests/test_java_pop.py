@@ -323,3 +323,20 @@ def test_a_group_goes_from_pull_to_pop_and_back(pops: Scene) -> None:
     again = pops.push_consumer(topic, group)
     again.wait_for(6, BACK_S)
     assert {text(item) for item in again.messages()} == {f"again-{n}" for n in range(6)}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("order", ["false", "true"])
+def test_an_administrator_sends_a_group_back(pops: Scene, order: str) -> None:
+    """What was popped, acknowledged or not, is popped from there again."""
+    topic = pops.topic(queues=1)
+    group = group_that_pops(pops, topic)
+    pops.producer().send([message(topic, f"m{n}") for n in range(5)])
+    popped = Popped(pops.broker, topic, group)
+    assert len(popped.ask(order=order, maxMsgNums=3)) == 3
+    for offset in (0, 1):
+        assert popped.ack(offset)["code"] == 0
+    said = mqadmin(pops, f"resetOffsetByTime -g {group} -t {topic} -s 0")
+    assert topic in said or "reset" in said, said
+    again = [text_of(item) for item in popped.ask(order=order)]
+    assert again == [f"m{n}" for n in range(5)]

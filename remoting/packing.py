@@ -110,6 +110,13 @@ def picked(declaration: construct.Construct[Any, Any], *names: str) -> StructCod
     return StructCodec(form)
 
 
+def picked_rows(declaration: construct.Construct[Any, Any], count: int, *names: str) -> StructCodec:
+    """The codec of some fields of so many values that lie end to end; KeyError as for `picked`."""
+    one = picked(declaration, *names)
+    rest = fixed(declaration).size - one.size
+    return StructCodec(">" + f"{one.format[1:]}{rest}x" * count)
+
+
 def dtype(declaration: construct.Construct[Any, Any]) -> numpy.dtype[numpy.void]:
     """The packed numpy dtype of a declaration; TypeError when it is not of fixed size.
 

@@ -7,7 +7,9 @@ is that is due at the same time: the units of one time are a chain, which the wh
 commit log has lost it. Positions are bytes from the start of the log.
 
 A unit that is read has been looked at: its size, its marks, and that the chain leads back. So what
-somebody else has written there is found, and never followed.
+somebody else has written there is found, and never followed. Of units that nobody waits for any
+more, a walk looks at sizes and marks alone, many at once, and files that hold nothing else are
+known without (timer_dues.py).
 
 Java: timer.TimerLog.
 """
@@ -15,13 +17,18 @@ Java: timer.TimerLog.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from operator import add
+from struct import Struct
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
+from txrocketmq.broker.store.timer_dues import TimerDues
+from txrocketmq.remoting.message.checksum import crc32
 from txrocketmq.remoting.message.record import MAGIC_BLANK
-from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.packing import fixed, picked_rows
 
 _UNIT: Final = fixed(formats.TIMER_LOG_UNIT).struct
 _BLANK: Final = fixed(formats.TIMER_LOG_BLANK).struct
@@ -30,6 +37,8 @@ NONE: Final = -1
 """In place of a position: the chain begins here."""
 _MAGIC_BITS: Final = 0xF
 _STEP_BYTES: Final = 64 * 1024
+_WALK: Final = 2_000
+"""Units that are looked at in one step of a walk."""
 
 
 class TimerUnit(NamedTuple):
@@ -59,6 +68,13 @@ class TimerUnit(NamedTuple):
         return bool(self.magic & formats.TIMER_MAGIC_DELETE) and not self.is_rolled
 
 
+@lru_cache(maxsize=2)
+def _walked(count: int) -> Struct:
+    """Size, mark, time written and delay of so many units, as one row of numbers."""
+    names = "size", "magic", "curr_write_time", "delayed_time"
+    return picked_rows(formats.TIMER_LOG_UNIT, count, *names)
+
+
 class TimerLog:
     """See the module. Nothing is read before `load`, and nothing made before the first unit."""
 
@@ -66,6 +82,9 @@ class TimerLog:
         self.files = MappedFileQueue(
             files, directory, file_bytes, "mappedFileSizeTimerLog", _STEP_BYTES
         )
+        self.dues = TimerDues(files, f"{directory}.dues")
+        self._latest_ms = 0
+        """Until when messages are due of the file that is walked through, or written."""
 
     def load(self) -> bool:
         """Finds the files; False when they are not such files without a gap.
@@ -73,6 +92,8 @@ class TimerLog:
         All of them are taken to be full, until somebody who has walked through them says more.
         """
         self.files.load()
+        self.dues.load()
+        self._latest_ms = 0
         return not (self.files.misfits or self.files.gaps())
 
     @property
@@ -95,11 +116,14 @@ class TimerLog:
             self.files.prepare(0, UNIT_BYTES)
             last.append(_BLANK.pack(room, 0, MAGIC_BLANK))
             last.wrote_bytes = last.size_bytes
+            self.note_full(last)
+            self.keep_dues()
             last = self.files.roll()
         position = last.end_offset
         last.append(
             _UNIT.pack(UNIT_BYTES, prev_pos, magic, written_ms, due_ms - written_ms, *place, 0)
         )
+        self._latest_ms = max(self._latest_ms, due_ms)
         return position
 
     def unit(self, position: int) -> TimerUnit | None:
@@ -107,8 +131,11 @@ class TimerLog:
         found = self.files.select(position, UNIT_BYTES) if position >= 0 else None
         if found is None or position % self.files.file_bytes % UNIT_BYTES:
             return None
+        return self._read(found, 0, position)
+
+    def _read(self, data: memoryview, at: int, position: int) -> TimerUnit | None:
         size, prev_pos, magic, written_ms, delay_ms, offset, size_bytes, topic_hash, _ = (
-            _UNIT.unpack(found)
+            _UNIT.unpack_from(data, at)
         )
         if size != UNIT_BYTES or not 0 < magic <= _MAGIC_BITS or not NONE <= prev_pos < position:
             return None
@@ -120,32 +147,70 @@ class TimerLog:
 
     def last_unit_of(self, file: MappedFile) -> TimerUnit | None:
         """The last unit of a full file."""
-        count = (file.size_bytes - _BLANK.size) // UNIT_BYTES
-        return self.unit(file.from_offset + (count - 1) * UNIT_BYTES)
+        return self.unit(file.from_offset + _last_unit_at(file))
 
-    def walk(self, file: MappedFile) -> Iterator[tuple[int, TimerUnit]]:
-        """The units of a file from its start, with their positions, as far as they are units.
+    def is_past(self, file: MappedFile, before_ms: int) -> bool:
+        """Whether a file is known to be full of what was due before a time."""
+        if not file.is_full:
+            return False
+        latest_ms = self.dues.latest_ms(file.from_offset, _mark_of(file))
+        return latest_ms is not None and latest_ms < before_ms
 
-        Whoever walks sees by the last one where that ends.
+    def note_full(self, file: MappedFile) -> None:
+        """Remembers until when messages of a file are due that was walked through, or filled."""
+        self.dues.note(file.from_offset, self._latest_ms, _mark_of(file))
+        self._latest_ms = 0
+
+    def keep_dues(self) -> None:
+        """Writes down what is known of full files."""
+        self.dues.keep([file.from_offset for file in self.files.mapped_files])
+
+    def walk(
+        self, file: MappedFile, least_ms: int
+    ) -> Iterator[tuple[int, list[tuple[int, TimerUnit]]]]:
+        """Goes through a file, in steps, as far as its units are units.
+
+        Each step tells where it has come to, and which units of it are due at `least_ms` or later,
+        with their positions. Whoever walks sees by the last step where the units end.
         """
-        position = file.from_offset
-        size_bytes = min(file.wrote_bytes, len(file.view)) // UNIT_BYTES * UNIT_BYTES
-        found = _UNIT.iter_unpack(file.view[:size_bytes])
-        for size, prev_pos, magic, written_ms, delay_ms, offset, record_bytes, of_topic, _ in found:
-            if not (
-                size == UNIT_BYTES
-                and 0 < magic <= _MAGIC_BITS
-                and NONE <= prev_pos < position
-                and offset >= 0
-                and record_bytes > 0
-            ):
+        self._latest_ms = 0
+        view = file.view
+        end = min(file.wrote_bytes, len(view)) // UNIT_BYTES * UNIT_BYTES
+        for start in range(0, end, _WALK * UNIT_BYTES):
+            part = view[start : min(start + _WALK * UNIT_BYTES, end)]
+            wanted = len(part) // UNIT_BYTES
+            found, count = self._step(part, file.from_offset + start, wanted, least_ms)
+            yield file.from_offset + start + count * UNIT_BYTES, found
+            if count < wanted:
                 return
-            due_ms = written_ms + delay_ms
-            yield (
-                position,
-                TimerUnit(prev_pos, magic, written_ms, due_ms, offset, record_bytes, of_topic),
+
+    def _step(
+        self, part: memoryview, begin: int, count: int, least_ms: int
+    ) -> tuple[list[tuple[int, TimerUnit]], int]:
+        """The units of a part that are due at a time or later, and how many of all are units."""
+        values = _walked(count).unpack(part)
+        sizes, marks = values[::4], values[1::4]
+        if set(sizes) != {UNIT_BYTES} or not all(0 < mark <= _MAGIC_BITS for mark in set(marks)):
+            are_units = (
+                size == UNIT_BYTES and 0 < mark <= _MAGIC_BITS
+                for size, mark in zip(sizes, marks, strict=True)
             )
-            position += UNIT_BYTES
+            count = list(are_units).index(False)
+        dues = list(map(add, values[2::4], values[3::4]))[:count]
+        latest_ms = max(dues, default=0)
+        found: list[tuple[int, TimerUnit]] = []
+        if latest_ms >= least_ms:
+            for number, due_ms in enumerate(dues):
+                if due_ms < least_ms:
+                    continue
+                position = begin + number * UNIT_BYTES
+                unit = self._read(part, number * UNIT_BYTES, position)
+                if unit is None:
+                    count = number
+                    break
+                found.append((position, unit))
+        self._latest_ms = max(self._latest_ms, latest_ms)
+        return found, count
 
     def is_end_of_file(self, file: MappedFile, position: int) -> bool:
         """Whether a file is full with the units before this position."""
@@ -165,6 +230,7 @@ class TimerLog:
         last = self.files.last
         if last is not None:
             last.clear_tail()
+        self.dues.forget_from(position // self.files.file_bytes * self.files.file_bytes)
         self.files.flushed_offset = min(durable, self.end)
 
     def take_expired(self, min_physical_offset: int) -> list[MappedFile]:
@@ -181,3 +247,14 @@ class TimerLog:
         """Forgets the mappings."""
         self.files.discard_prepared()
         self.files.unmap()
+
+
+def _last_unit_at(file: MappedFile) -> int:
+    """Where the last unit of a full file is in it."""
+    return ((file.size_bytes - _BLANK.size) // UNIT_BYTES - 1) * UNIT_BYTES
+
+
+def _mark_of(file: MappedFile) -> int:
+    """The checksum of the first and the last unit of a full file."""
+    last_at, view = _last_unit_at(file), file.view
+    return crc32(view[last_at : last_at + UNIT_BYTES], crc32(view[:UNIT_BYTES]))

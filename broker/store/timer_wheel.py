@@ -73,14 +73,18 @@ class TimerWheel:
         )
         return Slot(first_pos, last_pos, num) if time == number and last_pos >= 0 else None
 
-    def add(self, time_ms: int, position: int, num: int) -> None:
-        """Ends the chain of a time with the unit at a position, which counts as so many."""
-        before = self.slot(time_ms)
-        first_pos = position if before is None else before.first_pos
-        num += 0 if before is None else before.num
-        number = time_ms // self.precision_ms
+    def add(self, time_ms: int, position: int, num: int) -> int:
+        """Ends the chain of a time with the unit at a position, which counts as so many.
+
+        Gives where it ended before; -1 when there was none.
+        """
+        number, mapped = time_ms // self.precision_ms, self._file.map()
         at = number % SLOTS * _SLOT.size
-        _SLOT.pack_into(self._file.map(), at, number, first_pos, position, num, 0)
+        time, first_pos, last_pos, before, _ = _SLOT.unpack_from(mapped, at)
+        if time != number or last_pos < 0:
+            first_pos, last_pos, before = position, -1, 0
+        _SLOT.pack_into(mapped, at, number, first_pos, position, before + num, 0)
+        return int(last_pos)
 
     def clear(self, time_ms: int) -> None:
         """Empties the slot of a time: all that was due then is delivered."""

@@ -31,7 +31,7 @@ from txrocketmq.broker.store.loss import Loss
 from txrocketmq.broker.store.message_store import MessageStore
 from txrocketmq.broker.store.recovered import messages
 from txrocketmq.broker.store.timer_check import TimerCheck, TimerProgress
-from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerLog, TimerUnit
+from txrocketmq.broker.store.timer_log import NONE, TimerLog, TimerUnit
 from txrocketmq.broker.store.timer_wheel import SLOTS, TimerWheel
 from txrocketmq.broker.timer.waiting import waiting_of
 from txrocketmq.remoting.message.topics import TIMER_TOPIC
@@ -41,8 +41,6 @@ QUEUE_ID: Final = 0
 _BLANK_SLOTS: Final = 60
 _MOST_SLOTS: Final = SLOTS // 2 - _BLANK_SLOTS
 _A_DAY_MS: Final = 24 * 3600 * 1000
-_WALK: Final = 2_000
-"""Units of the timer log that are looked at in one step."""
 
 
 class TimerStore:
@@ -106,6 +104,7 @@ class TimerStore:
             return
         for _ in self.rebuild(now_ms, progress):
             pass
+        self.log.keep_dues()
 
     def _lacks_its_beginning(self) -> bool:
         """Whether files are gone whose messages the store still has, not due yet."""
@@ -208,16 +207,13 @@ class TimerStore:
         """Adds a unit of the log to its chain; gives what the chain so loses."""
         self.wheel.make()
         lost: list[TimerUnit] = []
-        before = self.wheel.slot(unit.due_ms)
-        if before is not None and before.last_pos != unit.prev_pos:
-            at = before.last_pos
-            while at not in {NONE, unit.prev_pos}:
-                other = self.log.unit(at)
-                if other is None:
-                    break
-                lost.append(other)
-                at = other.prev_pos
-        self._count(unit.due_ms, position, unit.magic)
+        at = self._count(unit.due_ms, position, unit.magic)
+        while at not in (NONE, unit.prev_pos):
+            other = self.log.unit(at)
+            if other is None:
+                break
+            lost.append(other)
+            at = other.prev_pos
         return lost
 
     # --- messages that wait ---
@@ -261,10 +257,10 @@ class TimerStore:
         self._count(due_ms, self.log.append(prev_pos, magic, written_ms, due_ms, place), magic)
         self.changes += 1
 
-    def _count(self, due_ms: int, position: int, magic: int) -> None:
+    def _count(self, due_ms: int, position: int, magic: int) -> int:
         num = -1 if magic & formats.TIMER_MAGIC_DELETE else 1
-        self.wheel.add(due_ms, position, num)
         self.waiting += num
+        return self.wheel.add(due_ms, position, num)
 
     def is_rejected(self, due_ms: int, draw: float) -> bool:
         """Whether one more is too much at this time; `draw` is a random number below 1."""
@@ -296,6 +292,7 @@ class TimerStore:
 
     def close(self) -> None:
         """Forgets the mappings."""
+        self.log.keep_dues()
         self.log.close()
         self.wheel.close()
         self.check.close()
@@ -326,18 +323,23 @@ class _LogWalk:
         """Walks, in steps."""
         log, max_offset = self._timers.log, self._store.max_physical_offset
         for file in list(log.files.mapped_files):
+            file_end = file.from_offset + file.size_bytes
+            if file_end <= self._log_end and log.is_past(file, self._timers.read_ms):
+                self.end = file_end
+                continue
             self.end = file.from_offset
-            for position, unit in log.walk(file):
-                if unit.physical_offset + unit.size_bytes > max_offset:
-                    return  # the commit log has lost its end, in a power cut
-                self.end = position + UNIT_BYTES
-                if unit.due_ms >= self._timers.read_ms:
+            for end, found in log.walk(file, self._timers.read_ms):
+                for position, unit in found:
+                    if unit.physical_offset + unit.size_bytes > max_offset:
+                        self.end = position
+                        return  # the commit log has lost its end, in a power cut
                     self._take(position, unit)
-                if position // UNIT_BYTES % _WALK == 0:
-                    yield
+                self.end = end
+                yield
             if not log.is_end_of_file(file, self.end):
                 return
-            self.end = file.from_offset + file.size_bytes
+            log.note_full(file)
+            self.end = file_end
 
     def _take(self, position: int, unit: TimerUnit) -> None:
         if position >= self._log_end:

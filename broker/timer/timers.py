@@ -113,6 +113,8 @@ class Timers:
         except OSError as error:  # of the files of a log that is made anew
             self._warn(f"timer messages stand still: {error}; it is tried again")
             self.reading.pause(steady_ms)
+            if self._repair is not None:  # what was made is not all
+                self._repair = self.wheelwork.rebuild(now_ms)
         if self._repair is None:
             self.keeper.tick(now_ms, steady_ms)
         if steady_ms >= self._expire_ms:

@@ -17,7 +17,7 @@ from tests.crash import test_config_damage, test_damage
 from txrocketmq.broker.store.deleted_topics import FOLDER
 
 OF_THE_STORE = {place.partition("/")[0] for place, _ in test_damage.FILES.values()}
-OF_TIMERS = {"timerwheel", "timerlog"}
+OF_TIMERS = {"timerwheel", "timerlog", "timerlog.dues"}
 OF_CONFIG = {"timercheck"} | {
     f"{name}{end}" for name in test_config_damage.FILES for end in ("", ".bak")
 }

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from construct import Array, Byte, Bytes, Const, Int8ub, Int16ub, Int32sb, Int32ul, Int64sb, this
 
-from txrocketmq.remoting.packing import dtype, fixed, picked
+from txrocketmq.remoting.packing import dtype, fixed, picked, picked_rows
 
 POINT = construct.Struct("x" / Int32sb * "across", "y" / Int64sb)
 
@@ -97,3 +97,15 @@ def test_some_fields_are_picked_and_the_others_passed_over() -> None:
     assert codec.unpack_from(whole) == (7, 8)
     with pytest.raises(KeyError, match="e"):
         picked(declaration, "a", "e")
+
+
+def test_some_fields_of_many_values_are_one_row_of_numbers() -> None:
+    three = construct.Struct("a" / Int16ub, "at" / POINT, "z" / Int64sb)
+    whole = fixed(three).struct
+    data = whole.pack(1, -2, 3, 4) + whole.pack(5, 6, -7, 8)
+    codec = picked_rows(three, 2, "a", "at_y")
+    assert codec.size == len(data)
+    assert codec.unpack(data) == (1, 3, 5, -7)
+    assert picked_rows(three, 2, "z").unpack(data) == (4, 8)
+    with pytest.raises(KeyError, match="b"):
+        picked_rows(three, 2, "a", "b")

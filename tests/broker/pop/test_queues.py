@@ -111,6 +111,25 @@ def test_the_odds_of_the_retry_topic(tmp_path: Path, odds: int, expected: str) -
     scene.close()
 
 
+def test_the_retry_topic_comes_first_as_often_as_wanted(tmp_path: Path) -> None:
+    """Twenty times in a hundred, and else when nothing else is there."""
+    scene = Scene(tmp_path, pop_from_retry_probability=20)
+    for _ in range(100):
+        scene.parts.put("T", body=b"again")
+    for _ in range(4):
+        scene.pop()
+    scene.advance(INVISIBLE_MS + 5_000)
+    for _ in range(80):
+        scene.parts.put("T", body=b"fresh")
+    draws = iter(range(100))
+    scene.parts.pop.queues._chance = lambda _: next(draws)
+    found = [scene.bodies(max_msg_nums=1) for _ in range(100)]
+    assert found == [["again"]] * 20 + [["fresh"]] * 80
+    scene.parts.pop.queues._chance = lambda _: 99
+    assert scene.bodies(max_msg_nums=1) == ["again"]
+    scene.close()
+
+
 def test_messages_of_the_retry_topic_as_they_are(scene: Scene) -> None:
     scene.parts.set(pop_response_return_actual_retry_topic=True)
     scene.parts.put("T", body=b"a")

@@ -4,8 +4,9 @@ from __future__ import annotations
 import pytest
 
 from tests.disk import MemoryFiles
-from txrocketmq.broker.store import formats
-from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerLog
+from txrocketmq.broker.store import formats, timer_log
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.timer_log import NONE, UNIT_BYTES, TimerLog, TimerUnit
 from txrocketmq.remoting.message.record import MAGIC_BLANK
 
 FILE_BYTES = 4096
@@ -16,6 +17,11 @@ def opened(files: MemoryFiles) -> TimerLog:
     log = TimerLog(files, "/store/timerlog", FILE_BYTES)
     assert log.load()
     return log
+
+
+def walked(log: TimerLog, file: MappedFile, least_ms: int = 0) -> list[tuple[int, TimerUnit]]:
+    """What a walk through a file finds."""
+    return [each for _, found in log.walk(file, least_ms) for each in found]
 
 
 def test_units_are_the_originals() -> None:
@@ -50,10 +56,10 @@ def test_a_file_ends_with_a_blank() -> None:
     assert (blank.room, blank.prev_pos, blank.magic) == (room, 0, MAGIC_BLANK)
     again = opened(files.after_kill())
     first, last = again.files.mapped_files
-    walked = list(again.walk(first))
-    assert [unit.physical_offset for _, unit in walked] == list(range(A_FILE))
+    found_there = walked(again, first)
+    assert [unit.physical_offset for _, unit in found_there] == list(range(A_FILE))
     assert again.is_end_of_file(first, A_FILE * UNIT_BYTES)
-    assert len(list(again.walk(last))) == 1
+    assert len(walked(again, last)) == 1
     assert not again.is_end_of_file(last, FILE_BYTES + UNIT_BYTES)
     found = again.last_unit_of(first)
     assert found is not None
@@ -80,7 +86,81 @@ def test_what_is_no_unit(at: int, data: bytes) -> None:
     file = log.files.mapped_files[0]
     file.map()[UNIT_BYTES + at : UNIT_BYTES + at + len(data)] = data
     assert log.unit(UNIT_BYTES) is None
-    assert [position for position, _ in log.walk(file)] == [0]
+    assert [position for position, _ in walked(log, file)] == [0]
+    ((end, _),) = log.walk(file, 0)
+    assert end == UNIT_BYTES
+
+
+def test_what_nobody_waits_for_is_passed_over() -> None:
+    """Unless it is no unit, where the walk ends."""
+    log = opened(MemoryFiles())
+    dues = [5, 90, 3, 70, 69, 71]
+    for n, due_ms in enumerate(dues):
+        log.append(NONE, 1, 0, due_ms, (n, 1, 0))
+    file = log.files.mapped_files[0]
+    found = [(position // UNIT_BYTES, unit.due_ms) for position, unit in walked(log, file, 70)]
+    assert found == [(1, 90), (3, 70), (5, 71)]
+    assert [end for end, _ in log.walk(file, 1_000)] == [len(dues) * UNIT_BYTES]
+    for at, data in ((0, b"\0\0\0\x35"), (12, b"\0\0\0\0"), (12, b"\0\0\0\x10")):
+        before = bytes(file.view[2 * UNIT_BYTES + at :][: len(data)])
+        file.map()[2 * UNIT_BYTES + at : 2 * UNIT_BYTES + at + len(data)] = data
+        ((end, there),) = log.walk(file, 70)
+        assert end == 2 * UNIT_BYTES
+        assert [position for position, _ in there] == [UNIT_BYTES]
+        file.map()[2 * UNIT_BYTES + at : 2 * UNIT_BYTES + at + len(data)] = before
+
+
+def test_a_walk_has_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timer_log, "_WALK", 10)
+    log = opened(MemoryFiles())
+    for n in range(25):
+        log.append(NONE, 1, 0, n, (n, 1, 0))
+    steps = list(log.walk(log.files.mapped_files[0], 8))
+    assert [end // UNIT_BYTES for end, _ in steps] == [10, 20, 25]
+    assert [len(found) for _, found in steps] == [2, 10, 5]
+
+
+def test_of_full_files_it_is_known_until_when_they_are_due() -> None:
+    files = MemoryFiles()
+    log = opened(files)
+    for n in range(2 * A_FILE + 3):
+        log.append(NONE, 1, 0, 500 if n == 7 else n % 40, (n, 1, 0))
+    first, second, last = log.files.mapped_files
+    for each in (log, opened(files.after_kill())):
+        assert (each.is_past(first, 500), each.is_past(first, 501)) == (False, True)
+        assert (each.is_past(second, 39), each.is_past(second, 40)) == (False, True)
+        assert not each.is_past(last, 1_000)
+
+
+def test_what_is_written_after_a_walk_counts_too() -> None:
+    files = MemoryFiles()
+    log = opened(files)
+    for n in range(10):
+        log.append(NONE, 1, 0, 1_000 - n, (n, 1, 0))
+    again = opened(files.after_kill())
+    file = again.files.mapped_files[0]
+    for end, _ in again.walk(file, 0):
+        again.end_at(end, 0)
+    for n in range(A_FILE):
+        again.append(NONE, 1, 0, n, (10 + n, 1, 0))
+    assert (again.is_past(file, 1_000), again.is_past(file, 1_001)) == (False, True)
+
+
+def test_a_file_that_was_made_anew_is_not_known() -> None:
+    files = MemoryFiles()
+    log = opened(files)
+    for n in range(A_FILE + 1):
+        log.append(NONE, 1, 0, 5, (n, 1, 0))
+    file = log.files.mapped_files[0]
+    assert log.is_past(file, 6)
+    kept = files.read(log.dues.path)
+    log.end_at(0, 0)
+    for n in range(A_FILE + 1):
+        log.append(NONE, 1, 0, 5_000, (n, 1, 0))
+    assert not log.is_past(log.files.mapped_files[0], 6)
+    files.write(log.dues.path, kept)
+    again = opened(files)
+    assert not again.is_past(again.files.mapped_files[0], 6)
 
 
 @pytest.mark.parametrize("position", [-1, 1, UNIT_BYTES, FILE_BYTES, 1 << 60])

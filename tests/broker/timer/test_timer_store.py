@@ -6,12 +6,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.broker.timer.scene import SECOND_MS, Scene
 from txrocketmq.broker.store import formats
+from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.timer_check import TimerProgress
+from txrocketmq.broker.store.timer_log import TimerLog
 
 COUNT = 200
 
@@ -255,3 +258,89 @@ def test_a_log_of_another_file_size_is_made_anew(pending: Scene) -> None:
 def test_another_precision(pending: Scene) -> None:
     pending.close()
     all_delivered(pending.again(timer_precision_ms=100), once=True)
+
+
+def read_files(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where the files of the timer log begin that the next one to open the store goes through."""
+    found: list[int] = []
+    walk = TimerLog.walk
+
+    def counted(log: TimerLog, file: MappedFile, least_ms: int) -> Any:
+        found.append(file.from_offset)
+        return walk(log, file, least_ms)
+
+    monkeypatch.setattr(TimerLog, "walk", counted)
+    return found
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_files_of_what_was_delivered_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
+) -> None:
+    scene = Scene(tmp_path)
+    files, of_each = 5, 78
+    for number in range(files):
+        for _ in range(of_each):
+            scene.later(30 if number == 1 else 3, b"%d" % number)
+        scene.tick()
+    scene.later(30, b"last")
+    scene.tick(10 * SECOND_MS)
+    assert len(scene.seen()) == (files - 1) * of_each
+    scene.keep()
+    if is_closed:
+        scene.close()
+    else:
+        scene.kill()
+    read = read_files(scene, monkeypatch)
+    scene = scene.again()
+    assert read == [4096, files * 4096]
+    assert scene.timers.wheelwork.waiting == of_each + 1
+    (scene.folder / "store" / "timerlog.dues").unlink()
+    scene.close()
+    read.clear()
+    scene = scene.again()
+    assert read == [number * 4096 for number in range(files + 1)], "it is only a note"
+    for _ in range(30):
+        scene.tick(SECOND_MS)
+    assert scene.seen() == [b"0"] * of_each + [b"2"] * of_each + [b"3"] * of_each + [
+        b"4"
+    ] * of_each + [b"1"] * of_each + [b"last"]
+    scene.close()
+
+
+def test_a_clock_that_was_set_back_reads_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was delivered may come twice then."""
+    scene = Scene(tmp_path)
+    for _ in range(80):
+        scene.later(20, b"a")
+    scene.tick()
+    scene.tick(30 * SECOND_MS)
+    scene.keep()
+    scene.close()
+    read = read_files(scene, monkeypatch)
+    scene.again().kill()
+    assert read == [4096]
+    scene.parts.now_ms -= 25 * SECOND_MS
+    read.clear()
+    scene.again().kill()
+    assert read == [0, 4096]
+
+
+def test_without_room_the_wheel_is_made_later(
+    pending: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full while a broken one is made anew."""
+    wheel = pending.timers.wheelwork.wheel
+    wheel.add(pending.timers.wheelwork.read_ms + 3 * SECOND_MS, 0, 1)
+    make, fails = wheel.make, iter([False] * 10 + [True] * 3)
+
+    def full() -> None:
+        if pending.timers._repair is not None and next(fails, False):
+            raise OSError(28, "No space left on device")
+        make()
+
+    monkeypatch.setattr(wheel, "make", full)
+    all_delivered(pending, once=False)
+    assert any("stand still" in each for each in pending.said)

@@ -130,6 +130,7 @@ BROKER_UNSERVED: Final = (
     Unserved("enableControllerMode", _TRUE, "a controller that chooses masters", "false"),
     Unserved("enableSlaveActingMaster", _TRUE, "a slave that acts as master", "false"),
     Unserved("disableConsumeIfConsumerReadSlowly", _TRUE, "shutting slow groups out", "false"),
+    Unserved("rejectPullConsumerEnable", _TRUE, "shutting pull consumers out", "false"),
     Unserved("messageStorePlugIn", (), "a plug-in of the store"),
     Unserved("popConsumerKVServiceEnable", _TRUE, "POP on RocksDB", "false"),
     Unserved("popConsumerKVServiceInit", _TRUE, "POP on RocksDB", "false"),

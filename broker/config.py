@@ -157,6 +157,8 @@ class BrokerConfig(MetricsConfig):
     """The number of entries of such a page."""
     validate_system_topic_when_update_topic: bool = setting(True, live=True)
     """Whether system topics are protected from UPDATE_AND_CREATE_TOPIC."""
+    enable_mixed_message_type: bool = setting(False, live=True)
+    """Whether topics of `message.type=MIXED`, for messages of all types, can be created."""
     clear_retry_topic_when_delete_topic: bool = setting(True, live=True)
     """Whether deleting a topic also deletes the retry topics into which its popped messages go."""
     server_load_balancer_enable: bool = setting(True, live=True)

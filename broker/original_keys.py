@@ -53,7 +53,7 @@ BROKER_KEYS: Final = original_keys(
     disableNettyWorkerGroup=false enableConnectionMetrics=true
     enableControllerMode=false enableDetailStat=true enableFastChannelEventProcess=false
     enableLagAndDlqMetrics=true enableLmqStats=false enableMessageStoreMetrics=true
-    enableMixedMessageType=false enableNetWorkFlowControl=false
+    enableNetWorkFlowControl=false
      enableNotifyBeforePopCalculateLag=true
       enablePopLog=false
      enablePopMetrics=true enableReconnectForGoAway=true

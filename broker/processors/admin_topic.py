@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics for administrators: 17, 18, 215, 21, 351, 202, 305.
 
-Names that are not good, names of system topics, MIXED as message type and queue counts out of range
-are INVALID_PARAMETER (29; 4.9 says 1), bad attributes SYSTEM_ERROR (1), a topic that is not there
-TOPIC_NOT_EXIST (17), but for its deletion, which is then done already. Changes are answered when
-they are on disk, those that come together by one write. Lists come in pages when the
-caller asks for them (5.3 and on). Not done: static topics (513, 217). Java: AdminBrokerProcessor.
+Names that are not good, names of system topics, queue counts out of range, and MIXED as message
+type unless the configuration allows it, are INVALID_PARAMETER (29; 4.9 says 1), bad attributes
+SYSTEM_ERROR (1), a topic that is not there TOPIC_NOT_EXIST (17), but for its deletion, which is
+then done already. Changes are answered when they are on disk, those that come together by one
+write. Lists come in pages when the caller asks for them (5.3 and on). Not done: static topics (513,
+217). Java: AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -138,9 +139,9 @@ class AdminTopicProcessor:
                 f"The topic[{name}] is conflict with system topic.",
             )
 
-    @staticmethod
-    def _check(wanted: TopicConfig) -> None:
-        if wanted.attributes.get("+" + MESSAGE_TYPE) == MIXED:
+    def _check(self, wanted: TopicConfig) -> None:
+        is_mixed = wanted.attributes.get("+" + MESSAGE_TYPE) == MIXED
+        if is_mixed and not self._config.enable_mixed_message_type:
             raise ResponseError(
                 ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported."
             )

@@ -114,6 +114,15 @@ def test_system_topics_may_be_changed_where_that_is_on(
     assert parts.topics.all()["TBW102"].write_queue_nums == 4
 
 
+def test_a_topic_takes_messages_of_all_types_where_that_is_on(
+    parts: Parts, admin: AdminTopicProcessor
+) -> None:
+    parts.set(enable_mixed_message_type=True)
+    admin.update(request(wanted(attributes="+message.type=MIXED")))
+    topic = parts.topics.all()["T"]
+    assert topic.attributes == {"message.type": "MIXED"}
+
+
 def test_several_topics_are_made_or_none(parts: Parts, admin: AdminTopicProcessor) -> None:
     def ask(*names: str) -> None:
         body = CreateTopicListRequestBody(

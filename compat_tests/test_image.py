@@ -4,21 +4,17 @@
 import contextlib
 import io
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from docker.errors import DockerException
 from docker.models.containers import Container
 
-from compat_tests.debian import NotInstalled, install
 from compat_tests.docker_engine import PYTHON, DockerEngine
-from compat_tests.image import ROOT
 from compat_tests.java_client import ClientJvm, Producer, PushConsumer, message
 from compat_tests.probe import free_ports
 from compat_tests.scene import poll
@@ -27,8 +23,6 @@ pytestmark = pytest.mark.timeout(1200)  # the first one builds the image
 
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60
-_PROJECT = "txrocketmq-"
-"""How the names of what Docker Compose makes begin; a process number follows."""
 Run = Callable[..., Container]
 
 
@@ -67,8 +61,9 @@ def mapped(*ports: int) -> dict[str, Any]:
 
 
 def txrocketmq(command: str, port: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """A command of the client on this machine, outside any container."""
-    line = [sys.executable, "-m", "txrocketmq.cli", command, "-n", f"127.0.0.1:{port}", *arguments]
+    """A command of the client, such as "topics show", on this machine, outside any container."""
+    program = (sys.executable, "-m", "txrocketmq.cli", *command.split())
+    line = [*program, "-n", f"127.0.0.1:{port}", *arguments]
     return subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -204,68 +199,3 @@ def test_it_is_small(docker_engine: DockerEngine, image: str) -> None:
     images = docker_engine.client.images
     added = images.get(image).attrs["Size"] - images.get(PYTHON.name).attrs["Size"]
     assert added < 80_000_000
-
-
-@pytest.fixture
-def compose(docker_engine: DockerEngine) -> str:
-    """Docker Compose, of any kind."""
-    _remove_networks_of_ended_runs(docker_engine)
-    found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
-    if found.returncode == 0:
-        return "docker compose"
-    if shutil.which("docker-compose") is None:
-        try:
-            install("docker-compose", print)
-        except NotInstalled as error:
-            pytest.skip(str(error))
-    return "docker-compose"
-
-
-def _remove_networks_of_ended_runs(engine: DockerEngine) -> None:
-    """A run that was killed leaves its network, and an engine has addresses for some thirty."""
-    for network in engine.client.networks.list(names=[_PROJECT]):
-        pid = network.name.removeprefix(_PROJECT).split("_")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-            with contextlib.suppress(DockerException):
-                network.remove()
-
-
-def test_compose_runs_a_name_server_and_two_brokers(
-    compose: str, image: str, tmp_path: Path
-) -> None:
-    """The file as it stands, but for the ports of this machine, which others may use."""
-    namesrv, first, second = free_ports([0]), free_ports([-2, 0]), free_ports([-2, 0])
-    text = (ROOT / "compose.yaml").read_text("utf-8")
-    name = "ROCKETMQ_BROKER_brokerName: broker-a"
-    for old, new in (
-        ("9876:9876", f"{namesrv}:9876"),
-        ("10911:10911", f"{first}:10911"),
-        ("10909:10909", f"{first - 2}:10909"),
-        ("20911:10911", f"{second}:10911"),
-        ("20909:10909", f"{second - 2}:10909"),
-        ('"20911"', f'"{second}"'),
-        (f"{name}\n", f'{name}\n      ROCKETMQ_BROKER_advertisedPort: "{first}"\n'),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    file = tmp_path / "compose.yaml"
-    file.write_text(text, "utf-8")
-    command = [*compose.split(), "-p", f"{_PROJECT}{os.getpid()}", "-f", str(file)]
-    try:
-        up = subprocess.run([*command, "up", "-d"], capture_output=True, text=True, check=False)
-        assert up.returncode == 0, up.stderr
-        said: list[str] = []
-
-        def both_serve() -> bool:
-            sent = txrocketmq("send", namesrv, "T", *(f"m{n}" for n in range(16)))
-            said[:] = [sent.stdout, sent.stderr]
-            return "broker-a/" in sent.stdout and "broker-b/" in sent.stdout
-
-        try:
-            poll(both_serve, "both brokers take messages", _START_TIMEOUT_S)
-        except AssertionError as error:
-            logs = subprocess.run([*command, "logs"], capture_output=True, text=True, check=False)
-            raise AssertionError("\n".join([str(error), *said, logs.stdout])) from error
-    finally:
-        down = [*command, "down", "--volumes", "--timeout", str(_STOP_TIMEOUT_S)]
-        subprocess.run(down, capture_output=True, check=False)

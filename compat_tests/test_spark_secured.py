@@ -4,6 +4,7 @@
 Readers and writers are called as Spark calls them, without a session.
 """
 
+import itertools
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +17,16 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.peers import Broker, NameServer, Original, running
+from compat_tests.scene import poll
 from compat_tests.test_python_secured import ACL_2, PASSWORD, Closed
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.batch import LiveReader
+from txrocketmq.spark.live.bounds import cluster_of
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.sink.writer import BatchWriter
 
 ROWS = 500
-TOPIC = "Guarded"
 USER = "pythonist"
 """ACL 1 wants names of more than six letters."""
 SCHEMA = StructType([StructField("body", BinaryType()), StructField("tags", StringType())])
@@ -35,12 +37,10 @@ accounts:
     secretKey: {PASSWORD}
     whiteRemoteAddress:
     admin: false
-    defaultTopicPerm: DENY
+    defaultTopicPerm: PUB|SUB
     defaultGroupPerm: SUB
-    topicPerms:
-      - {TOPIC}=PUB|SUB
-      - TBW102=PUB|SUB
 """
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -65,14 +65,21 @@ def secured(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -
         yield broker
 
 
-def of(broker: Broker, **more: str) -> SourceOptions:
-    own = {"nameServer": broker.name_server.address, "topic": TOPIC}
+@pytest.fixture
+def topic() -> str:
+    """A topic that no other test has, and no earlier attempt at the same one."""
+    return f"Guarded-{next(_NUMBERS)}"
+
+
+def of(broker: Broker, topic: str, **more: str) -> SourceOptions:
+    own = {"nameServer": broker.name_server.address, "topic": topic}
     return SourceOptions.of({**own, **more})
 
 
-def write(broker: Broker, **more: str) -> int:
+def write(broker: Broker, topic: str, **more: str) -> int:
     """What a task and the driver do."""
-    writer = BatchWriter(of(broker, sendTimeoutMs="20000", **more), SCHEMA, overwrite=False)
+    options = of(broker, topic, sendTimeoutMs="20000", **more)
+    writer = BatchWriter(options, SCHEMA, overwrite=False)
     task: Any = pickle.loads(pickle.dumps(writer))  # noqa: S301 - our own
     bodies = pa.array([b"%d" % number for number in range(ROWS)], pa.binary())
     rows = pa.RecordBatch.from_arrays([bodies, pa.array(["A"] * ROWS)], names=SCHEMA.names)
@@ -81,8 +88,18 @@ def write(broker: Broker, **more: str) -> int:
     return int(written.sent)
 
 
-def read(broker: Broker, **more: str) -> list[bytes]:
-    options = of(broker, pullTimeoutMs="20000", columns="body", **more)
+def wait_for(broker: Broker, topic: str, count: int) -> None:
+    """Until so many messages can be read: the original fills its queues after its answers."""
+
+    def is_there() -> bool:
+        cluster = cluster_of(of(broker, topic, **ACCOUNT))
+        return sum(cluster.max_offsets(cluster.read_queues(topic)).values()) >= count
+
+    poll(is_there, f"{count} messages in the queues of {topic}", 60)
+
+
+def read(broker: Broker, topic: str, **more: str) -> list[bytes]:
+    options = of(broker, topic, pullTimeoutMs="20000", columns="body", **more)
     reader = LiveReader(options, Output.of(options))
     task: LiveReader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own
     found = [batch for part in reader.partitions() for batch in task.read(part)]
@@ -90,19 +107,21 @@ def read(broker: Broker, **more: str) -> list[bytes]:
 
 
 @pytest.mark.timeout(240)
-def test_an_account_writes_and_reads_encrypted_or_not(secured: Broker) -> None:
-    assert write(secured, **ACCOUNT) == ROWS
-    assert write(secured, **ACCOUNT, useTls="true") == ROWS
+def test_an_account_writes_and_reads_encrypted_or_not(secured: Broker, topic: str) -> None:
+    assert write(secured, topic, **ACCOUNT) == ROWS
+    assert write(secured, topic, **ACCOUNT, useTls="true") == ROWS
+    wait_for(secured, topic, 2 * ROWS)
     expected = sorted(2 * [b"%d" % number for number in range(ROWS)])
-    assert sorted(read(secured, **ACCOUNT)) == expected
-    assert sorted(read(secured, **ACCOUNT, useTls="true")) == expected
+    assert sorted(read(secured, topic, **ACCOUNT)) == expected
+    assert sorted(read(secured, topic, **ACCOUNT, useTls="true")) == expected
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("wrong", [{}, {**ACCOUNT, "secretKey": "wrong-one"}])
-def test_others_are_refused(secured: Broker, wrong: dict[str, str]) -> None:
+def test_others_are_refused(secured: Broker, topic: str, wrong: dict[str, str]) -> None:
     with pytest.raises(ClusterError, match=r"refused SEND|not be sent in 1 attempts"):
-        write(secured, sendRetries="0", **wrong)
-    write(secured, **ACCOUNT)
+        write(secured, topic, sendRetries="0", **wrong)
+    write(secured, topic, **ACCOUNT)
+    wait_for(secured, topic, ROWS)
     with pytest.raises(ClusterError, match=r"refused GET_(MIN|MAX)_OFFSET|refused PULL_MESSAGE"):
-        read(secured, **wrong)
+        read(secured, topic, **wrong)

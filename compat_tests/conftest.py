@@ -22,6 +22,7 @@ from compat_tests.jars import RELEASES, JarsUnavailable
 from compat_tests.java_client import ClientJvm, compile_clients
 from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server
 from compat_tests.scene import Scene
+from tests import failures
 
 _ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
 _FOLDER: pytest.StashKey[Path] = pytest.StashKey()
@@ -29,8 +30,9 @@ _SERVERS: list[Server] = []
 _JVMS: dict[str, ClientJvm] = {}
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    failures.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

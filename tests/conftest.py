@@ -13,16 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.examples import register
+from tests import examples, failures
 
-register()
+examples.register()
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    failures.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

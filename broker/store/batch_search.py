@@ -15,24 +15,19 @@ from txrocketmq.broker.store.get_result import (
     GetMessageStatus,
     GetResult,
     Request,
+    Search,
     StoreReader,
     limits_of,
 )
-from txrocketmq.broker.store.in_memory import NotInMemory, unchecked
-from txrocketmq.broker.store.slices import Slices
+from txrocketmq.broker.store.in_memory import NotInMemory
 
 
-class BatchSearch:
+class BatchSearch(Search[StoreReader, BatchQueue]):
     """One get."""
 
     def __init__(self, reader: StoreReader, queue: BatchQueue, request: Request) -> None:
-        self._reader, self._queue, self._request = reader, queue, request
-        self._check = reader.check_part if request.only_in_memory else unchecked
+        super().__init__(reader, queue, request)
         self._limits = limits_of(reader.config, request)
-        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-        self._next = request.offset
-        self._slices = Slices(reader.log)
-        self._count = self._size_bytes = self._last_physical_offset = 0
 
     def run(self) -> GetResult:
         """Looks through units until it has enough, or has seen enough."""
@@ -54,17 +49,7 @@ class BatchSearch:
             except NotInMemory:
                 if not self._count:
                     raise
-        behind = reader.log.max_offset - self._last_physical_offset
-        return GetResult(
-            GetMessageStatus.FOUND if self._count else self._status,
-            self._next,
-            queue.min_offset,
-            queue.max_offset,
-            self._slices.end(),
-            self._count,
-            self._size_bytes,
-            behind > reader.recent_bytes,
-        )
+        return self._result()
 
     def _look_through(self, units: list[BatchUnit], end: int) -> None:
         recent_from = self._reader.log.max_offset - self._reader.recent_bytes

@@ -43,13 +43,14 @@ from txrocketmq.broker.store.get_result import (
     MessageFilter,
     QueryResult,
     Request,
+    Search,
     StoreReader,
     limits_of,
     max_bytes,
 )
-from txrocketmq.broker.store.in_memory import Chunk, NotInMemory, unchecked
+from txrocketmq.broker.store.in_memory import Chunk, NotInMemory
 from txrocketmq.broker.store.mapped_file import MappedFile
-from txrocketmq.broker.store.slices import Slices, one_slice, slices_of
+from txrocketmq.broker.store.slices import one_slice, slices_of
 
 __all__ = [
     "ExtFilter",
@@ -190,23 +191,14 @@ class MessageReader(StoreReader):
         return found
 
 
-class _Search:
+class _Search(Search[MessageReader, ConsumeQueue]):
     """One get, unit by unit."""
 
     def __init__(self, reader: MessageReader, queue: ConsumeQueue, request: Request) -> None:
-        self._reader = reader
+        super().__init__(reader, queue, request)
         self._log = reader.log
-        self._queue = queue
-        self._request = request
         self._config = reader.config
         self._recent = reader.recent_bytes
-        self._check = reader.check_part if request.only_in_memory else unchecked
-        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
-        self._next = request.offset
-        self._slices = Slices(reader.log)
-        self._count = 0
-        self._size_bytes = 0
-        self._last_physical_offset = 0
 
     def run(self) -> GetResult:
         """Looks through units until it has enough, or has seen enough."""
@@ -227,16 +219,7 @@ class _Search:
                 next_offset = queue.next_file_offset(self._next)
                 return self._reader.elsewhere(status, next_offset, request, queue)
             self._look_through(units)
-        return GetResult(
-            GetMessageStatus.FOUND if self._count else self._status,
-            self._next,
-            queue.min_offset,
-            queue.max_offset,
-            self._slices.end(),
-            self._count,
-            self._size_bytes,
-            self._log.max_offset - self._last_physical_offset > self._recent,
-        )
+        return self._result()
 
     def _look_through(self, units: memoryview) -> None:
         wanted, filter_message = self._request.tag_codes, self._request.filter_message

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from txrocketmq.broker.store.cold_parts import ColdParts
 from txrocketmq.broker.store.commit_log import CommitLog
@@ -19,6 +19,8 @@ from txrocketmq.broker.store.consume_queue import ConsumeQueue
 from txrocketmq.broker.store.consume_queue_ext import ExtUnit
 from txrocketmq.broker.store.damage import Damage, DamagedRecords
 from txrocketmq.broker.store.files import Files
+from txrocketmq.broker.store.in_memory import unchecked
+from txrocketmq.broker.store.slices import Slices
 
 _MEMORY_BYTES: Final[int] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 _MAX_PULL_BYTES: Final = 128 * 1024 * 1024
@@ -139,6 +141,38 @@ class StoreReader(ColdParts):
         min_offset = queue.min_offset if queue is not None else 0
         max_offset = queue.max_offset if queue is not None else 0
         return GetResult(status, next_offset, min_offset, max_offset)
+
+
+R = TypeVar("R", bound=StoreReader)
+Q = TypeVar("Q", bound=ConsumeQueue)
+
+
+class Search(Generic[R, Q]):
+    """One get under way: what it has found so far, and where it goes on."""
+
+    def __init__(self, reader: R, queue: Q, request: Request) -> None:
+        self._reader, self._queue, self._request = reader, queue, request
+        self._check = reader.check_part if request.only_in_memory else unchecked
+        self._status = GetMessageStatus.NO_MATCHED_MESSAGE
+        self._next = request.offset
+        self._slices = Slices(reader.log)
+        self._count = 0
+        self._size_bytes = 0
+        self._last_physical_offset = 0
+
+    def _result(self) -> GetResult:
+        """What it has found when it ends."""
+        behind = self._reader.log.max_offset - self._last_physical_offset
+        return GetResult(
+            GetMessageStatus.FOUND if self._count else self._status,
+            self._next,
+            self._queue.min_offset,
+            self._queue.max_offset,
+            self._slices.end(),
+            self._count,
+            self._size_bytes,
+            behind > self._reader.recent_bytes,
+        )
 
 
 def max_bytes(request: Request) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 JAVA_VERSION = 17
+_NUMBERS = itertools.count(1)
 
 
 def _why_no_spark() -> str | None:
@@ -61,3 +63,9 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """The name of a topic that no other test has, and no earlier attempt at the same one."""
+    return f"{request.node.name.replace('test_', '')[:60]}-{next(_NUMBERS)}"

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import pickle
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,14 @@ from txrocketmq.spark.ingest.table import Table, location
 from txrocketmq.spark.ingest.verify import verify
 from txrocketmq.spark.store import Store
 
-START_S = 120
+SERVER = """
+import threading
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+threading.Event().wait()
+"""
 
 
 class Killed(BaseException):
@@ -38,28 +43,17 @@ def server() -> Iterator[str]:
 
     In a process of its own: the deltalake package keeps the interpreter while it waits.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as moto:
+    command, out = [sys.executable, "-c", SERVER], subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) as moto:
         try:
-            deadline = time.monotonic() + START_S
-            while not _answers(port):
-                assert moto.poll() is None, "it ended"
-                assert time.monotonic() < deadline, "it does not answer"
-                time.sleep(0.05)
+            assert moto.stdout is not None
+            port = int(moto.stdout.readline())
             yield (
                 f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
                 "&allow_bucket_creation=true&allow_bucket_deletion=true"
             )
         finally:
             moto.kill()
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture

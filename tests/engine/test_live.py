@@ -25,7 +25,7 @@ from txrocketmq.spark.live.send import STORED, batch_parcel, start_send
 from txrocketmq.testing.server import Server
 
 BROKER = "broker-a"
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Topic:
@@ -83,9 +83,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def topic(rocketmq_server: Server, request: pytest.FixtureRequest) -> Topic:
+def topic(rocketmq_server: Server, topic: str) -> Topic:
     """A topic of the test's own, with two queues."""
-    return Topic(rocketmq_server, request.node.name.replace("test_", "")[:60], 2)
+    return Topic(rocketmq_server, topic, 2)
 
 
 def batch(spark: SparkSession, topic: Topic, **options: Any) -> DataFrame:

@@ -19,12 +19,6 @@ from txrocketmq.testing.server import Server
 WAIT_S = 60
 
 
-@pytest.fixture
-def topic(request: pytest.FixtureRequest) -> str:
-    """A topic of the test's own."""
-    return str(request.node.name).replace("test_", "")[:60]
-
-
 def sent(spark: SparkSession, server: Server, topic: str, count: int) -> DataFrame:
     """What is in the topic, once that are so many messages."""
     reader = spark.read.format("rocketmq").option("nameServer", server.namesrv_addr)

@@ -105,7 +105,7 @@ def pytest_runtest_makereport(
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.failed:
         for server in _SERVERS:
-            if server.process is not None and server.process.alive():
+            if server.is_running():
                 report.sections.append((f"{type(server).__name__} log", server.log_tail()))
         for jvm in _JVMS.values():
             report.sections.append((f"Java client {jvm.release}", jvm.diagnosis()))

@@ -40,7 +40,8 @@ def outputs(
 ) -> dict[str, list[str]]:
     """What the mqadmin of a release prints about servers of this origin."""
     names = NameServer(origin, folder / "namesrv")
-    broker = Broker(origin, folder / "broker", names, "broker-a", {})
+    defaults = dict.fromkeys(origin.broker_settings, "true")  # they are printed
+    broker = Broker(origin, folder / "broker", names, "broker-a", defaults)
     with running(names, broker):
         jvm = ClientJvm(release, engine, folder / "jvm", is_silent=True)
         try:

@@ -60,6 +60,7 @@ class Origin(Protocol):
 
     name: str
     behaves_as: str
+    broker_settings: Mapping[str, str]
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess: ...
 
@@ -71,6 +72,7 @@ class Ours:
 
     name = "ours"
     behaves_as = "5.4.0"
+    broker_settings: Mapping[str, str] = {}
 
     def name_server(self, configuration: Path, folder: Path) -> JavaProcess:
         return LocalProcess(
@@ -94,7 +96,12 @@ def _command(name: str) -> str:
 
 
 class Original:
-    """Apache RocketMQ of one release, from its jars."""
+    """Apache RocketMQ of one release, from its jars.
+
+    By default its broker refuses what has waited for 200 ms, and on a busy machine much has.
+    """
+
+    broker_settings: Mapping[str, str] = {"brokerFastFailureEnable": "false"}
 
     def __init__(self, release: str, engine: Engine) -> None:
         self.release = release
@@ -136,6 +143,10 @@ class Server:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        return self.process is not None and self.process.alive()
+
     def stop(self) -> None:
         """An orderly stop, by SIGTERM."""
         if self.process is not None:
@@ -161,8 +172,12 @@ class Server:
     def configuration(self) -> Path:
         """The configuration file, written anew."""
         file = self.folder / f"{type(self).__name__.lower()}.conf"
-        file.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
+        file.write_text("".join(f"{key}={value}\n" for key, value in self.all_settings().items()))
         return file
+
+    def all_settings(self) -> Mapping[str, str]:
+        """What is in that file."""
+        return self.settings
 
     def wait_until(
         self,
@@ -170,7 +185,7 @@ class Server:
         process: JavaProcess,
         timeout_s: float = READY_TIMEOUT_S,
     ) -> None:
-        """Poll until ready; raises PeerFailed when the process ends or time is up."""
+        """Poll until ready; PeerFailed when the process ends, or time is up and it was killed."""
         deadline = time.monotonic() + timeout_s
         last: Exception | None = None
         while time.monotonic() < deadline:
@@ -182,7 +197,9 @@ class Server:
             except (OSError, ValueError) as error:
                 last = error
             time.sleep(0.05)
-        raise PeerFailed(f"{process.name} is not ready: {last!r}\n{self.log_tail()}")
+        failed = PeerFailed(f"{process.name} is not ready: {last!r}\n{self.log_tail()}")
+        self.kill()  # or it would keep its files from the next one
+        raise failed
 
 
 class NameServer(Server):
@@ -229,6 +246,9 @@ class Broker(Server):
         }
         super().__init__(origin, folder, port, {**BROKER_SETTINGS, **own, **settings})
 
+    def all_settings(self) -> Mapping[str, str]:
+        return {**self.origin.broker_settings, **self.settings}
+
     def under(self, origin: Origin) -> "Broker":
         """The same broker, to be run by the programs of another origin on the same store."""
         other = Broker(origin, self.folder, self.name_server, self.name, self.settings)
@@ -241,6 +261,11 @@ class Broker(Server):
         address = self.name_server.address
         self.process = self.origin.broker(self.configuration(), address, self.folder)
         self.wait_until(self._registered, self.process)
+
+    def ensure_running(self) -> None:
+        """Start it if a test that failed has left it stopped."""
+        if not self.is_running():
+            self.start()
 
     def _registered(self) -> bool:
         probe.request(self.port, probe.GET_BROKER_CONFIG)

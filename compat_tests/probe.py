@@ -15,6 +15,8 @@ GET_BROKER_CONFIG = 26
 GET_BROKER_CLUSTER_INFO = 106
 
 _JAVA_4_9_7 = 407
+_GIVEN: set[int] = set()
+"""Ports that servers have, or will have, or come back to."""
 
 
 def request(
@@ -22,7 +24,7 @@ def request(
     code: int,
     fields: Mapping[str, str] | None = None,
     body: bytes = b"",
-    timeout_s: float = 3.0,
+    timeout_s: float = 10.0,
 ) -> tuple[dict[str, Any], bytes]:
     """Header and body of the response of the server at this port of the loopback.
 
@@ -52,11 +54,16 @@ def request(
 
 
 def free_ports(offsets: Iterable[int]) -> int:
-    """A port below the ephemeral range such that it plus each of the offsets is free."""
+    """A port below the ephemeral range such that it plus each of the offsets is free.
+
+    This process gets none of them again.
+    """
     wanted = list(offsets)
     for _ in range(1000):
         base = random.randrange(12_000, 30_000)
-        if all(_is_free(base + offset) for offset in wanted):
+        ports = {base + offset for offset in wanted}
+        if not ports & _GIVEN and all(map(_is_free, ports)):
+            _GIVEN.update(ports)
             return base
     raise OSError("no free ports found")
 

@@ -3,8 +3,9 @@
 
 import itertools
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from compat_tests.java_client import (
     Admin,
@@ -22,6 +23,8 @@ from compat_tests.peers import Broker
 _NUMBERS = itertools.count(1)
 
 C = TypeVar("C", bound=Client)
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Scene:
@@ -76,7 +79,7 @@ class Scene:
         name = self.unique("lite")
         return self._keep(LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings))
 
-    def read(self, topic: str, count: int, timeout_s: float = 10.0) -> list[Json]:
+    def read(self, topic: str, count: int, timeout_s: float = 20.0) -> list[Json]:
         """All messages of a topic, by queue and offset, once there are that many (or more)."""
         reader = self.reader()
         found: list[Json] = []
@@ -107,6 +110,26 @@ class Scene:
     def _keep(self, client: C) -> C:
         self._clients.append(client)
         return client
+
+
+@contextmanager
+def turn_of(
+    broker: Broker,
+    jvm: ClientJvm,
+    kind: Callable[Concatenate[Scene, P], T],
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> Iterator[T]:
+    """One turn of a broker on a store that goes round: it runs, and is looked at in a way of the
+    test's own. Who wants it to end by a stop or a kill does that within.
+    """
+    broker.start()
+    scene = Scene(jvm, broker)
+    try:
+        yield kind(scene, *arguments, **named)
+    finally:
+        scene.close()
+        broker.close()
 
 
 def poll(ready: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:

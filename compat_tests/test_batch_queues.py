@@ -2,8 +2,6 @@
 """Topics with queues of batches (BatchCQ) with official clients, and stores that go round."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Original
-from compat_tests.scene import Scene, poll
+from compat_tests.scene import Scene, poll, turn_of
 
 SETTINGS = {
     "mappedFileSizeCommitLog": str(1024 * 1024),
@@ -60,12 +58,16 @@ class Turn:
             time.sleep(0.02)
         return offsets
 
+    def wait(self, count: int) -> None:
+        """Until the queue has so many messages."""
+        poll(lambda: self.reader.max_offset(self.queue) == count, "all units")
+
     def check(self, words: list[str]) -> None:
         """Every message is there, from wherever in the queue one begins."""
         bodies = [f"{word}{n}" for word in words for n in range(TOTAL)]
         starts = [sum((SIZES * len(words))[:at]) for at in range(len(SIZES) * len(words))]
         ends = [*starts[1:], len(bodies)]
-        poll(lambda: self.reader.max_offset(self.queue) == len(bodies), "all units")
+        self.wait(len(bodies))
         assert self.reader.min_offset(self.queue) == 0
         for offset in range(len(bodies)):
             begun = max(start for start in starts if start <= offset)
@@ -117,17 +119,6 @@ class Turn:
         self.scene.stopped(consumer)
 
 
-@contextmanager
-def turn_of(broker: Broker, jvm: ClientJvm, topic: str) -> Iterator[Turn]:
-    broker.start()
-    scene = Scene(jvm, broker)
-    try:
-        yield Turn(scene, topic)
-    finally:
-        scene.close()
-        broker.close()
-
-
 @pytest.mark.timeout(400)
 def test_batches_are_stored_and_read(
     origin: Origin, test_folder: Path, jvms: dict[str, ClientJvm]
@@ -138,7 +129,7 @@ def test_batches_are_stored_and_read(
     broker = Broker(origin, test_folder / "batch", names, "broker-b", SETTINGS)
     names.start()
     try:
-        with turn_of(broker, jvms["5.4.0"], "batched") as turn:
+        with turn_of(broker, jvms["5.4.0"], Turn, "batched") as turn:
             turn.create()
             assert turn.write("a") == [0, 5, 6, 9]
             assert turn.write("b") == [10, 15, 16, 19]
@@ -162,29 +153,29 @@ def test_stores_with_batches_go_from_hand_to_hand(
     jvm, topic = jvms["5.4.0"], "exchanged"
     names.start()
     try:
-        with turn_of(ours, jvm, topic) as turn:
+        with turn_of(ours, jvm, Turn, topic) as turn:
             turn.create()
             turn.write("a")
             turn.check(["a"])
             turn.consume("group", [f"a{n}" for n in range(TOTAL)])
             ours.stop()
-        with turn_of(official, jvm, topic) as turn:
+        with turn_of(official, jvm, Turn, topic) as turn:
             turn.check(["a"])
             assert turn.write("b") == [10, 15, 16, 19]
             turn.check(["a", "b"])
             turn.consume("group", [f"b{n}" for n in range(TOTAL)])
             official.stop()
-        with turn_of(ours, jvm, topic) as turn:
+        with turn_of(ours, jvm, Turn, topic) as turn:
             turn.check(["a", "b"])
             turn.write("c")
             turn.check(["a", "b", "c"])
             ours.kill()
-        with turn_of(official, jvm, topic) as turn:
+        with turn_of(official, jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c"])
             turn.write("d")
-            time.sleep(2)  # until its queues have it
+            turn.wait(4 * TOTAL)
             official.kill()
-        with turn_of(ours, jvm, topic) as turn:
+        with turn_of(ours, jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c", "d"])
             turn.check_times()
     finally:

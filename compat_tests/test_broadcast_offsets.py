@@ -51,6 +51,7 @@ def test_a_proxy_is_told_where_its_clients_go_on(scene: Scene, origin: Origin) -
         pytest.skip("4.9 knows no proxies")
     topic, group = scene.topic(queues=1), scene.unique("group")
     scene.producer().send([message(topic, f"m{n}") for n in range(5)])
+    scene.read(topic, 5)
     proxy = Proxy(scene, topic, group)
 
     def begins() -> tuple[int, int]:

@@ -67,10 +67,10 @@ def test_filtered_messages_do_not_block_the_queue(scene: Scene) -> None:
     producer.send([message(topic, "wanted", tags="mine")])
     consumer = scene.push_consumer(topic, scene.unique("group"), expression="mine")
 
-    consumer.wait_for(1, timeout_s=5)
+    consumer.wait_for(1, timeout_s=10)
     assert consumer.bodies() == ["wanted"]
     scene.producer().send([message(topic, "x", tags="other"), message(topic, "2", tags="mine")])
-    consumer.wait_for(2, timeout_s=5)
+    consumer.wait_for(2, timeout_s=10)
     assert consumer.bodies() == ["wanted", "2"]
 
 

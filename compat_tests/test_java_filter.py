@@ -191,6 +191,7 @@ def test_a_pull_consumer(filter_scene: Scene, origin: Origin) -> None:
     topic = filter_scene.topic(queues=1)
     queue = filter_scene.queue(topic, 0)
     filter_scene.producer().send([numbered(topic, number) for number in range(10)], queue=queue)
+    filter_scene.read(topic, 10)
     consumer = filter_scene.pull_consumer(filter_scene.unique("group"))
 
     found = consumer.pull(queue, 0, sql="a = 4 or a = 6")

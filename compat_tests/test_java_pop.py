@@ -155,6 +155,7 @@ def test_acks_hold_and_nothing_is_lost(
         scene = Scene(jvms[RELEASE], broker)
         topic, group = scene.topic(queues=1), scene.unique("group")
         scene.producer().send([message(topic, f"m{n}") for n in range(6)])
+        scene.read(topic, 6)
         popped = Popped(broker, topic, group)
         assert len(popped.ask(invisibleTime=15_000)) == 6
         for offset in (0, 2, 4):
@@ -184,6 +185,7 @@ def test_in_order(pops: Scene) -> None:
     """A queue is closed until its messages are acknowledged or visible again, and counts."""
     topic, group = pops.topic(queues=1), pops.unique("group")
     pops.producer().send([message(topic, f"m{n}") for n in range(5)])
+    pops.read(topic, 5)
     popped = Popped(pops.broker, topic, group)
     first = popped.ask(order="true", maxMsgNums=2, invisibleTime=8_000)
     assert [text_of(item) for item in first] == ["m0", "m1"]
@@ -220,6 +222,7 @@ def test_a_waiting_pop_is_answered(pops: Scene) -> None:
     assert popped.call(NOTIFY, fields)["code"] == 0
     assert popped.header["hasMsg"] == "false"
     pops.producer().send([message(topic, "there")])
+    pops.read(topic, 1)
     assert popped.call(NOTIFY, fields)["code"] == 0
     assert popped.header["hasMsg"] == "true"
     assert [text_of(item) for item in popped.ask(pollTime=20_000)] == ["there"]
@@ -230,6 +233,7 @@ def test_what_is_wrong_is_answered_alike(pops: Scene) -> None:
     """What was never popped, handles that are none, queues that there are not."""
     topic, group = pops.topic(queues=1), pops.unique("group")
     pops.producer().send([message(topic, f"m{n}") for n in range(3)])
+    pops.read(topic, 3)
     popped = Popped(pops.broker, topic, group)
     assert len(popped.ask()) == 3
     handle = popped.handles[0].split(" ")
@@ -271,6 +275,7 @@ def _pop_fields(popped: Popped, **other: Any) -> Json:
 def test_batches_are_acknowledged(pops: Scene) -> None:
     topic, group = pops.topic(queues=1), pops.unique("group")
     pops.producer().send([message(topic, f"m{n}") for n in range(4)])
+    pops.read(topic, 4)
     popped = Popped(pops.broker, topic, group)
     assert len(popped.ask(invisibleTime=6_000)) == 4
     head, start = popped.header, popped.handles[0].split(" ")[0]

@@ -70,7 +70,7 @@ def test_a_blocking_pull_waits_for_a_message(scene: Scene) -> None:
     time.sleep(0.5)
     assert not waiting.done()
     producer.send([message(topic, "at last")])
-    pulled = waiting.result(2)
+    pulled = waiting.result(4)
     assert (pulled["status"], bodies(pulled)) == ("FOUND", ["at last"])
     assert pulled["took_ms"] >= 400
 

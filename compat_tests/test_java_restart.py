@@ -30,6 +30,7 @@ def mortal_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
 
 @pytest.fixture
 def mortal_scene(jvm: ClientJvm, mortal_broker: Broker) -> Iterator[Scene]:
+    mortal_broker.ensure_running()
     scene = Scene(jvm, mortal_broker)
     yield scene
     scene.close()
@@ -111,6 +112,7 @@ class Aged:
 
 @pytest.fixture(scope="module")
 def aged(mortal_broker: Broker, first_jvm: ClientJvm) -> Aged:
+    mortal_broker.ensure_running()
     scene = Scene(first_jvm, mortal_broker)
     topic = scene.topic("aged", queues=1)
     chance = random.Random(5)

@@ -9,7 +9,7 @@ import pytest
 
 from compat_tests.java_client import ClientJvm, Json, message, text
 from compat_tests.our_consumer import OurConsumer
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene, poll
 from txrocketmq.client import ConsumeFrom, LitePullConsumer, PopConsumer
 
@@ -23,11 +23,8 @@ def trace_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     names = NameServer(origin, work_folder / "trace-namesrv")
     settings = {"traceTopicEnable": "true", "autoCreateTopicEnable": "false"}
     broker = Broker(origin, work_folder / "trace", names, "broker-tr", settings)
-    names.start()
-    broker.start()
-    yield broker
-    broker.close()
-    names.close()
+    with running(names, broker):
+        yield broker
 
 
 @pytest.fixture
@@ -132,7 +129,7 @@ def test_traces_of_our_consumers_are_found(
         records = "".join(map(text, traces(scene, by_id))).split("\x02")
         return [line.split("\x01") for line in records if line.startswith(kind)]
 
-    poll(lambda: bool(lines("SubAfter")), "the traces", _TIMEOUT_S)
+    poll(lambda: bool(lines("SubBefore") and lines("SubAfter")), "the traces", _TIMEOUT_S)
     (before,), (after,) = lines("SubBefore"), lines("SubAfter")
     assert (len(before), before[3], before[5]) == (8, group, by_id)
     assert (len(after), after[1:3], after[4]) == (9, [before[4], by_id], "true")

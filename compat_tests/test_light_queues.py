@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Light queues (LMQ) with official clients, and stores that have some, opened by either side."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Original
-from compat_tests.scene import Scene, poll
+from compat_tests.scene import Scene, poll, turn_of
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
@@ -55,13 +52,18 @@ class Turn:
             bodies += [text(each) for each in pulled["messages"]]
             offset = pulled["next_offset"]
 
+    def wait(self, words: list[str]) -> None:
+        """Until the light queues have what these turns have written."""
+        count = 12 * len(words)
+        # So that the client knows the broker.
+        self.reader.max_offset(self.scene.queue(self.topic, 0))
+        poll(lambda: self.reader.max_offset(self.queue(SECOND)) >= count, "all units")
+
     def check(self, words: list[str]) -> None:
         """Both light queues have what these turns have written, in its order."""
         first = [f"{word}{n}" for word in words for n in range(6)]
         second = [body for body in first for _ in range(2)]
-        # So that the client knows the broker.
-        self.reader.max_offset(self.scene.queue(self.topic, 0))
-        poll(lambda: self.reader.max_offset(self.queue(SECOND)) >= len(second), "all units")
+        self.wait(words)
         assert self.read(FIRST) == first
         assert self.read(SECOND) == second
         assert self.reader.max_offset(self.queue(FIRST)) == len(first)
@@ -80,17 +82,6 @@ class Turn:
     def queue(self, name: str) -> Json:
         """A light queue, which no name server knows: it is where its messages are."""
         return {**self.scene.queue(self.topic, 0), "topic": name, "queue_id": 0}
-
-
-@contextmanager
-def turn_of(broker: Broker, jvm: ClientJvm, topic: str) -> Iterator[Turn]:
-    broker.start()
-    scene = Scene(jvm, broker)
-    try:
-        yield Turn(scene, topic)
-    finally:
-        scene.close()
-        broker.close()
 
 
 def check_store(broker: Broker, words: list[str]) -> None:
@@ -125,7 +116,7 @@ def test_light_queues_go_from_hand_to_hand(
     topic = f"light-{release.replace('.', '_')}"
     names.start()
     try:
-        with turn_of(ours, first_jvm, topic) as turn:
+        with turn_of(ours, first_jvm, Turn, topic) as turn:
             turn.scene.admin().create_topic(ours.address, topic, 2)
             turn.scene.wait_for_route(topic)
             turn.write("a")
@@ -133,7 +124,7 @@ def test_light_queues_go_from_hand_to_hand(
             turn.commit(5)
             ours.stop()
             check_store(ours, ["a"])
-        with turn_of(official, first_jvm, topic) as turn:
+        with turn_of(official, first_jvm, Turn, topic) as turn:
             turn.check(["a"])
             assert turn.committed() == 5
             turn.write("b")
@@ -141,17 +132,17 @@ def test_light_queues_go_from_hand_to_hand(
             turn.commit(9)
             official.stop()
             check_store(official, ["a", "b"])
-        with turn_of(ours, first_jvm, topic) as turn:
+        with turn_of(ours, first_jvm, Turn, topic) as turn:
             turn.check(["a", "b"])
             assert turn.committed() == 9
             turn.write("c")
             ours.kill()
-        with turn_of(official, first_jvm, topic) as turn:
+        with turn_of(official, first_jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c"])
             turn.write("d")
-            time.sleep(2)  # until its queues have it
+            turn.wait(["a", "b", "c", "d"])
             official.kill()
-        with turn_of(ours, first_jvm, topic) as turn:
+        with turn_of(ours, first_jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c", "d"])
     finally:
         names.close()

@@ -109,6 +109,7 @@ def test_pops_and_timers_are_counted(first_jvm: ClientJvm, observed: tuple[Broke
     topic, later, group = scene.topic(queues=1), scene.topic(queues=1), scene.unique("group")
     producer = scene.producer()
     producer.send([message(topic, f"m{n}") for n in range(6)])
+    scene.read(topic, 6)
     popped = Popped(broker, topic, group)
     assert len(popped.ask(invisibleTime=3_000)) == 6
     assert [popped.ack(offset)["code"] for offset in (0, 3)] == [0, 0]

@@ -6,6 +6,7 @@ and of its retry topic, one by one and in batches, hidden for longer, and in ord
 """
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ class Handed:
         self.topic, self.ordered = f"{word}-any", f"{word}-ordered"
         self.any = Popped(broker, self.topic, f"{word}-group")
         self.in_order = Popped(broker, self.ordered, f"{word}-ordered-group")
+        self._sent: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Pops, acknowledges some, and leaves messages that nobody has popped."""
@@ -90,7 +92,10 @@ class Handed:
         self.scene.close()
 
     def _send(self, topic: str, texts: list[str]) -> None:
+        """Sends, and waits until the queue has them."""
         self.scene.producer().send([message(topic, text) for text in texts])
+        self._sent[topic] += len(texts)
+        self.scene.read(topic, self._sent[topic])
 
     def _of_retry_topic(self) -> dict[str, Taken]:
         """What has come back, by text."""

@@ -42,6 +42,11 @@ def broker_elsewhere(
         yield broker
 
 
+def scene_at(jvm: ClientJvm, broker: Broker) -> Scene:
+    broker.ensure_running()
+    return Scene(jvm, broker)
+
+
 def produce_and_consume(scene: Scene) -> None:
     """An auto-created topic and one that the admin makes; each message comes once."""
     created = scene.unique("created")
@@ -58,13 +63,13 @@ def produce_and_consume(scene: Scene) -> None:
 
 
 def test_an_official_broker_at_our_name_server(jvm: ClientJvm, official_broker: Broker) -> None:
-    scene = Scene(jvm, official_broker)
+    scene = scene_at(jvm, official_broker)
     produce_and_consume(scene)
     scene.close()
 
 
 def test_our_broker_at_an_official_name_server(jvm: ClientJvm, broker_elsewhere: Broker) -> None:
-    scene = Scene(jvm, broker_elsewhere)
+    scene = scene_at(jvm, broker_elsewhere)
     produce_and_consume(scene)
     scene.close()
 
@@ -73,11 +78,11 @@ def test_a_route_goes_with_an_official_broker(
     first_jvm: ClientJvm, official_broker: Broker
 ) -> None:
     """Its connection breaks: the name server forgets it, and knows it again when it is back."""
-    assert_route_goes_and_comes(Scene(first_jvm, official_broker))
+    assert_route_goes_and_comes(scene_at(first_jvm, official_broker))
 
 
 def test_a_route_goes_with_our_broker(first_jvm: ClientJvm, broker_elsewhere: Broker) -> None:
-    assert_route_goes_and_comes(Scene(first_jvm, broker_elsewhere))
+    assert_route_goes_and_comes(scene_at(first_jvm, broker_elsewhere))
 
 
 def assert_route_goes_and_comes(scene: Scene) -> None:
@@ -91,7 +96,7 @@ def assert_route_goes_and_comes(scene: Scene) -> None:
             return error.code == 17
         return False
 
-    poll(gone, "the name server has forgotten the broker", 10)
+    poll(gone, "the name server has forgotten the broker", 60)
     scene.broker.start()
     scene.wait_for_route(topic)
     scene.producer().send([message(topic, "m")])

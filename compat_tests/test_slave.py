@@ -26,28 +26,30 @@ REPLICATED_S = 90.0
 
 
 @pytest.fixture
-def pair(origin: Origin, work_folder: Path) -> Iterator[tuple[Broker, Broker]]:
+def pair(origin: Origin, test_folder: Path) -> Iterator[tuple[Broker, Broker]]:
     """A master and its slave, which may be read (slaveReadEnable)."""
     if isinstance(origin, Ours):
         pytest.skip("our brokers have no slaves")
-    names = NameServer(origin, work_folder / "pair-namesrv")
+    names = NameServer(origin, test_folder / "pair-namesrv")
     brokers = (
-        Broker(origin, work_folder / "master", names, "broker-two", {"brokerRole": "ASYNC_MASTER"}),
+        Broker(origin, test_folder / "master", names, "broker-two", {"brokerRole": "ASYNC_MASTER"}),
         Broker(
             origin,
-            work_folder / "slave",
+            test_folder / "slave",
             names,
             "broker-two",
             {"brokerRole": "SLAVE", "brokerId": "1", "slaveReadEnable": "true"},
         ),
     )
-    names.start()
-    for broker in brokers:
-        broker.start()
-    yield brokers
-    for broker in brokers:
-        broker.close()
-    names.close()
+    try:
+        names.start()
+        for broker in brokers:
+            broker.start()
+        yield brokers
+    finally:
+        for broker in brokers:
+            broker.close()
+        names.close()
 
 
 def stored(broker: Broker) -> int:

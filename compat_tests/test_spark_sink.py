@@ -94,7 +94,7 @@ def test_rows_are_visible_after_the_commit_and_not_before(scene: Scene) -> None:
     writer = BatchWriter(options(scene, topic), SCHEMA, overwrite=False)
     written = [travelled(writer.write(batches(word))) for word in ("first", "second")]
     assert [task.sent for task in written] == [ROWS, ROWS]
-    poll(lambda: half_count(scene, topic) == halves + 2 * ROWS, "the half messages are there")
+    poll(lambda: half_count(scene, topic) >= halves + 2 * ROWS, "the half messages are there")
     assert count(scene, topic) == 0
     writer.commit([*written])
     found = scene.read(topic, 2 * ROWS)
@@ -113,7 +113,7 @@ def test_rows_of_an_aborted_write_are_never_visible(scene: Scene) -> None:
     halves = half_count(scene, topic)
     stream = StreamWriter(options(scene, topic), SCHEMA, overwrite=False)
     stream.abort([travelled(stream.write(batches("no"))), None], 0)
-    poll(lambda: half_count(scene, topic) == halves + ROWS, "the half messages are there")
+    poll(lambda: half_count(scene, topic) >= halves + ROWS, "the half messages are there")
     stream.commit([travelled(stream.write(batches("yes")))], 1)
     bodies = {body(item) for item in scene.read(topic, ROWS)}
     assert bodies == {f"yes {number}".encode() for number in range(ROWS)}

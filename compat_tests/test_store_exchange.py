@@ -6,17 +6,15 @@ goes on from there: messages, offsets of consumer groups, and the index of keys.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
-from compat_tests.java_client import ClientJvm, Json, message
+from compat_tests.java_client import ClientJvm, JavaError, Json, message
 from compat_tests.peers import Broker, NameServer, Origin, Original
-from compat_tests.scene import Scene
+from compat_tests.scene import Scene, poll, turn_of
 
 ADDED_BY_CLIENTS = {"MIN_OFFSET", "MAX_OFFSET", "CONSUME_START_TIME"}
 
@@ -61,10 +59,16 @@ class Stage:
 
     def check_keys(self, words: list[str]) -> None:
         """Each turn's messages are found by their keys; the index may be a moment behind."""
-        admin = self.scene.admin()
         for word in words:
-            keyed = admin.messages_by_key(self.topic, f"{word}-7")
-            assert [item["keys"] for item in keyed] == [f"{word}-7 all"]
+            poll(lambda: bool(self._found(f"{word}-7")), f"{word}-7 is in the index")  # noqa: B023
+            assert self._found(f"{word}-7") == [f"{word}-7 all"]
+
+    def _found(self, key: str) -> list[str]:
+        """All keys of each message that a key finds."""
+        try:
+            return [item["keys"] for item in self.scene.admin().messages_by_key(self.topic, key)]
+        except JavaError:
+            return []
 
 
 def _lasting(received: Json) -> Json:
@@ -76,18 +80,6 @@ def _lasting(received: Json) -> Json:
         if name not in ADDED_BY_CLIENTS
     }
     return kept
-
-
-@contextmanager
-def running(broker: Broker, jvm: ClientJvm, topic: str, stored: list[Json]) -> Iterator[Stage]:
-    """The broker for one turn; whoever calls ends it, by stop or kill."""
-    broker.start()
-    scene = Scene(jvm, broker)
-    try:
-        yield Stage(scene, topic, stored)
-    finally:
-        scene.close()
-        broker.close()
 
 
 @pytest.mark.timeout(300)  # official brokers take up to 20 s to stop
@@ -102,30 +94,30 @@ def test_the_store_goes_from_hand_to_hand(
     topic, group = f"exchange-{release.replace('.', '_')}", f"group-{release.replace('.', '_')}"
     names.start()
     try:
-        with running(ours, first_jvm, topic, []) as turn:
+        with turn_of(ours, first_jvm, Stage, topic, []) as turn:
             turn.scene.admin().create_topic(ours.address, topic, 4)
             turn.scene.wait_for_route(topic)
             turn.write("first")
             turn.consume(group, 26)
             ours.stop()
-        with running(official, first_jvm, topic, turn.stored) as turn:
+        with turn_of(official, first_jvm, Stage, topic, turn.stored) as turn:
             turn.check()
             turn.write("second")
             turn.consume(group, 26)
             turn.check_keys(["first", "second"])
             official.stop()
-        with running(ours, first_jvm, topic, turn.stored) as turn:
+        with turn_of(ours, first_jvm, Stage, topic, turn.stored) as turn:
             turn.check()
             turn.write("third")
             turn.consume(group, 26)
             turn.check_keys(["first", "second", "third"])
             ours.kill()
-        with running(official, first_jvm, topic, turn.stored) as turn:
+        with turn_of(official, first_jvm, Stage, topic, turn.stored) as turn:
             turn.check()
             turn.write("fourth")
             turn.check_keys(["third", "fourth"])
             official.kill()
-        with running(ours, first_jvm, topic, turn.stored) as turn:
+        with turn_of(ours, first_jvm, Stage, topic, turn.stored) as turn:
             turn.check()
             turn.check_keys(["first", "second", "third", "fourth"])
     finally:

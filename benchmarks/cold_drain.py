@@ -102,9 +102,9 @@ def serve(settings: str, read_ms: int) -> None:
     """Runs a broker whose disk is that much slower."""
     read_ahead = OsFiles.read_ahead
 
-    def slowly(files: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> None:
+    def slowly(files: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> bytes:
         time.sleep(read_ms / 1000)
-        read_ahead(files, path, offset_bytes, length_bytes)
+        return read_ahead(files, path, offset_bytes, length_bytes)
 
     setattr(OsFiles, "read_ahead", slowly)  # noqa: B010 - a method of its own kind to mypy
     broker_main.main(["-c", settings])

@@ -197,6 +197,16 @@ class BrokerMetrics:
             ("message_reserve_time_milliseconds", age_ms),
         ):
             yield self._one(f"rocketmq_storage_{name}", max(value, 0), **_DISK)
+        disk = tuple(_DISK.values())
+        yield self._piece(
+            CounterMetricFamily,
+            "txrocketmq_storage_damaged_messages",  # the original looks for none
+            ("damage", *_DISK),
+            (
+                (("no_record", *disk), store.damaged.count),
+                (("wrong_body", *disk), store.wrong_bodies.count),
+            ),
+        )
 
     def _clients(self) -> Collecting:
         yield from self._pieces(

@@ -42,6 +42,22 @@ def no_record(damage: Damage, more: int) -> None:
     )
 
 
+def wrong_body(damage: Damage, more: int) -> None:
+    """A message that was read from the disk has not the body that was stored."""
+    log.error(
+        "the body of a message has changed on the disk: {queue} at offset {queue_offset}, at"
+        " {offset} of the log ({path}, byte {position}, {size} bytes) does not have the CRC that it"
+        " was stored with. It is delivered as it is{others}",
+        queue=damage.queue,
+        queue_offset=damage.queue_offset,
+        offset=damage.physical_offset,
+        path=damage.path,
+        position=damage.position,
+        size=damage.size_bytes,
+        others=f" (and {more} more messages are not listed)" if more else "",
+    )
+
+
 def level_stands_still(level: int, topic: str, status: str) -> None:
     """The store refuses a delayed message that is due; it is tried again."""
     log.warn(

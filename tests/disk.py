@@ -188,12 +188,14 @@ class MemoryFiles:
         (path,) = (path for path, each in self.maps.items() if each is mapped)
         return not any((path, page) in self.cold for page in _pages(offset_bytes, length_bytes))
 
-    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
         self.read_ahead_of.append((path, offset_bytes, length_bytes))
         for page in _pages(offset_bytes, length_bytes):
             if (path, page) in self.cold:
                 data = self.cold.pop((path, page))
                 self.maps[path][page * PAGE_BYTES : page * PAGE_BYTES + len(data)] = data
+        whole = self.maps.get(path)
+        return b"" if whole is None else whole[offset_bytes : offset_bytes + length_bytes]
 
     def evict(self, under: str) -> None:
         """Takes all files under a path out of memory."""

@@ -30,7 +30,7 @@ class ColdParts:
     def __init__(self, files: Files, log: CommitLog) -> None:
         self._files = files
         self.log = log
-        self.memory = InMemory(files)
+        self.memory = InMemory(files, log.files.directory)
         self.written_from = 0
         """Where the part of the log starts that this process has written."""
 

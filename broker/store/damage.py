@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places of the log where a queue or the index says that a message is, and none is.
 
-Places of the index are among them where it is itself damaged.
+Places of the index are among them where it is itself damaged. In a list of their own are messages
+whose bodies do not have the CRC that they were stored with: they are served all the same, as
+consumers compare.
 
 A zeroed page of the log or a damaged unit of a queue would else go to consumers as garbage. Each
 place is counted and told once, to whoever listens; how many are told is limited, so that a damaged
@@ -26,12 +28,13 @@ _TICKS_A_PLACE: Final = 6
 
 
 class Damage(NamedTuple):
-    """A place without the message that should be there.
+    """A place without the message that should be there, or with a body that is not its.
 
     `path` and `position` are the log's file and the place in it, "" and -1 when the log has no such
     offset. `queue` is "topic/queue id" of the unit that names the place and `queue_offset` its
-    offset; for the index "" and -1. Where it is the index that is damaged, `path` and `position`
-    are of its file, and `physical_offset` is -1: messages may be missed by queries.
+    offset (for a body, of its record); for the index "" and -1. Where it is the index that is
+    damaged, `path` and `position` are of its file, and `physical_offset` is -1: messages may be
+    missed by queries.
     """
 
     physical_offset: int

@@ -136,8 +136,9 @@ class DryFiles(OsFiles):
     def sync(self, path: str) -> None:
         """See Files."""
 
-    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
-        """See Files."""
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
+        """Nothing: whoever looks here may wait for the disk."""
+        return b""
 
     def lock(self, path: str, content: bytes) -> Lock | None:
         """See Files; for reading, so that several may look and nobody may write."""

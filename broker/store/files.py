@@ -122,8 +122,11 @@ class Files(Protocol):
         The offset is a multiple of the page size. True where the system does not tell.
         """
 
-    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
-        """Reads a range of the file, so that it is in memory then; in any thread."""
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
+        """Reads a range of the file, so that it is in memory then; in any thread.
+
+        Less than that comes where the file ends.
+        """
 
     def modified_ms(self, path: str) -> int:
         """When the file was last written; 0 when somebody has removed it."""
@@ -282,10 +285,10 @@ class OsFiles:
         """See Files."""
         return is_resident(mapped, offset_bytes, length_bytes)
 
-    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+    def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
         """See Files."""
         with self._opened(path) as descriptor:
-            os.pread(descriptor, length_bytes, offset_bytes)
+            return os.pread(descriptor, length_bytes, offset_bytes)
 
     def modified_ms(self, path: str) -> int:
         """See Files."""

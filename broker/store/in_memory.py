@@ -10,42 +10,59 @@ Files are looked at in chunks; what was found in memory is taken to be there for
 (see `tick`), so that reading on costs nothing more. Where the system does not tell, everything is
 taken to be in memory (see Files.is_in_memory).
 
+What such a read brings of the log is scrubbed there (scrub.py). The system reads more than it is
+asked for, so a chunk behind one that came from the disk is taken to come from there, too: it is
+read and scrubbed even if it is in memory by now. What has no such neighbour and is in memory was
+written by this process or by one before it, or was brought by another program; that is not
+scrubbed.
+
 Java: MappedFile.isLoaded, ColdDataCheckService, which only slow consumers down.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from txrocketmq.broker.store.damage import DamagedRecords
 from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.scrub import Scrub
 
 _CHUNK_BITS: Final = 18
 CHUNK_BYTES: Final = 1 << _CHUNK_BITS
 """So much is asked for, and read from the disk, at once."""
 _MAX_KNOWN: Final = 65_536
+_ELSEWHERE: Final = -1
 
 
 class Chunk(NamedTuple):
-    """A part of a file that is not in memory."""
+    """A part of a file that is to be read from the disk."""
 
     path: str
     offset_bytes: int
     length_bytes: int
+    log_offset: int = _ELSEWHERE
+    """Where in the log it begins; -1 in other files."""
 
 
 class InMemory:
-    """What is known of the files of a store."""
+    """What is known of the files of a store; those of its log are in one directory."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, log_directory: str | None = None) -> None:
         self._files = files
+        self._log_directory = log_directory
         self._known: set[tuple[str, int]] = set()
         self._known_before: set[tuple[str, int]] = set()
+        self._scrubbed: dict[tuple[str, int], None] = {}
+        """Of the log: what has come from the disk."""
+        self.wrong_bodies = DamagedRecords()
+        """Records that came from the disk with a body that does not have its CRC."""
 
     def missing(self, file: MappedFile, start: int, end: int) -> Sequence[Chunk]:
-        """The chunks between these positions of the file that reading would have to wait for."""
+        """The chunks between these positions of the file that are to be read from the disk."""
         known, path = self._known, file.path
         first = start >> _CHUNK_BITS
         if end - 1 >> _CHUNK_BITS == first and (path, first) in known:
@@ -57,16 +74,26 @@ class InMemory:
                 continue
             at = index << _CHUNK_BITS
             length = min(CHUNK_BYTES, file.wrote_bytes - at)
-            if length <= 0 or self._files.is_in_memory(file.map(), at, length):
+            if length <= 0 or (
+                ((path, index - 1) not in self._scrubbed or key in self._scrubbed)
+                and self._files.is_in_memory(file.map(), at, length)
+            ):
                 self._note(key)
             else:
-                found.append(Chunk(path, at, length))
+                is_log = os.path.dirname(path) == self._log_directory
+                log_offset = file.from_offset + at if is_log else _ELSEWHERE
+                found.append(Chunk(path, at, length, log_offset))
         return found
 
     def note(self, chunks: Iterable[Chunk]) -> None:
         """Takes chunks to be in memory from now on for a while: they were read."""
         for chunk in chunks:
-            self._note((chunk.path, chunk.offset_bytes >> _CHUNK_BITS))
+            key = chunk.path, chunk.offset_bytes >> _CHUNK_BITS
+            self._note(key)
+            if chunk.log_offset != _ELSEWHERE:
+                if len(self._scrubbed) >= _MAX_KNOWN:
+                    del self._scrubbed[next(iter(self._scrubbed))]
+                self._scrubbed[key] = None
 
     def tick(self) -> None:
         """Forgets what was known before the last tick; to be called every second."""
@@ -87,21 +114,26 @@ class ColdRead:
         self.chunks = tuple(dict.fromkeys(chunks))
         self.error: OSError | None = None
         """Why they could not be read."""
+        self._scrub = Scrub(files.read_ahead)
 
     def run(self) -> None:
         """Reads them; touches nothing else."""
         try:
-            for chunk in self.chunks:
+            for path, position, length, log_offset in self.chunks:
                 # A file that has expired meanwhile: the get finds out by itself.
                 with suppress(FileNotFoundError):
-                    self._files.read_ahead(*chunk)
+                    data = self._files.read_ahead(path, position, length)
+                    if log_offset != _ELSEWHERE:
+                        self._scrub.look(path, position, log_offset, data)
         except OSError as error:
             self.error = error
 
     def finish(self) -> None:
-        """Tells the store, in its own thread, that they are read."""
+        """Tells the store, in its own thread, that they are read, and what was wrong with them."""
         if self.error is None:
             self._memory.note(self.chunks)
+        for damage in self._scrub.wrong:
+            self._memory.wrong_bodies.found(damage)
 
 
 ColdPart = Callable[[MappedFile, int, int], ColdRead | None]

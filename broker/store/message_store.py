@@ -313,6 +313,7 @@ class MessageStore(StoredMessages):
         steady_ms = now_ms if steady_ms is None else steady_ms
         self.stats.sample(steady_ms)
         self.damaged.tick()
+        self.wrong_bodies.tick()
         self._reader.memory.tick()
         self._write_index(now_ms)
         self._show()

@@ -5,23 +5,32 @@ Whoever gives a record away looks at these first, whether a queue's unit, an ind
 named the place. A record whose last byte is zero is looked through: where a page of the log was
 lost, a record may have its start and lack its end. (Properties end with a separator; a message
 without any is sound, and only takes a little longer.) The CRC of the body is left to the clients,
-as in the original.
+as in the original, and to the threads that read from the disk (scrub.py).
+
+The same shows where a record is when nobody names its place.
 
 Java: CommitLog.getMessage, which looks at nothing, and checkMessageAndReturnSize.
 """
 
 from __future__ import annotations
 
+import mmap
 from typing import Final
 
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.scan import Walk
 from txrocketmq.remoting.message import record
-from txrocketmq.remoting.packing import picked
+from txrocketmq.remoting.packing import fixed, picked
 
 HEAD: Final = picked(record.RECORD_HEAD, "total_size", "magic", "physical_offset")
 """Size, magic and offset of a record."""
 MAGICS: Final = frozenset((record.MAGIC_V1, record.MAGIC_V2))
+_MAGIC: Final = fixed(record.RECORD_HEAD).codec_of("magic")
+_MAGIC_AT: Final = fixed(record.RECORD_HEAD).offset_of("magic")
+_MARK: Final = _MAGIC.pack(record.MAGIC_V1)[:-1]
+"""What all magics begin with."""
+_MOST_GUESSES: Final = 64
+"""Bodies may be full of marks."""
 
 
 def is_record(file: MappedFile, physical_offset: int, size_bytes: int) -> bool:
@@ -44,3 +53,22 @@ def record_size(file: MappedFile, physical_offset: int) -> int | None:
     for found in Walk(file, at, check_crc=False):
         return found.size_bytes if found.end <= file.wrote_bytes else None
     return None
+
+
+def next_head(data: bytes | mmap.mmap, from_offset: int, start: int, end: int) -> int:
+    """The first place from `start` on, and before `end`, where a record begins; -1 for none.
+
+    `from_offset` is where in the log the data begin. That a magic is there and the offset of this
+    very place is taken for proof. After many places that only look like it none is found.
+    """
+    last = min(end - 1, len(data) - HEAD.size)
+    at = start
+    for _ in range(_MOST_GUESSES):
+        at = data.find(_MARK, at + _MAGIC_AT, last + _MAGIC_AT + len(_MARK)) - _MAGIC_AT
+        if at < start:
+            return -1
+        _, magic, offset = HEAD.unpack_from(data, at)
+        if offset == from_offset + at and magic in MAGICS:
+            return at
+        at += 1
+    return -1

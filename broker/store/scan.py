@@ -12,9 +12,8 @@ Java: CommitLog.checkMessageAndReturnSize, DispatchRequest.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
@@ -75,14 +74,24 @@ class Record(NamedTuple):
         return self.view[self.properties_at : self.end]
 
 
+class Stored(Protocol):
+    """A file of the log, or a part of one: its bytes, and where in the log they begin."""
+
+    @property
+    def view(self) -> memoryview: ...
+
+    @property
+    def from_offset(self) -> int: ...
+
+
 class Walk:
-    """The records of one file from a position on; iterate it once.
+    """The records of one file, or of a part of one, from a position on; iterate it once.
 
     While and after iterating, `position` is where the next record would start; `ended_by_blank`
     tells that the file was ended on purpose.
     """
 
-    def __init__(self, file: MappedFile, position: int, *, check_crc: bool) -> None:
+    def __init__(self, file: Stored, position: int, *, check_crc: bool) -> None:
         self._view = file.view
         self._from_offset = file.from_offset
         self._check_crc = check_crc

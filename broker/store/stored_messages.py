@@ -53,6 +53,7 @@ class StoredMessages:
         self._queues = ConsumeQueues(files, config)
         self.damaged = DamagedRecords()
         self._reader = MessageReader(files, self._log, config, self.damaged)
+        self.wrong_bodies = self._reader.memory.wrong_bodies
         self.cold_records, self.cold_part = self._reader.cold_records, self._reader.cold_part
         root = config.store_path_root_dir
         slots, items = config.max_hash_slot_num, config.max_index_num

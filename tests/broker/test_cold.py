@@ -41,6 +41,7 @@ from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Registry, Run
 from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.message import decode_message
 from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import (
     SCHEDULE_TOPIC,
@@ -90,8 +91,8 @@ NO_MESSAGES = (OF_ONE_CLIENT - {309}) | OF_SETTINGS
 READING = {11, 12, 14, 28, 29, 32, 33, 36, 37, 202, 208, 222, 303, 309, 317, 321, 323, 361, 200050,
            200052}  # fmt: skip
 """What cannot be answered without the files."""
-
-
+BY_UNITS = {14, 321}
+"""Of these, what looks at queues only, and at no message."""
 PUTTING = {36, 37, 323, 200050}
 """What puts messages, too: bitmaps are made of records that were just written."""
 
@@ -119,9 +120,12 @@ class Disk:
             found: memoryview = viewed.fget(file)
             return found
 
-        def read_ahead(_: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> None:
+        reads = OsFiles.read_ahead
+
+        def read_ahead(files: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> bytes:
             assert self.is_in_thread, "the disk is waited for where everybody waits"
             self.read.add(path)
+            return reads(files, path, offset_bytes, length_bytes)
 
         def in_thread(read: ColdRead) -> None:
             self.is_in_thread = True
@@ -418,3 +422,48 @@ def test_metrics_are_collected_without_the_disk(scene: Scene) -> None:
     text = scene.disk.watch(lambda: exposition(metrics.collect()))
     assert b"rocketmq_consumer_lag_latency" in text
     assert any("/commitlog/" in path for path in scene.disk.read)
+
+
+@pytest.fixture
+def altered(scene: Scene) -> Scene:
+    """The first byte of each body has changed on the disk."""
+    store = scene.parts.store
+    for record in store.records(0):
+        message, _ = decode_message(record)
+        at = bytes(record).index(message.body)
+        file = store._log.files.find(message.commit_log_offset)
+        assert file is not None
+        with Path(file.path).open("r+b") as opened:
+            opened.seek(message.commit_log_offset - file.from_offset + at)
+            opened.write(bytes([record[at] ^ 1]))
+    return scene
+
+
+@pytest.mark.parametrize("code", sorted(READING), ids=lambda code: RequestCode(code).name)
+def test_a_request_that_reads_the_log_from_the_disk_finds_what_has_changed_there(
+    altered: Scene, code: int
+) -> None:
+    altered.disk.watch(lambda: altered.ask(code))
+    reads_log = any("/commitlog/" in path for path in altered.disk.read)
+    assert reads_log == (code not in BY_UNITS)
+    assert (altered.parts.store.wrong_bodies.count > 0) == reads_log
+
+
+WORK: dict[str, Callable[[Parts, int], object]] = {
+    "delays": lambda parts, _: parts.schedule.tick(LATER_MS),
+    "half messages": lambda parts, number: parts.transaction_check.tick(
+        LATER_MS, number and parts.config.transaction_check_interval + number
+    ),
+    "popped messages": lambda parts, number: parts.pop.revive.tick(LATER_MS, number),
+    "timers": lambda parts, number: parts.timers.tick(LATER_MS, number),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_so_does_what_the_broker_does_by_itself(altered: Scene, name: str) -> None:
+    def work() -> None:
+        for number in range(20):
+            WORK[name](altered.parts, number)
+
+    altered.disk.watch(work)
+    assert altered.parts.store.wrong_bodies.count > 0

@@ -18,6 +18,7 @@ from txrocketmq.broker.clients import Client
 from txrocketmq.broker.metrics import BrokerMetrics
 from txrocketmq.broker.pop import records
 from txrocketmq.broker.pop.metrics import ACK
+from txrocketmq.broker.store.damage import Damage
 from txrocketmq.namesrv.metrics import NamesrvMetrics
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.command import RemotingCommand
@@ -113,7 +114,7 @@ def test_names_labels_and_types_are_those_of_the_original(busy: Parts, times: Rp
             "labels": sorted({name for each in family.samples for name in each.labels} - {"le"}),
         }
         for family in found
-        if not family.name.startswith(("process_", "python_"))
+        if not family.name.startswith(("process_", "python_", "txrocketmq_"))
     }
     assert len(ours) == 42
     assert {name: golden.get(name) for name in ours} == ours
@@ -138,6 +139,18 @@ def test_values(busy: Parts) -> None:
     assert value(found, "rocketmq_consumer_group_number") == busy.groups.count
     assert value(found, "rocketmq_storage_size_bytes") == busy.store.max_physical_offset > 0
     assert value(found, "process_start_time_seconds") > 0
+
+
+def test_damaged_messages(busy: Parts) -> None:
+    name = "txrocketmq_storage_damaged_messages_total"
+    found = families(busy)
+    assert value(found, name, damage="no_record") == value(found, name, damage="wrong_body") == 0
+    assert busy.store.message_at(0, 17) is None
+    for offset in (0, 200):
+        busy.store.wrong_bodies.found(Damage(offset, 200, "/log", offset, "T/1", 0))
+    found = families(busy)
+    assert value(found, name, damage="no_record", storage_medium="disk") == 1
+    assert value(found, name, damage="wrong_body", cluster=busy.config.broker_cluster_name) == 2
 
 
 def test_values_of_pops_and_timers(busy: Parts) -> None:

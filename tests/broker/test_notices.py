@@ -17,6 +17,7 @@ from txrocketmq.broker.notices import (
     not_brought_back,
     not_readable,
     revive_record_unreadable,
+    wrong_body,
 )
 from txrocketmq.broker.store.damage import Damage
 
@@ -35,6 +36,13 @@ def test_a_record_that_is_none(said: Callable[[], str]) -> None:
     assert "4096 of the log (/store/commitlog/0, byte 4096)" in said()
     assert "queue T/0 at offset 7" in said()
     assert "2 more places" in said()
+
+
+def test_a_wrong_body(said: Callable[[], str]) -> None:
+    wrong_body(Damage(4096, 100, "/store/commitlog/0", 96, "T/0", 7), 2)
+    assert "T/0 at offset 7, at 4096 of the log (/store/commitlog/0, byte 96, 100 bytes)" in said()
+    assert "does not have the CRC that it was stored with" in said()
+    assert "2 more messages are not listed" in said()
 
 
 def test_a_damaged_index(said: Callable[[], str]) -> None:

@@ -26,7 +26,7 @@ def test_nothing_is_done_while_something_is_read() -> None:
 
 def test_a_disk_that_fails_is_tried_again() -> None:
     class Failing(MemoryFiles):
-        def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+        def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
             raise OSError(5, "broken")
 
     files = Failing()

@@ -50,11 +50,12 @@ class SlowDisk:
     def _is_in_memory(self, *_: object) -> bool:
         return False
 
-    def _read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> None:
+    def _read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
         assert self.is_in_thread, "the disk is waited for where everybody waits"
         if self.error is not None:
             raise self.error
         self.read.add((path, offset_bytes))
+        return b""
 
     def bring(self) -> None:
         """What was asked for is read."""

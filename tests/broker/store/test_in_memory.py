@@ -10,6 +10,7 @@ import pytest
 
 from txrocketmq.broker.store import in_memory
 from txrocketmq.broker.store.consume_queue import UNIT
+from txrocketmq.broker.store.damage import Damage
 from txrocketmq.broker.store.in_memory import CHUNK_BYTES, InMemory, NotInMemory
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
@@ -36,10 +37,10 @@ def file(files: Any) -> MappedFile:
 def test_what_is_missing_comes_in_chunks_of_what_is_written(files: Any, file: MappedFile) -> None:
     memory = InMemory(files)
     first, last = memory.missing(file, CHUNK_BYTES + 5, 2 * CHUNK_BYTES + 1)
-    assert first == ("/file", CHUNK_BYTES, CHUNK_BYTES)
-    assert last == ("/file", 2 * CHUNK_BYTES, CHUNK_BYTES - PAGE_BYTES)
+    assert first == ("/file", CHUNK_BYTES, CHUNK_BYTES, -1)
+    assert last == ("/file", 2 * CHUNK_BYTES, CHUNK_BYTES - PAGE_BYTES, -1)
     assert memory.missing(file, 2 * CHUNK_BYTES - 1, 2 * CHUNK_BYTES) == [first]
-    files.read_ahead(*last)
+    files.read_ahead(*last[:3])
     assert not memory.missing(file, 2 * CHUNK_BYTES, 2 * CHUNK_BYTES + 1)
 
 
@@ -62,6 +63,46 @@ def test_what_is_known_is_limited(
     chunks = memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES)
     memory.note(chunks)
     assert memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES) == chunks[:1]
+
+
+def test_what_lies_behind_what_was_read_of_the_log_is_read_too(
+    files: Any, file: MappedFile
+) -> None:
+    memory = InMemory(files, "/")
+    files.read_ahead("/file", 0, 3 * CHUNK_BYTES)
+    assert not memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES)
+    memory.tick()
+    memory.tick()
+    files.evict("/file")
+    first, second, third = memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES)
+    assert first == ("/file", 0, CHUNK_BYTES, 0)
+    files.read_ahead("/file", 0, 3 * CHUNK_BYTES)
+    memory.note([first])
+    assert memory.missing(file, 0, 2 * CHUNK_BYTES) == [second]
+    assert not memory.missing(file, 2 * CHUNK_BYTES, 2 * CHUNK_BYTES + 1)
+    memory.note([second])
+    memory.tick()
+    memory.tick()
+    assert memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES) == [third], "each only once"
+
+
+def test_what_lies_behind_what_was_read_of_another_file_is_not(
+    files: Any, file: MappedFile
+) -> None:
+    memory = InMemory(files, "/log")
+    (chunk,) = memory.missing(file, 0, CHUNK_BYTES)
+    files.read_ahead("/file", 0, 3 * CHUNK_BYTES)
+    memory.note([chunk])
+    assert not memory.missing(file, CHUNK_BYTES, 2 * CHUNK_BYTES)
+
+
+def test_what_was_scrubbed_is_remembered_with_a_limit(
+    files: Any, file: MappedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_memory, "_MAX_KNOWN", 2)
+    memory = InMemory(files, "/")
+    memory.note(memory.missing(file, 0, 3 * CHUNK_BYTES - PAGE_BYTES))
+    assert list(memory._scrubbed) == [("/file", 1), ("/file", 2)]
 
 
 @pytest.fixture
@@ -180,3 +221,69 @@ def test_a_damaged_unit_asks_for_no_part_of_the_log(
     found, _ = drained(old, codes)
     assert found == [each for each in wanted(codes) if each >= 4]
     assert files.read_ahead_of == []
+
+
+def spoiled(store: MessageStore, files: Any, numbers: list[int]) -> list[Damage]:
+    """Alters the bodies of messages of queue 0 on the disk; what is to be told of each."""
+    found: list[Damage] = []
+    path = "/store/commitlog/" + "0" * 20
+    queue = store._queues.find("Topic", 0)
+    assert queue is not None
+    files.read_ahead("/store/consumequeue/Topic/0/" + "0" * 20, 0, 40_000)
+    for number in numbers:
+        unit = queue.stored(number)
+        assert unit is not None
+        offset, size, _ = unit
+        page, at = divmod(offset + 600, PAGE_BYTES)
+        data = bytearray(files.cold[path, page])
+        data[at] ^= 1
+        files.cold[path, page] = bytes(data)
+        found.append(Damage(offset, size, path, offset, "Topic/0", number))
+    files.evict("/store/consumequeue")
+    return found
+
+
+def test_a_body_that_has_changed_on_the_disk_is_told_once(old: MessageStore, files: Any) -> None:
+    numbers = [0, 1, 120, 500, 899]
+    expected = spoiled(old, files, numbers)
+    told: list[Damage] = []
+    old.wrong_bodies.listeners.append(lambda damage, _: told.append(damage))
+    for codes in (None, frozenset([0])):
+        assert drained(old, codes)[0] == wanted(codes), "it is delivered all the same"
+        old.tick(NOW_MS)
+        assert told == expected
+        files.evict("/store/commitlog")
+        old.tick(NOW_MS)
+    assert old.wrong_bodies.count == len(numbers)
+    assert old.damaged.count == 0
+
+
+def test_a_body_that_has_changed_in_memory_is_nobodys_concern(
+    old: MessageStore, files: Any
+) -> None:
+    drained(old)
+    queue = old._queues.find("Topic", 0)
+    assert queue is not None
+    unit = queue.stored(3)
+    assert unit is not None
+    files.maps["/store/commitlog/" + "0" * 20][unit[0] + 600] ^= 1
+    assert drained(old) == (wanted(None), 0)
+    assert old.wrong_bodies.count == 0
+
+
+def test_what_the_system_has_read_ahead_is_scrubbed(
+    old: MessageStore, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Linux does: whoever reads in a row gets more than is asked for."""
+    numbers = [0, 300, 600, 899]
+    expected = spoiled(old, files, numbers)
+    read_ahead = files.read_ahead
+
+    def generous(path: str, position: int, size: int) -> bytes:
+        read_ahead(path, 0, 4 << 20)
+        data: bytes = read_ahead(path, position, size)
+        return data
+
+    monkeypatch.setattr(files, "read_ahead", generous)
+    assert drained(old)[0] == wanted(None)
+    assert old.wrong_bodies.count == len(expected)

@@ -11,7 +11,14 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.put_message import PutMessage
-from txrocketmq.broker.store.record_head import is_record, record_size
+from txrocketmq.broker.store.record_head import (
+    _MAGIC,
+    _MARK,
+    MAGICS,
+    is_record,
+    next_head,
+    record_size,
+)
 
 
 @pytest.fixture
@@ -65,3 +72,18 @@ def test_a_size_that_no_record_has_is_none(file: MappedFile) -> None:
     for size in (-1, 0, 90, file.wrote_bytes + 1):
         file.map()[0:4] = size.to_bytes(4, "big", signed=True)
         assert record_size(file, 0) is None
+
+
+def test_records_are_found_where_nobody_names_them(file: MappedFile) -> None:
+    size = file.wrote_bytes // 2
+    data = file.map()
+    for given in (data, bytes(data)):
+        assert next_head(given, 0, 0, len(data)) == 0
+        assert next_head(given, 0, 1, len(data)) == size
+        assert next_head(given, 0, size, size + 1) == size
+        assert next_head(given, 0, 1, size) == -1
+        assert next_head(given, 0, size + 1, len(data)) == -1
+        assert next_head(given, 5, 0, len(data)) == -1, "it says that it is elsewhere"
+    assert all(_MAGIC.pack(magic).startswith(_MARK) for magic in MAGICS)
+    assert next_head(data[size - 9 :], size - 9, 0, 100) == 9
+    assert next_head(data[size : size + 35], size, 0, 35) == -1, "a part of it is not enough"

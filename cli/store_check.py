@@ -4,8 +4,9 @@
 Nothing is changed. On a terminal a bar shows how it comes along.
 
 Opening a store reads the CRCs of the last file of its log, or of more; then the look reads those
-of all. For a sound store that is once too often, so at first it is opened without. Where something
-is found, all is done again with a proper opening, to say what a broker would say and do.
+of all. For a sound store that is once too often, so at first it is opened without, and the files of
+the log are looked at in pieces, so that no process waits for another. Where something is found, all
+is done again with a proper opening and file by file, to say what a broker would say and do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -22,7 +24,7 @@ from typing import Final
 
 import orjson
 
-from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
+from txrocketmq.broker.store.check import LOG, Finding, Looked, Part, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.cli.command_line import progress
 from txrocketmq.cli.store_directory import DONE, FAILED, kinds_of_queues, known_topics
@@ -31,6 +33,9 @@ from txrocketmq.remoting.kept_json import read_kept
 _CONFIG: Final = "config"
 _NO_SUFFIX: Final = frozenset({"transactionMetrics", "timermetrics"})
 """Files of JSON that are not called so."""
+_LEAST_PIECE_BYTES: Final = 16 * 1024 * 1024
+_PIECES_A_WORKER: Final = 8
+"""The last one to end lets the others wait no longer than for a small part of the whole."""
 _check: StoreCheck | None = None
 """What the processes look at, which have it from the one that has forked them."""
 
@@ -41,33 +46,50 @@ def check_store(config: StoreConfig, root: Path, *, workers: int | None, as_json
     # On copies the index is not worth building: it is looked at as it is.
     config = dataclasses.replace(config, message_index_enable=False)
     unchecked = dataclasses.replace(config, check_crc_on_recover=False)
-    report = _look_at_all(unchecked, root, workers, shows=not as_json)
-    if report.check.findings and config.check_crc_on_recover:
-        report = _look_at_all(config, root, workers, shows=not as_json)
+    report = _look_at_all(unchecked, root, workers, shows=not as_json, in_pieces=True)
+    if report.is_in_doubt:
+        report = _look_at_all(config, root, workers, shows=not as_json, in_pieces=False)
     report.check.findings += config_findings(root)
     report.seconds = time.monotonic() - started
     print(report.json() if as_json else report.text())
     return FAILED if report.check.findings else DONE
 
 
-def _look_at_all(config: StoreConfig, root: Path, workers: int | None, *, shows: bool) -> Report:
+def _look_at_all(
+    config: StoreConfig, root: Path, workers: int | None, *, shows: bool, in_pieces: bool
+) -> Report:
     check = StoreCheck(config, kinds_of_queues(root))
-    looked: list[Looked] = []
+    looked: dict[str, Looked] = {}
+    found: list[tuple[Part, list[Finding]]] = []
     try:
         if check.open(int(time.time() * 1000), known_topics(root)):
-            looked = list(look_at_parts(check, workers, shows=shows))
-            check.findings += [each for part in looked for each in part.findings]
-            check.findings += check.finish(looked)
-        return Report(check, looked, sum(part.more for part in looked))
+            for each in look_at_parts(check, workers, shows=shows, in_pieces=in_pieces):
+                found.append((each.part, each.findings))
+                if each.part.kind in looked:
+                    looked[each.part.kind].add(each)
+                else:
+                    looked[each.part.kind] = each
+            for _, findings in sorted(found, key=lambda each: _place(each[0])):
+                check.findings += findings
+            check.findings += check.finish(looked.values())
+        return Report(check, list(looked.values()))
     finally:
         check.close()
 
 
-def look_at_parts(check: StoreCheck, workers: int | None, *, shows: bool) -> Iterator[Looked]:
+def _place(part: Part) -> tuple[bool, int, int]:
+    return part.kind != LOG, part.number, part.position
+
+
+def look_at_parts(
+    check: StoreCheck, workers: int | None, *, shows: bool, in_pieces: bool
+) -> Iterator[Looked]:
     """Looks at all parts, several at a time, in the order in which they come."""
     global _check  # noqa: PLW0603 - forked processes have it so
-    parts = check.parts()
-    workers = max(min(workers or os.cpu_count() or 1, len(parts)), 1)
+    workers = workers or os.cpu_count() or 1
+    piece_bytes = (check.end - check.start) // (workers * _PIECES_A_WORKER)
+    parts = check.parts(max(piece_bytes, _LEAST_PIECE_BYTES) if in_pieces else None)
+    workers = max(min(workers, len(parts)), 1)
     with _bar(sum(part.size_bytes for part in parts), shows=shows) as advance:
         if workers == 1:
             for part in parts:
@@ -76,11 +98,19 @@ def look_at_parts(check: StoreCheck, workers: int | None, *, shows: bool) -> Ite
             return
         _check = check
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+        try:
             for done in as_completed([pool.submit(_look, part) for part in parts]):
                 looked = done.result()
                 advance(looked.part.size_bytes)
                 yield looked
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """A terminal interrupts all processes; the first of them ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _look(part: Part) -> Looked:
@@ -116,8 +146,18 @@ class Report:
 
     check: StoreCheck
     looked: list[Looked]
-    more: int
+    """One for each kind of part."""
     seconds: float = 0.0
+
+    @property
+    def more(self) -> int:
+        """How many findings there are that are not listed."""
+        return sum(each.more for each in self.looked)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether something is wrong, or else the guesses were where pieces begin."""
+        return bool(self.check.findings) or not all(each.is_joined for each in self.looked)
 
     @property
     def read_bytes(self) -> int:

@@ -7,6 +7,11 @@ with its CRC, and whether it has its unit in its queue; every unit, and every it
 whether it points at a record. That is done in parts, one for each file of the log and of the
 index, which may be looked at in any order and in several processes.
 
+A file of the log may be several parts, so that all processes have something to do. Where such a
+part begins is a guess, which is right if the one before it ends there. That all is sound is then as
+certain as from one look; what is wrong takes one look at the whole file, since how it goes on
+behind damage depends on what was before.
+
 Where numpy is installed, what is sound is looked at many records at a time (stretches.py); the rest
 of it, and all of it without numpy, one record after the other.
 
@@ -20,6 +25,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from txrocketmq.broker.store import formats
@@ -36,7 +42,8 @@ from txrocketmq.broker.store.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.indexed import has_keys_between
 from txrocketmq.broker.store.light_queues import QUEUE_ID, places_of
 from txrocketmq.broker.store.log_walk import LogWalk, Run, record_at, runs_of
-from txrocketmq.broker.store.record_head import HEAD, MAGICS
+from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.record_head import HEAD, MAGICS, next_head
 from txrocketmq.broker.store.recover import Recovery
 from txrocketmq.broker.store.recovered import Recovered, messages
 from txrocketmq.broker.store.reput import Reput
@@ -45,7 +52,7 @@ from txrocketmq.broker.store.units import PRE_BLANK_SIZE, UNIT_BYTES, columns, i
 from txrocketmq.remoting.packing import fixed
 
 _ITEM: Final = fixed(formats.INDEX_ITEM).struct
-_LOG: Final = "log"
+LOG: Final = "log"
 _CRC: Final = "crc"
 _QUEUE: Final = "queue"
 _INDEX: Final = "index"
@@ -73,11 +80,15 @@ class Finding(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A file that is looked at."""
+    """A file that is looked at, or a piece of it."""
 
     kind: str
     number: int
     size_bytes: int
+    position: int = 0
+    """Where in the file it begins."""
+    is_last: bool = True
+    """Whether no other piece of the file is behind it."""
 
 
 @dataclass
@@ -93,6 +104,19 @@ class Looked:
     """How many messages have their units, by queue."""
     without_queue: int = 0
     """Messages of topics that have no queues, or were deleted."""
+    is_joined: bool = True
+    """Whether the last record ends where the next piece begins; else neither can be believed."""
+
+    def add(self, other: Looked) -> None:
+        """Takes in what another part of the same kind has, but for its findings."""
+        size_bytes = self.part.size_bytes + other.part.size_bytes
+        self.part = self.part._replace(size_bytes=size_bytes)
+        self.more += other.more
+        self.messages += other.messages
+        for key, count in other.units.items():
+            self.has_units(key, count)
+        self.without_queue += other.without_queue
+        self.is_joined = self.is_joined and other.is_joined
 
     def find(self, finding: Finding) -> None:
         """Notes a finding."""
@@ -185,22 +209,22 @@ class StoreCheck:
 
     # --- the parts ---
 
-    def parts(self) -> list[Part]:
-        """What there is to look at, the largest first."""
-        found = [
-            Part(_LOG, number, max(min(self.end - file.from_offset, file.size_bytes), 0))
-            for number, file in enumerate(self._log.files.mapped_files)
-        ]
-        found += [
-            Part(_INDEX, number, file.next_item * ITEM_BYTES)
-            for number, file in enumerate(self._index.files)
-        ]
-        return sorted(found, key=lambda part: (part.kind != _LOG, part.number))
+    def parts(self, most_bytes: int | None = None) -> list[Part]:
+        """What there is to look at, the log first, its files in pieces of about so many bytes."""
+        found: list[Part] = []
+        for number, file in enumerate(self._log.files.mapped_files):
+            size_bytes = max(min(self.end - file.from_offset, file.size_bytes), 0)
+            starts = [0, *_guesses(file, size_bytes, most_bytes or file.size_bytes)]
+            for start, end in zip_longest(starts, starts[1:], fillvalue=size_bytes):
+                found.append(Part(LOG, number, end - start, start, end == size_bytes))
+        for number, each in enumerate(self._index.files):
+            found.append(Part(_INDEX, number, each.next_item * ITEM_BYTES))
+        return found
 
     def look(self, part: Part) -> Looked:
         """Looks at a part; in any process that has this object."""
         looked = Looked(part)
-        if part.kind == _LOG:
+        if part.kind == LOG:
             self._look_at_log(looked)
         else:
             self._look_at_index(looked)
@@ -211,7 +235,8 @@ class StoreCheck:
 
     def _look_at_log(self, looked: Looked) -> None:
         file = self._log.files.mapped_files[looked.part.number]
-        start, end = file.from_offset, min(file.from_offset + file.size_bytes, self.end)
+        start = file.from_offset + looked.part.position
+        end = start + looked.part.size_bytes
         walk = self._walk()
         for found in walk.batches(start, end):
             looked.messages += len(found)
@@ -222,6 +247,7 @@ class StoreCheck:
         damages = [(damage.start, min(damage.end, end)) for damage in walk.damages]
         for first, after in [*damages, (walk.position, end)]:
             self._tell_damage(looked, first, after, file.path)
+        looked.is_joined = looked.part.is_last or walk.position == end
 
     def _tell_damage(self, looked: Looked, start: int, end: int, path: str) -> None:
         """Bytes without records; or records of which only the CRC is wrong."""
@@ -247,7 +273,7 @@ class StoreCheck:
         if at < end:
             position = at % self._log.files.file_bytes
             text = f"{path} has no records from byte {position} on, for {end - at:,} bytes."
-            looked.find(Finding(_LOG, text, path, position, at))
+            looked.find(Finding(LOG, text, path, position, at))
 
     def _compare(self, looked: Looked, run: Run) -> None:
         """Whether messages of one queue have their units there."""
@@ -365,13 +391,25 @@ class StoreCheck:
 
     def summary(self, looked: Collection[Looked]) -> str:
         """What was looked at, in a sentence."""
-        count = sum(each.messages for each in looked if each.part.kind == _LOG)
+        count = sum(each.messages for each in looked if each.part.kind == LOG)
         items = sum(each.messages for each in looked if each.part.kind == _INDEX)
         loose = sum(each.without_queue for each in looked)
         text = f"{messages(count)} in the log from {self.start} to {self.end}"
         if loose:
             text += f" ({loose:,} of them of queues that there are no more)"
         return f"{text}; {sum(1 for _ in self._queues):,} queues; {items:,} items of the index."
+
+
+def _guesses(file: MappedFile, size_bytes: int, most_bytes: int) -> Iterator[int]:
+    """Where pieces of a file of the log may begin, but the first: where records seem to."""
+    last = 0
+    for at in range(most_bytes, size_bytes, most_bytes):
+        found = next_head(file.map(), file.from_offset, max(at, last + 1), size_bytes)
+        if found < 0:
+            return
+        if found > last:
+            yield found
+        last = found
 
 
 def _fastest_walk() -> type[LogWalk]:

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.stored import MESSAGES, NOW_MS, contents, filled_store, spoil
-from txrocketmq.broker.store.check import StoreCheck
+from txrocketmq.broker.store.check import Looked, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import KindOf
+from txrocketmq.cli import store_check
 from txrocketmq.cli.store import main
 from txrocketmq.cli.store_check import config_findings
 
@@ -74,6 +78,56 @@ def test_a_sound_store_is_read_once_and_another_as_a_broker_opens_it(
     assert "The log ends at" in said
     assert "are lost" in said
     assert "has not the CRC" not in said
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("damages", [(), (("x", 50),), (("body-", 200), ("body-", 9_000))])
+def test_pieces_report_what_whole_files_do(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    damages: tuple[tuple[str, int], ...],
+    workers: str,
+) -> None:
+    for what, offset in damages:
+        path = root / "commitlog" / f"{offset // 8192 * 8192:020d}"
+        spoil(path, path.read_bytes().index(what.encode(), offset % 8192), b"B")
+    reports = []
+    in_pieces: list[bool] = []
+    look = store_check.look_at_parts
+
+    def noted(*of: Any, **how: bool) -> Iterator[Looked]:
+        in_pieces.append(how["in_pieces"])
+        yield from look(*of, **how)
+
+    monkeypatch.setattr(store_check, "look_at_parts", noted)
+    for least_bytes in (1 << 30, 1_000):
+        monkeypatch.setattr(store_check, "_LEAST_PIECE_BYTES", least_bytes)
+        assert main(["check", str(root), "--json", "--workers", workers]) == (1 if damages else 0)
+        reports.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+    assert reports[0] == reports[1]
+    assert in_pieces == ([True, False] * 2 if damages else [True] * 2)
+
+
+def test_a_wrong_guess_is_looked_at_again(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_check, "_LEAST_PIECE_BYTES", 1_000)
+    monkeypatch.setattr("txrocketmq.broker.store.check.next_head", lambda *of: of[2])
+    assert main(["check", str(root)]) == 0
+    assert f"Read {MESSAGES} messages" in capsys.readouterr().out
+
+
+def test_an_interrupted_look_ends_its_processes(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> Iterator[object]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store_check, "as_completed", interrupted)
+    assert main(["check", str(root), "--workers", "2"]) == 130
+    assert capsys.readouterr().err == "txrocketmq store check: interrupted\n"
+    assert multiprocessing.active_children() == []
 
 
 def test_as_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +14,8 @@ from tests.broker.store.conftest import GOLDEN
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import Life
 from tests.stored import MESSAGES, NOW_MS, SETTINGS, contents, filled_store, spoil
-from txrocketmq.broker.store.check import Finding, Looked, StoreCheck
+from txrocketmq.broker.store import check as check_module
+from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreLocked, StoreLoss
 
@@ -43,6 +46,24 @@ def findings(root: Path) -> list[Finding]:
     return look(root)[0].findings
 
 
+def both_ways(root: Path, most_bytes: int) -> tuple[list[object], ...]:
+    """What a look at whole files finds, and what one at pieces does; and the pieces."""
+    config = StoreConfig(store_path_root_dir=str(root), message_index_enable=False, **SETTINGS)
+    check = StoreCheck(config)
+    check.open(NOW_MS)
+    found: list[list[object]] = []
+    for parts in (check.parts(), pieces := check.parts(most_bytes)):
+        log, *others = [check.look(part) for part in parts if part.kind == "log"]
+        findings = list(log.findings)
+        for each in others:
+            log.add(each)
+            findings += each.findings
+        is_sound = log.is_joined and not findings
+        found.append([log.part.size_bytes, log.messages, log.units, log.without_queue, is_sound])
+    check.close()
+    return *found, pieces
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     filled_store(tmp_path)
@@ -65,6 +86,42 @@ def test_nothing_is_wrong_with_a_sound_store(root: Path) -> None:
     assert sum(each.messages for each in looked if each.part.kind == "index") == 2 * MESSAGES
     assert f"{MESSAGES} messages in the log from 0 to" in check.summary(looked)
     assert "4 queues; 600 items of the index" in check.summary(looked)
+
+
+@pytest.mark.parametrize("most_bytes", [1, 100, 1_000, 5_000])
+def test_pieces_of_a_sound_file_are_sound(root: Path, most_bytes: int) -> None:
+    whole, in_pieces, pieces = both_ways(root, most_bytes)
+    assert in_pieces == whole
+    assert whole[-1]
+    log = [part for part in pieces if isinstance(part, Part) and part.kind == "log"]
+    assert len(log) > len(list((root / "commitlog").iterdir()))
+    assert sum(part.is_last for part in log) < len(log)
+    for before, after in pairwise(log):
+        end = before.position + before.size_bytes
+        assert after.position == (0 if before.is_last else end)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_pieces_of_a_damaged_file_are_not(root: Path, seed: int) -> None:
+    random = Random(seed)
+    path = random.choice(sorted((root / "commitlog").iterdir())[:5])
+    data = path.read_bytes()
+    body = data.find(b"body-", random.randrange(4_000))
+    at = body if seed % 2 else body - random.randrange(1, 90)
+    spoil(path, at, bytes([data[at] ^ random.randrange(1, 256)]))
+    whole, in_pieces, _ = both_ways(root, random.choice([1, 500, 3_000]))
+    assert whole[-1] == in_pieces[-1]
+
+
+def test_a_piece_that_begins_in_a_message_is_noticed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first bytes that are taken for a record are not one."""
+    guess = check_module.next_head
+    monkeypatch.setattr(check_module, "next_head", lambda *_: guess(*_) + 1)
+    whole, in_pieces, _ = both_ways(root, 2_000)
+    assert whole[-1]
+    assert not in_pieces[-1]
 
 
 @pytest.mark.parametrize("state", ["clean", "crashed"])

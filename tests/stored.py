@@ -9,9 +9,14 @@ from typing import Any, Final
 from tests.crash.ledger import HOST
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.message_store import MessageStore, PutMessage
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import body_crc
+from txrocketmq.remoting.message.record import MAGIC_V1, build_record
 
 NOW_MS: Final = 1_700_000_000_000
 MESSAGES: Final = 300
+_BODY_AT: Final = 88
+"""Of a record with IPv4 hosts."""
 SETTINGS: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 8192,
     "mapped_file_size_consume_queue": 800,
@@ -50,6 +55,34 @@ def filled_store(root: Path, *, closes: bool = True) -> MessageStore:
         store.flush.flush_all()
         store.tick(NOW_MS + MESSAGES)
     return store
+
+
+def store_with_a_record_in_a_body(root: Path) -> int:
+    """Makes a store that is sound, and has a message that nobody sends by chance.
+
+    The end of its record is a record for itself, of no queue, which says that it is where it is.
+    The place in its file of the one around it.
+    """
+    store = filled_store(root, closes=False)
+    while store.max_physical_offset % 8192 > 4_000:
+        store.put([put_message(0)], NOW_MS + MESSAGES)
+    start, outer, filler = store.max_physical_offset, put_message(0), b"z" * 200
+    host = {"ip": bytes([127, 0, 0, 1]), "port": 1}
+    inner = build_record(
+        {
+            "magic": MAGIC_V1, "body_crc": body_crc(b"inner"), "queue_id": 0, "flag": 0,
+            "queue_offset": 0, "physical_offset": start + _BODY_AT + len(filler),
+            "sys_flag": MessageSysFlag.TRANSACTION_ROLLBACK_TYPE, "born_timestamp": NOW_MS,
+            "born_host": host, "store_timestamp": NOW_MS, "store_host": host, "reconsume_times": 0,
+            "prepared_transaction_offset": 0, "body": b"inner", "topic": outer.topic.encode(),
+            "properties": outer.properties,
+        }
+    )  # fmt: skip
+    head = inner[: inner.index(b"inner") + len(b"inner")]
+    store.put([outer._replace(body=filler + head)], NOW_MS + MESSAGES)
+    store.put([put_message(1)], NOW_MS + MESSAGES)
+    store.stop(NOW_MS + MESSAGES)
+    return start % 8192
 
 
 def contents(root: Path) -> dict[str, bytes]:

@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.stored import MESSAGES, NOW_MS, contents, filled_store, spoil
+from tests.stored import (
+    MESSAGES,
+    NOW_MS,
+    contents,
+    filled_store,
+    spoil,
+    store_with_a_record_in_a_body,
+)
 from txrocketmq.broker.store.check import Looked, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import KindOf
@@ -110,12 +117,16 @@ def test_pieces_report_what_whole_files_do(
 
 
 def test_a_wrong_guess_is_looked_at_again(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_check, "_LEAST_PIECE_BYTES", 1_000)
-    monkeypatch.setattr("txrocketmq.broker.store.check.next_head", lambda *of: of[2])
-    assert main(["check", str(root)]) == 0
-    assert f"Read {MESSAGES} messages" in capsys.readouterr().out
+    position = store_with_a_record_in_a_body(tmp_path)
+    reports = []
+    for least_bytes in (1 << 30, position + 100):
+        monkeypatch.setattr(store_check, "_PIECES_A_WORKER", 1 << 30)
+        monkeypatch.setattr(store_check, "_LEAST_PIECE_BYTES", least_bytes)
+        assert main(["check", str(tmp_path), "--json"]) == 0
+        reports.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+    assert reports[0] == reports[1]
 
 
 def test_an_interrupted_look_ends_its_processes(

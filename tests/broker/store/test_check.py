@@ -13,7 +13,15 @@ import pytest
 from tests.broker.store.conftest import GOLDEN
 from tests.crash.ledger import Ledger, Shape
 from tests.crash.life import Life
-from tests.stored import MESSAGES, NOW_MS, SETTINGS, contents, filled_store, spoil
+from tests.stored import (
+    MESSAGES,
+    NOW_MS,
+    SETTINGS,
+    contents,
+    filled_store,
+    spoil,
+    store_with_a_record_in_a_body,
+)
 from txrocketmq.broker.store import check as check_module
 from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
@@ -121,6 +129,14 @@ def test_a_piece_that_begins_in_a_message_is_noticed(
     monkeypatch.setattr(check_module, "next_head", lambda *_: guess(*_) + 1)
     whole, in_pieces, _ = both_ways(root, 2_000)
     assert whole[-1]
+    assert not in_pieces[-1]
+
+
+def test_pieces_that_do_not_join_are_noticed_though_each_is_sound(tmp_path: Path) -> None:
+    position = store_with_a_record_in_a_body(tmp_path)
+    whole, in_pieces, _ = both_ways(tmp_path, position + 100)
+    assert whole[-1]
+    assert in_pieces[1] == whole[1] + 1, "one that is none was counted"  # type: ignore[operator]
     assert not in_pieces[-1]
 
 

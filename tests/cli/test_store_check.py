@@ -103,7 +103,7 @@ def test_pieces_report_what_whole_files_do(
     in_pieces: list[bool] = []
     look = store_check.look_at_parts
 
-    def noted(*of: Any, **how: bool) -> Iterator[Looked]:
+    def noted(*of: Any, **how: Any) -> Iterator[Looked]:
         in_pieces.append(how["in_pieces"])
         yield from look(*of, **how)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
@@ -22,10 +23,10 @@ from tests.stored import (
     spoil,
     store_with_a_record_in_a_body,
 )
-from txrocketmq.broker.store import check as check_module
-from txrocketmq.broker.store.check import Finding, Looked, Part, StoreCheck
+from txrocketmq.broker.store.check import Finding, Looked, Part, QueueKey, StoreCheck
 from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.errors import StoreLocked, StoreLoss
+from txrocketmq.broker.store.record_head import next_head
 
 
 @pytest.fixture(autouse=True, params=["together", "one by one"])
@@ -54,22 +55,40 @@ def findings(root: Path) -> list[Finding]:
     return look(root)[0].findings
 
 
-def both_ways(root: Path, most_bytes: int) -> tuple[list[object], ...]:
+class Found(NamedTuple):
+    """What all looks at the log have found together."""
+
+    size_bytes: int
+    messages: int
+    units: dict[QueueKey, int]
+    without_queue: int
+    is_sound: bool
+
+
+def both_ways(root: Path, most_bytes: int) -> tuple[Found, Found, list[Part]]:
     """What a look at whole files finds, and what one at pieces does; and the pieces."""
     config = StoreConfig(store_path_root_dir=str(root), message_index_enable=False, **SETTINGS)
     check = StoreCheck(config)
     check.open(NOW_MS)
-    found: list[list[object]] = []
-    for parts in (check.parts(), pieces := check.parts(most_bytes)):
-        log, *others = [check.look(part) for part in parts if part.kind == "log"]
-        findings = list(log.findings)
-        for each in others:
-            log.add(each)
-            findings += each.findings
-        is_sound = log.is_joined and not findings
-        found.append([log.part.size_bytes, log.messages, log.units, log.without_queue, is_sound])
+    pieces = [part for part in check.parts(most_bytes) if part.kind == "log"]
+    whole = [part for part in check.parts() if part.kind == "log"]
+    found = found_in(check, whole), found_in(check, pieces), pieces
     check.close()
-    return *found, pieces
+    return found
+
+
+def found_in(check: StoreCheck, parts: list[Part]) -> Found:
+    log, *others = looked = [check.look(part) for part in parts]
+    is_sound = not any(each.findings for each in looked)
+    for each in others:
+        log.add(each)
+    return Found(
+        log.part.size_bytes,
+        log.messages,
+        log.units,
+        log.without_queue,
+        is_sound and log.is_joined,
+    )
 
 
 @pytest.fixture
@@ -98,10 +117,9 @@ def test_nothing_is_wrong_with_a_sound_store(root: Path) -> None:
 
 @pytest.mark.parametrize("most_bytes", [1, 100, 1_000, 5_000])
 def test_pieces_of_a_sound_file_are_sound(root: Path, most_bytes: int) -> None:
-    whole, in_pieces, pieces = both_ways(root, most_bytes)
+    whole, in_pieces, log = both_ways(root, most_bytes)
     assert in_pieces == whole
-    assert whole[-1]
-    log = [part for part in pieces if isinstance(part, Part) and part.kind == "log"]
+    assert whole.is_sound
     assert len(log) > len(list((root / "commitlog").iterdir()))
     assert sum(part.is_last for part in log) < len(log)
     for before, after in pairwise(log):
@@ -118,26 +136,25 @@ def test_pieces_of_a_damaged_file_are_not(root: Path, seed: int) -> None:
     at = body if seed % 2 else body - random.randrange(1, 90)
     spoil(path, at, bytes([data[at] ^ random.randrange(1, 256)]))
     whole, in_pieces, _ = both_ways(root, random.choice([1, 500, 3_000]))
-    assert whole[-1] == in_pieces[-1]
+    assert whole.is_sound == in_pieces.is_sound
 
 
 def test_a_piece_that_begins_in_a_message_is_noticed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first bytes that are taken for a record are not one."""
-    guess = check_module.next_head
-    monkeypatch.setattr(check_module, "next_head", lambda *_: guess(*_) + 1)
+    monkeypatch.setattr(f"{StoreCheck.__module__}.next_head", lambda *of: next_head(*of) + 1)
     whole, in_pieces, _ = both_ways(root, 2_000)
-    assert whole[-1]
-    assert not in_pieces[-1]
+    assert whole.is_sound
+    assert not in_pieces.is_sound
 
 
 def test_pieces_that_do_not_join_are_noticed_though_each_is_sound(tmp_path: Path) -> None:
     position = store_with_a_record_in_a_body(tmp_path)
     whole, in_pieces, _ = both_ways(tmp_path, position + 100)
-    assert whole[-1]
-    assert in_pieces[1] == whole[1] + 1, "one that is none was counted"  # type: ignore[operator]
-    assert not in_pieces[-1]
+    assert whole.is_sound
+    assert in_pieces.messages == whole.messages + 1, "one that is none was counted"
+    assert not in_pieces.is_sound
 
 
 @pytest.mark.parametrize("state", ["clean", "crashed"])

@@ -4,9 +4,11 @@
 Nothing is changed. On a terminal a bar shows how it comes along.
 
 Opening a store reads the CRCs of the last file of its log, or of more; then the look reads those
-of all. For a sound store that is once too often, so at first it is opened without, and the files of
-the log are looked at in pieces, so that no process waits for another. Where something is found, all
-is done again with a proper opening and file by file, to say what a broker would say and do.
+of all. For a sound store that is once too often, so at first it is opened without, and the end of
+the log is believed to be where it was when the store was closed; and the files of the log are
+looked at in pieces, so that no process waits for another. Where something is found, or is not as
+was believed, all is done again with a proper opening and file by file, to say what a broker would
+say and do.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def _look_at_all(
     looked: dict[str, Looked] = {}
     found: list[tuple[Part, list[Finding]]] = []
     try:
-        if check.open(int(time.time() * 1000), known_topics(root)):
+        if check.open(int(time.time() * 1000), known_topics(root), trusts=in_pieces):
             for each in look_at_parts(check, workers, shows=shows, in_pieces=in_pieces):
                 found.append((each.part, each.findings))
                 if each.part.kind in looked:
@@ -156,7 +158,7 @@ class Report:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether something is wrong, or else the guesses were where pieces begin."""
+        """Whether something is wrong, or is not as was believed: the end, or where pieces begin."""
         return bool(self.check.findings) or not all(each.is_joined for each in self.looked)
 
     @property

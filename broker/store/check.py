@@ -24,6 +24,7 @@ import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from itertools import zip_longest
 from typing import Final, NamedTuple
@@ -40,9 +41,10 @@ from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.errors import StoreError, StoreLocked, StoreLoss
 from txrocketmq.broker.store.index_file import ITEM_BYTES, Index
 from txrocketmq.broker.store.indexed import has_keys_between
+from txrocketmq.broker.store.inventory import InventoryFile
 from txrocketmq.broker.store.light_queues import QUEUE_ID, places_of
 from txrocketmq.broker.store.log_walk import LogWalk, Run, record_at, runs_of
-from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.mapped_file import MappedFile, MappedFileQueue
 from txrocketmq.broker.store.record_head import HEAD, MAGICS, next_head
 from txrocketmq.broker.store.recover import Recovery
 from txrocketmq.broker.store.recovered import Recovered, messages
@@ -105,7 +107,8 @@ class Looked:
     without_queue: int = 0
     """Messages of topics that have no queues, or were deleted."""
     is_joined: bool = True
-    """Whether the last record ends where the next piece begins; else neither can be believed."""
+    """Whether the last record ends where the next piece begins, and the last of all is the one that
+    opening has seen there; else it is to be looked at in another way."""
 
     def add(self, other: Looked) -> None:
         """Takes in what another part of the same kind has, but for its findings."""
@@ -157,13 +160,16 @@ class StoreCheck:
             self.files, os.path.join(root, "index"), config.max_hash_slot_num, config.max_index_num
         )
 
-    def open(self, now_ms: int, topics: Collection[str] | None = None) -> bool:
+    def open(
+        self, now_ms: int, topics: Collection[str] | None = None, *, trusts: bool = False
+    ) -> bool:
         """Opens the store on copies; whether it can be opened, with its losses accepted if need be.
 
-        StoreLocked when a broker has it.
+        With `trusts` the end of a log that was closed is where the inventory says. StoreLocked when
+        a broker has it.
         """
         try:
-            self._open(now_ms, topics)
+            self._open(now_ms, topics, trusts=trusts)
         except StoreLocked:
             raise
         except StoreLoss as error:
@@ -181,7 +187,7 @@ class StoreCheck:
         self.refusal = error
         self.findings.append(Finding(_OPENING, str(error)))
 
-    def _open(self, now_ms: int, topics: Collection[str] | None) -> None:
+    def _open(self, now_ms: int, topics: Collection[str] | None, *, trusts: bool = False) -> None:
         config, root = self._config, self._config.store_path_root_dir
         checkpoint = Checkpoint(self.files, os.path.join(root, "checkpoint"))
         reput = Reput(config, self._log, self._queues, self._index)
@@ -189,7 +195,7 @@ class StoreCheck:
         try:
             done = Recovery(
                 self.files, config, self._marks, checkpoint, self._log, self._queues, self._index,
-                reput, self._walk_type,
+                reput, partial(self._opening_walk, trusts=trusts),
             ).run(now_ms, topics)  # fmt: skip
         except BaseException:
             self._marks.unlock()
@@ -201,6 +207,15 @@ class StoreCheck:
         if done.was_closed and not self._index.spans() and wants_index:
             text = "The index is missing; opening the store builds it from the log."
             self.findings.append(Finding(_INDEX, text))
+
+    def _opening_walk(
+        self, log: MappedFileQueue, queues: Iterable[ConsumeQueue], *, check_crc: bool, trusts: bool
+    ) -> LogWalk:
+        walk = self._walk_type(log, queues, check_crc=check_crc)
+        if trusts and not self._marks.is_aborted:
+            noted = InventoryFile(self.files, self._config.store_path_root_dir).read()
+            walk.known_end = None if noted is None else (noted.log_end, noted.last_ms)
+        return walk
 
     def close(self) -> None:
         """Lets others have the store."""
@@ -248,6 +263,8 @@ class StoreCheck:
         for first, after in [*damages, (walk.position, end)]:
             self._tell_damage(looked, first, after, file.path)
         looked.is_joined = looked.part.is_last or walk.position == end
+        if self.recovered and start < end == self.end:
+            looked.is_joined = walk.last_ms == self.recovered.last_store_timestamp_ms
 
     def _tell_damage(self, looked: Looked, start: int, end: int, path: str) -> None:
         """Bytes without records; or records of which only the CRC is wrong."""

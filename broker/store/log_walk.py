@@ -113,6 +113,9 @@ class LogWalk:
         self.last_ms = 0
         """The store timestamp of the last record."""
         self.newest_ms = 0
+        self.known_end: tuple[int, int] | None = None
+        """Where the log ends and when its last message was stored, as somebody has noted, which
+        `pass_all` believes. It is for whoever reads all of the log anyway, and will see."""
 
     def records(self, start: int, end: int = END) -> Iterator[Record]:
         """The sound records from `start`, where one begins, up to `end`."""
@@ -147,8 +150,20 @@ class LogWalk:
                 return
 
     def pass_all(self, start: int) -> int:
-        """Goes from `start` to where nothing more is proven; how many records there are."""
-        return sum(1 for _ in self.records(start))
+        """Goes from `start` to where nothing more is proven; how many records it has looked at."""
+        return 0 if self._goes_to_known_end(start) else sum(1 for _ in self.records(start))
+
+    def _goes_to_known_end(self, start: int) -> bool:
+        """Goes there, if it is known and nothing more is proven behind it."""
+        if self.known_end is None or not start <= self.known_end[0] <= self._files.max_offset:
+            return False
+        end, self.last_ms = self.known_end
+        if not any(self.records(end)) and self.position == end:
+            self.newest_ms = self.last_ms
+            return True
+        self.last_ms = self.newest_ms = 0
+        self.damages, self._units = [], None
+        return False
 
     def names_records(self, items: memoryview, start: int, end: int) -> bool:
         """Whether all these items of an index name records of the log, from `start` to `end`.

@@ -62,7 +62,7 @@ class Recovery:
         queues: ConsumeQueues,
         index: Index,
         reput: Reput,
-        walk_type: type[LogWalk] = LogWalk,
+        walk_type: Callable[..., LogWalk] = LogWalk,
     ) -> None:
         self._files, self._walk_type = files, walk_type
         self._config = config

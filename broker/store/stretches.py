@@ -26,7 +26,7 @@ from txrocketmq.broker.store import formats
 from txrocketmq.broker.store.dispatch import enters_queue
 from txrocketmq.broker.store.log_walk import END, Batch, LogWalk, RecordBatch, Run
 from txrocketmq.broker.store.mapped_file import MappedFile
-from txrocketmq.broker.store.record_head import MAGICS
+from txrocketmq.broker.store.record_head import MAGICS, next_head
 from txrocketmq.broker.store.scan import PAGE_BYTES, PROPERTIES_LENGTH_BYTES, Record, is_torn
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.checksum import crc32
@@ -38,10 +38,15 @@ Mask = NDArray[np.bool_]
 
 _RECORDS_AT_ONCE: Final = 8_192
 """As many as leave all that is read of them in the caches of a processor."""
+_LANES: Final = 128
+_LANE_BYTES: Final = 64 * 1024
+"""Beginnings of records are looked for in so many places at once, so far apart."""
 _AROUND_DOUBT: Final = 64
 """Records that are judged one by one where a stretch has ended, before the next is begun."""
 _SIZE: Final = picked(record.RECORD_HEAD, "total_size")
 _HEAD: Final = dtype(record.RECORD_HEAD)
+_SIZE_KIND: Final = _HEAD["total_size"]
+"""A record begins with its size."""
 _BLANK_BYTES: Final = dtype(record.BLANK).itemsize
 """There is always room for a blank behind a record."""
 _LAYOUTS: Final = [
@@ -158,7 +163,7 @@ class Stretch:
 class StretchWalk(LogWalk):
     """A walk that takes stretches where it can, and judges one by one what is between them."""
 
-    _at_once = _AROUND_DOUBT
+    _at_once = _RECORDS_AT_ONCE
     """Records that are read for the next stretch: few where there is much damage."""
 
     def batches(self, start: int, end: int = END) -> Iterator[Batch]:
@@ -174,8 +179,8 @@ class StretchWalk(LogWalk):
                 return
 
     def pass_all(self, start: int) -> int:
-        """Goes from `start` to where nothing more is proven; how many records there are."""
-        return sum(map(len, self.batches(start)))
+        """Goes from `start` to where nothing more is proven; how many records it has looked at."""
+        return 0 if self._goes_to_known_end(start) else sum(map(len, self.batches(start)))
 
     def names_records(self, items: memoryview, start: int, end: int) -> bool:
         """Whether all these items name records of one file of the log; else each is to be seen."""
@@ -217,12 +222,15 @@ def read_stretch(
 ) -> Stretch | None:
     """The sound records from a position of the file on, where one is believed to begin.
 
-    They begin before `end` and are `at_most` so many; there may be more behind them. None when the
-    first is in doubt.
+    They begin before `end` and are `at_most` so many, or as many as come together where that is a
+    large number; there may be more behind them. None when the first is in doubt.
     """
     view = file.view
     buffer = np.frombuffer(view, np.uint8)
-    starts = _starts(view, position, end, at_most)
+    if at_most < _RECORDS_AT_ONCE:
+        starts = _starts(view, position, end, at_most)
+    else:
+        starts = _starts_in_lanes(file, position, end)
     heads = _read(buffer, starts, _HEAD)
     hosts = heads["sys_flag"] // record.BORN_HOST_IPV6 & _HOSTS
     body_at = starts + _FIXED_BYTES[hosts]
@@ -270,6 +278,42 @@ def _starts(view: memoryview, position: int, end: int, at_most: int) -> Ints:
         append(position)
         position += size_bytes
     return np.array(starts, np.int64)
+
+
+def _starts_in_lanes(file: MappedFile, position: int, end: int) -> Ints:
+    """The same, found from many places on at once: where records seem to begin.
+
+    What is found from one of them counts if the records before it lead there.
+    """
+    view = file.view
+    last = min(end - 1, len(view) - _HEAD.itemsize)
+    span_end = min(position + _LANES * _LANE_BYTES, last + 1)
+    if span_end <= position:
+        return np.empty(0, np.int64)
+    firsts = [position]
+    for guess in range(position + _LANE_BYTES, span_end, _LANE_BYTES):
+        found = next_head(file.map(), file.from_offset, max(guess, firsts[-1] + 1), span_end)
+        if found < 0:
+            break
+        firsts.append(found)
+    at = np.array(firsts, np.int64)
+    after = np.append(at[1:], span_end)
+    reached = at.copy()
+    """Where the next record of each lane would begin."""
+    lanes = np.arange(len(at))
+    buffer, steps = np.frombuffer(view, np.uint8), []
+    while len(lanes):
+        sizes = _read(buffer, at, _SIZE_KIND).astype(np.int64)
+        if not (is_record := sizes > 0).all():
+            lanes, at, sizes = lanes[is_record], at[is_record], sizes[is_record]
+        steps.append(at)
+        at = at + sizes
+        reached[lanes] = at
+        if not (goes_on := at < after[lanes]).all():
+            lanes, at = lanes[goes_on], at[goes_on]
+    joined = _leading(reached[:-1] == after[:-1]) if len(reached) > 1 else 0
+    starts = np.sort(np.concatenate(steps))
+    return starts[: int(np.searchsorted(starts, after[joined]))]
 
 
 def _crcs(view: memoryview, body_at: Ints, body_end: Ints) -> Ints:

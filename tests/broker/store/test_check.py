@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 from collections.abc import Callable
@@ -271,3 +272,19 @@ def test_light_queues_are_looked_at(tmp_path: Path) -> None:
     check, _ = look(tmp_path, **light)
     assert [each.kind for each in check.findings] == ["queue", "queue"]
     assert "%LMQ%1/0 has" in check.findings[0].text
+
+
+def test_an_end_that_is_believed_is_looked_at(root: Path) -> None:
+    """A store whose inventory tells another time of the last message than the log has."""
+    note = root / "inventory"
+    noted = json.loads(note.read_text())
+    config = StoreConfig(store_path_root_dir=str(root), message_index_enable=False, **SETTINGS)
+    for more_ms, is_believed in ((0, True), (1, False)):
+        note.write_text(json.dumps({**noted, "last_ms": noted["last_ms"] + more_ms}))
+        check = StoreCheck(config)
+        assert check.open(NOW_MS, trusts=True)
+        assert check.recovered is not None
+        assert check.recovered.checked_messages == 0
+        log = [check.look(part) for part in check.parts() if part.kind == "log"]
+        check.close()
+        assert all(each.is_joined for each in log) == is_believed

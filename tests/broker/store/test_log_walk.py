@@ -97,6 +97,31 @@ def test_the_end_is_where_nothing_more_is_proven(opened: Opened, files: Any) -> 
     assert walk.damages == []
 
 
+def test_a_known_end_is_gone_to(opened: Opened) -> None:
+    walk = LogWalk(opened.log, opened.queues, check_crc=False)
+    walk.known_end = opened.ends[-1], NOW_MS
+    assert walk.pass_all(0) == 0
+    assert (walk.position, walk.last_ms, walk.newest_ms) == (opened.ends[-1], NOW_MS, NOW_MS)
+    assert (walk.damages, walk.units_behind()) == ([], 0)
+
+
+@pytest.mark.parametrize("spoiled", [(), (41,)])
+@pytest.mark.parametrize("end", [-1, 40, 41, 1 << 40])
+def test_a_known_end_behind_which_more_is_proven_is_not_believed(
+    opened: Opened, files: Any, end: int, spoiled: tuple[int, ...]
+) -> None:
+    for number in spoiled:
+        flip(files, opened.stored[number].physical_offset + 4)
+    expected = LogWalk(opened.log, opened.queues, check_crc=False)
+    expected.pass_all(0)
+    walk = LogWalk(opened.log, opened.queues, check_crc=False)
+    walk.known_end = opened.ends[end] if 0 <= end < 60 else end, NOW_MS + 5
+    assert walk.pass_all(0) == 60 - len(spoiled)
+    assert (walk.position, walk.last_ms, walk.newest_ms, walk.damages) == (
+        expected.position, expected.last_ms, expected.newest_ms, expected.damages,
+    )  # fmt: skip
+
+
 def test_a_walk_may_end_earlier(opened: Opened) -> None:
     walk = LogWalk(opened.log, opened.queues, check_crc=False)
     part = list(walk.records(opened.ends[4], opened.ends[9]))

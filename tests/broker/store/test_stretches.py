@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.broker.store.test_scan import FROM_OFFSET, IPV4, IPV6, built
 from tests.examples import examples
 from tests.stored import NOW_MS, SETTINGS, filled_store, spoil
+from txrocketmq.broker.store import stretches
 from txrocketmq.broker.store.check import StoreCheck
 from txrocketmq.broker.store.commit_log import CommitLog
 from txrocketmq.broker.store.config import StoreConfig
@@ -157,6 +158,41 @@ def test_items_that_name_records_of_one_file(tmp_path: Path) -> None:
     assert not named(3, start=0)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
+@given(st.lists(shapes, max_size=30), st.integers(1, 40), st.integers(50, 4_000), st.data())
+def test_records_are_found_in_lanes_as_one_after_the_other(
+    files: Any, made: list[dict[str, Any]], lanes: int, lane_bytes: int, data: st.DataObject
+) -> None:
+    log = b""
+    for shape in made:
+        log += record(len(log), shape)
+    content = bytearray(log)
+    if content and data.draw(st.booleans()):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    file = file_of(files, bytes(content))
+    end = data.draw(st.integers(0, FILE_BYTES))
+    one_by_one = stretches._starts(file.view, 0, end, 1_000).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "_LANES", lanes)
+        patch.setattr(stretches, "_LANE_BYTES", lane_bytes)
+        in_lanes = stretches._starts_in_lanes(file, 0, end).tolist()
+    assert in_lanes == one_by_one[: len(in_lanes)]
+    if content == log:
+        expected = [start for start in one_by_one if start < lanes * lane_bytes]
+        assert in_lanes == expected
+    else:
+        assert bool(in_lanes) == bool(one_by_one)
+
+
+@pytest.fixture(params=[False, True])
+def in_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small stores have few records: once as they are, once looked at as if there were many."""
+    if request.param:
+        monkeypatch.setattr(stretches, "_RECORDS_AT_ONCE", 64)
+        monkeypatch.setattr(stretches, "_LANE_BYTES", 700)
+
+
+@pytest.mark.usefixtures("in_lanes")
 @pytest.mark.parametrize("spoiled", [(), (5000,), (0, 9000), (8200, 8300, 16000)])
 def test_both_walks_are_the_same(tmp_path: Path, spoiled: tuple[int, ...]) -> None:
     filled_store(tmp_path)
@@ -193,6 +229,7 @@ def looked_at(root: Path, kind: type[LogWalk], monkeypatch: pytest.MonkeyPatch) 
     return check.findings, looked, str(check.refusal)
 
 
+@pytest.mark.usefixtures("in_lanes")
 @pytest.mark.parametrize("seed", range(12))
 def test_both_find_the_same_in_a_damaged_store(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

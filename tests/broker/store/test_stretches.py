@@ -22,6 +22,7 @@ from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.dry_files import DryFiles
 from txrocketmq.broker.store.log_walk import LogWalk, RecordBatch, Run
 from txrocketmq.broker.store.mapped_file import MappedFile
+from txrocketmq.broker.store.record_head import next_head
 from txrocketmq.broker.store.scan import Walk
 from txrocketmq.broker.store.stretches import StretchWalk, read_stretch
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -182,6 +183,18 @@ def test_records_are_found_in_lanes_as_one_after_the_other(
         assert in_lanes == expected
     else:
         assert bool(in_lanes) == bool(one_by_one)
+
+
+def test_a_lane_to_which_no_record_leads_does_not_count(
+    files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record in the body of a message that says that it is where it is."""
+    inner = built(88 + 300, b"inner")
+    outer = built(0, bytes(300) + inner + bytes(50))
+    file = file_of(files, outer + built(len(outer)))
+    monkeypatch.setattr(stretches, "_LANE_BYTES", 200)
+    assert next_head(file.map(), FROM_OFFSET, 1, FILE_BYTES) == 88 + 300
+    assert stretches._starts_in_lanes(file, 0, FILE_BYTES).tolist() == [0]
 
 
 @pytest.fixture(params=[False, True])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.broker.store.test_scan import FROM_OFFSET, built
+from tests.examples import examples
 from txrocketmq.broker.store import record_head, scrub
 from txrocketmq.broker.store.damage import Damage
 from txrocketmq.broker.store.record_head import HEAD
@@ -163,7 +164,7 @@ def test_others_come_in_between(log: Log, monkeypatch: pytest.MonkeyPatch) -> No
     assert log.pauses == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 400), min_size=1, max_size=30),
     part=st.integers(1, 1_500),

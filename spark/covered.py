@@ -88,17 +88,17 @@ def _read(
     store: Store, piece: _Piece, wanted: RecordFilter, window_bytes: int, pace: Pace | None
 ) -> Iterator[Found]:
     if piece.units is None:
-        yield from read_log(
+        reading = read_log(
             store,
             piece.start,
             piece.end,
             window_bytes=window_bytes,
             first_is_boundary=piece.is_boundary,
-            keep=wanted.apply,
             pace=pace,
         )
-        return
-    for found in read_picks(store, piece.units, window_bytes=window_bytes, pace=pace):
+    else:
+        reading = read_picks(store, piece.units, window_bytes=window_bytes, pace=pace)
+    for found in reading:
         yield wanted.apply(found) if isinstance(found, Records) else found
 
 
@@ -112,11 +112,12 @@ def _distrusting(
         split.end,
         window_bytes=window_bytes,
         first_is_boundary=split.first_is_boundary,
-        keep=lambda records: wanted.apply(records.where(records.physical_offset >= done)),
         pace=pace,
     )
     for found in log:
-        if not isinstance(found, BadRecord) or found.physical_offset + found.length > done:
+        if isinstance(found, Records):
+            yield wanted.apply(found.where(found.physical_offset >= done))
+        elif not isinstance(found, BadRecord) or found.physical_offset + found.length > done:
             yield found
 
 

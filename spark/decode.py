@@ -200,7 +200,7 @@ _MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
     "bornHost": lambda columns: hosts(columns.records, BORN),
     "storeHost": lambda columns: hosts(columns.records, STORE),
     "physicalOffset": lambda columns: pa.array(columns.records.physical_offset),
-    "storeSize": lambda columns: pa.array(columns.records.total_size),
+    "storeSize": lambda columns: pa.array(columns.messages.store_size),
     "bodySize": lambda columns: pa.array(columns.messages.body_size.astype(np.int32)),
     "bodyCRC": lambda columns: pa.array(columns.records.body_crc),
     "sysFlag": lambda columns: pa.array(columns.records.sys_flag),

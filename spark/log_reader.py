@@ -16,7 +16,7 @@ Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -54,7 +54,6 @@ class Lost(NamedTuple):
 
 
 Found = Records | BadRecord | Lost
-Keep = Callable[[Records], Records]
 
 
 def read_log(
@@ -64,27 +63,24 @@ def read_log(
     *,
     window_bytes: int = WINDOW_BYTES,
     first_is_boundary: bool,
-    keep: Keep | None = None,
     pace: Pace | None = None,
 ) -> Iterator[Found]:
     """The records that start in [start, end), in order, and what stands in their places.
 
     `end` is at most `end_of_log` of the store. With `first_is_boundary` a record is known to begin
-    at `start`, else the first one is looked for. What `keep` leaves of the records is given. `pace`
-    says how fast the log may be read.
+    at `start`, else the first one is looked for. `pace` says how fast the log may be read.
     """
     windows = Windows(store.files, window_bytes, pace)
     try:
-        yield from _Range(store, windows, keep).read(start, end, first_is_boundary)
+        yield from _Range(store, windows).read(start, end, first_is_boundary)
     finally:
         windows.close()
 
 
 class _Range:
-    def __init__(self, store: Store, windows: Windows, keep: Keep | None) -> None:
+    def __init__(self, store: Store, windows: Windows) -> None:
         self._store = store = store.at_once()
         self._windows = windows
-        self._keep = keep
         self._segments = store.segments()
         self._boundaries = Boundaries(store)
 
@@ -113,7 +109,6 @@ class _Range:
         known = self._boundaries.before(start + 1)
         if known is not None and known > at:
             at = known
-        keep, self._keep = self._keep, _none
         while at < start:
             reading = self._read_segment(segment, at, start)
             while True:
@@ -125,7 +120,6 @@ class _Range:
                 if isinstance(found, Lost):
                     at = start  # to be told by the reading itself
                     break
-        self._keep = keep
         return at
 
     def _read_segment(self, segment: Segment, at: int, end: int) -> Generator[Found, None, int]:
@@ -138,9 +132,7 @@ class _Range:
             found = walk(window, at, 0, end - at)
             records, found = _consistent(window, found, at)
             if len(records):
-                kept = records if self._keep is None else self._keep(records)
-                if len(kept):
-                    yield kept
+                yield records
             at += found.stop
             if len(window) < length and found.reason in (Stop.END, Stop.PARTIAL):
                 yield Lost(at, min(segment.end, end))  # the file is gone, or shorter than it was
@@ -178,10 +170,6 @@ class _Range:
         reason, detail = _why(rest, at, self._store.max_record_bytes)
         data = bytes(rest[: min(place - at, MAX_BAD_BYTES)])
         return BadRecord(at, place - at, reason, detail, data)
-
-
-def _none(records: Records) -> Records:
-    return records.slice(0, 0)
 
 
 def _consistent(window: Buffer, found: Walk, at: int) -> tuple[Records, Walk]:

@@ -66,8 +66,7 @@ def _first_wanted(extent: Extent) -> int:
     for queue in extent.store.queues():
         if extent.wanted.wants_queue(queue.topic, queue.queue_id):
             low = extent.wanted.offsets(queue.topic, queue.queue_id).low
-            index = max(low, queue.min_index(extent.start))
-            units = queue.units(index, index + 1)
-            if len(units):
-                place = min(place, int(units["physical_offset"][0]))
+            unit = queue.first_unit(max(low, queue.min_index(extent.start)))
+            if unit is not None:
+                place = min(place, int(unit["physical_offset"][0]))
     return place

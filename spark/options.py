@@ -132,7 +132,7 @@ class SourceOptions:
     topics: tuple[str, ...] | None = _option("topic", None, _EVERY | Use.SINK, values.names)
     """Topics, separated by commas. Without it, all topics of a store are read; a cluster needs this
     option, topicPattern or assign. In a write it is the topic of all rows, and their column is
-    ignored. Of a store, light queues (`%LMQ%...`) can be named in batches."""
+    ignored. Of a store, light queues (`%LMQ%...`) can be named."""
     topic_pattern: TopicPattern | None = _option("topicPattern", None, _EVERY, values.pattern)
     """A regular expression that the whole name of a topic has to match."""
     assign: Assignment | None = _option("assign", None, _EVERY, values.assignment)
@@ -383,7 +383,7 @@ class SourceOptions:
         if use in Use.LIVE:
             self._check_live()
         if use in Use.STORE:
-            self._check_store(use)
+            self._check_store()
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
         for offsets in (self.starting_offsets, self.ending_offsets):
@@ -393,17 +393,11 @@ class SourceOptions:
             for queue in sorted(times or ()):
                 self._check_selected(*queue)
 
-    def _check_store(self, use: Use) -> None:
+    def _check_store(self) -> None:
         named = self.assign.topics() if self.assign is not None else self.topics or ()
         light = min((topic for topic in named if topic.startswith(LMQ_PREFIX)), default=None)
         if light is None:
             return
-        if use in Use.STREAM:
-            raise OptionError(
-                f"{light} is a light queue, which is not read by the log, as streams and copies"
-                " are: read it as a batch, or the topic that its messages were sent to, whose"
-                " property INNER_MULTI_DISPATCH names the light queues"
-            )
         if self.assign is not None or self.verify == "store" or self.view == "physical":
             raise OptionError(
                 f"{light} is a light queue: give topic={light}, without assign, verify=store and"

@@ -62,8 +62,10 @@ def _between(
     for queue, first, last in ranges:
         if first < last:
             units = queue.units(first, last)
-            if not queue.is_batch and len(units) < last - first:
-                lost(_missing_text(store, queue, first, last, last - first - len(units)))
+            starts, ends = units["queue_offset"], units["queue_offset"] + units["count"]
+            known = int((np.minimum(ends, last) - np.maximum(starts, first)).sum())
+            if known < last - first:
+                lost(_missing_text(store, queue, first, last, last - first - known))
             at = units["physical_offset"]
             found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
     # Retention takes files of the log first, then those of the queues that named their messages.

@@ -132,8 +132,6 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
     ending = _LATEST if by_time else options.ending_offsets or _LATEST
-    if Selection.of(options).light_queues and store.queue_kind != "files":
-        raise UnsupportedLayout(f"light queues need consume queue files, which {store.uri} has not")
     store = store.at_once()
     least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
@@ -231,6 +229,8 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
+    if extent.wanted.selection.light_queues and extent.store.queue_kind != "files":
+        return _ranges_with_light_queues(extent, segments, options)
     light = [
         split
         for topic in sorted(extent.wanted.selection.light_queues)
@@ -257,6 +257,9 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     Ranges and rows are the same ones either way, whatever the queues have come to know meanwhile:
     what they do not prove is read by the log.
     """
+    if extent.wanted.selection.light_queues:
+        segments = _segments(extent, fail=options.fail_on_data_loss)
+        return [*_ranges_with_light_queues(extent, segments, options)]
     ranges = log_ranges(extent, options)
     little = None
     if extent.wanted.names_queues:
@@ -321,6 +324,12 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
         for low, high in itertools.pairwise(cuts):
             found.append(LogRange(extent.store, low, high, low == segment.first_offset))
     return found
+
+
+def _ranges_with_light_queues(
+    extent: Extent, segments: Sequence[Segment], options: SourceOptions
+) -> list[Split]:
+    return [each._replace(with_light_queues=True) for each in _ranges(extent, segments, options)]
 
 
 def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
@@ -479,4 +488,4 @@ def _bytes_of(count: int, queue: Queue, sample: NDArray[Any], extent: Extent) ->
     if not len(sample):
         return 0
     sizes = np.where(tagged(queue, sample, extent.wanted), sample["size"], 0)
-    return int(count * float(sizes.mean())) + 1
+    return int(count * float(sizes.sum() / sample["count"].sum())) + 1

@@ -108,6 +108,16 @@ class Queue:
             raise ValueError(f"at most {MAX_UNITS} units at once, not {to_index - from_index}")
         return self._units(self._listed(), from_index, to_index)
 
+    def first_unit(self, from_index: int) -> NDArray[Any] | None:
+        """The first unit of a message with this queue offset or a later one, as one row."""
+        for file in self._listed():
+            place, _ = self._places(file, from_index, from_index)
+            for at in (place, place + 1):  # behind a batch, messages may be missing
+                row = self._next_row(file, at, self._written(file))
+                if row is not None and int(row["queue_offset"][0] + row["count"][0]) > from_index:
+                    return row
+        return None
+
     def units_in_steps(self, from_index: int, to_index: int, step: int) -> Iterator[NDArray[Any]]:
         """As `units`, those of so many messages at once; a batch over two steps is in the first."""
         for start in range(from_index, to_index, step):
@@ -255,7 +265,7 @@ class Queue:
         return None
 
     def estimate(self, log_end: int) -> tuple[int, NDArray[Any]]:
-        """About how many units the files hold, and some of the first ones of the last file."""
+        """About how many messages the files are of, and some of the first units of the last."""
         listed = self._listed()
         if not listed:
             return 0, np.empty(0, UNITS)
@@ -270,7 +280,8 @@ class Queue:
         if _BLOCK_UNITS < found.written < found.unwritten:
             count = min(self._foreseen(last, found.written, log_end), found.unwritten)
         sample = self._rows(last, 0, min(_BLOCK_UNITS, found.written))
-        return (last.first - listed[0].first) // self._unit.itemsize + count, sample
+        units = (last.first - listed[0].first) // self._unit.itemsize + count
+        return units * int(sample["count"].sum()) // max(len(sample), 1), sample
 
     def _searched(self, file: _File, log_end: int | None) -> int:
         """How many units of the file are written.
@@ -308,9 +319,9 @@ class Queue:
         places = rows["physical_offset"]
         first = self._rows(file, 0, 1)
         span, count = int(places[-1] - places[0]), len(rows) - 1
-        if len(first) and int(rows["queue_offset"][0]) > int(first["queue_offset"][0]):
+        if len(first) and written > _BLOCK_UNITS:
             span = int(places[-1] - first["physical_offset"][0])
-            count = int(rows["queue_offset"][-1] - first["queue_offset"][0])
+            count = written - 1
         return written + max(0, log_end - int(places[-1])) * count // max(span, 1)
 
     def _next_row(self, file: _File, place: int, units: int) -> NDArray[Any] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,10 @@ from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.picks import units_of
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.selection import RecordFilter
-from txrocketmq.spark.split import CoveredPicks, QueuePicks, Split
+from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.verify import StoreCheck
+
+_PLACE: Final = ("topic", "queueId", "queueOffset")
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
     if isinstance(split, QueuePicks):
         yield from _picked(scan, split, wanted, pace)
         return
-    wanted = wanted.of_log
+    if not (isinstance(split, LogRange) and split.with_light_queues):
+        wanted = wanted.of_log
     if isinstance(split, CoveredPicks):
         yield from read_covered(split, wanted, window_bytes=scan.window_bytes, pace=pace)
         return
@@ -108,15 +111,15 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
         split.end,
         window_bytes=scan.window_bytes,
         first_is_boundary=split.first_is_boundary,
-        keep=None if check else wanted.apply,
         pace=pace,
     )
     for found in reading:
-        if check is not None and isinstance(found, Records):
-            yield from check.queues(found)
-            yield wanted.apply(found)
-        else:
+        if not isinstance(found, Records):
             yield found
+            continue
+        if check is not None:
+            yield from check.queues(found)
+        yield from wanted.seen(found)
     if check is not None:
         yield from check.index()
 
@@ -147,7 +150,7 @@ class Rows:
         if wanted.tags is not None:
             names.append("tags")
         if wanted.queues:
-            names += ["topic", "queueId", "queueOffset"]
+            names += _PLACE
         self._decoder = Decoder(
             tuple(dict.fromkeys(names)),
             broker_name=origin.broker_name,
@@ -176,15 +179,14 @@ class Rows:
 
     def _offsets_wanted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Messages of inner batches have their own queue offsets, known only now."""
-        names = ("topic", "queueId", "queueOffset")
-        columns = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-        return pa.array(
-            [
-                (bounds := self._wanted.offsets(topic, queue)).low <= offset < bounds.high
-                for topic, queue, offset in columns
-            ],
-            pa.bool_(),
-        )
+        topic, queue_id, offset = (batch.column(name) for name in _PLACE)
+        wanted = np.ones(len(batch), np.bool_)
+        for (name, number), bounds in self._wanted.queues.items():
+            mine = pc.and_(pc.equal(topic, name), pc.equal(queue_id, number))
+            at = offset.to_numpy()
+            inside = (at >= bounds.low) & (at <= min(bounds.high, 1 << 63) - 1)
+            wanted &= inside | ~mine.to_numpy(zero_copy_only=False)
+        return pa.array(wanted)
 
     def complain(self, bad: BadRecord) -> None:
         """Treats a damaged record as badRecords says."""

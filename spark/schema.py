@@ -67,7 +67,7 @@ MESSAGES: Final = (
     _always("bornHost", "string", "address:port of the producer"),
     _always("storeHost", "string", "address:port of the broker"),
     _always("physicalOffset", "bigint", "byte offset in the broker's commit log"),
-    _always("storeSize", "int", "bytes of the whole record"),
+    _always("storeSize", "int", "bytes of the whole record; of an inner batch, a part of them"),
     _always("bodySize", "int", "bytes of the body as it was stored, compressed or not"),
     _always("bodyCRC", "int", "CRC-32 of the body as stored, without the sign bit"),
     _always("sysFlag", "int", "compression, transaction and address bits"),

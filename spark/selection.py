@@ -11,7 +11,7 @@ records reach a queue) and TopicValidator (system topics).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.conditions import Bounds, Conditions
+from txrocketmq.spark.light_queues import in_light_queues
 from txrocketmq.spark.option_values import Assignment, TopicPattern
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.records import Records
@@ -172,6 +173,16 @@ class RecordFilter:
             return times
         asked = self.selection.conditions.bounds("storeTimestamp")
         return times.within(asked.low, asked.high)
+
+    def seen(self, records: Records) -> Iterator[Records]:
+        """The wanted ones as consumers see them: of the topics that they were sent to, and then of
+        the light queues that are wanted, as far as the log tells.
+        """
+        yield self.of_log.apply(records)
+        light = self.selection.light_queues
+        if light:
+            for each in in_light_queues(records, light):
+                yield self.apply(each)
 
     def apply(self, records: Records) -> Records:
         """The wanted ones among the records. Of an inner batch all are kept when one may be."""

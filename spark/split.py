@@ -17,6 +17,8 @@ class LogRange(NamedTuple):
     end: int
     first_is_boundary: bool
     """A record, or a blank, is known to begin at `start`; else the next one is looked for."""
+    with_light_queues: bool = False
+    """Those that are wanted are read with it: see `spark.light_queues`."""
 
 
 class QueuePicks(NamedTuple):

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from txrocketmq.broker.intake.inner_message import ALL_WAYS, InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
-from txrocketmq.broker.store.light_queues import MULTI_DISPATCH, is_light, listed, may_dispatch
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH, is_light, listed
 from txrocketmq.broker.topic import validate_topic
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC
+from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, may_enter_light_queues
 
 
 class MultiDispatch:
@@ -31,7 +31,8 @@ class MultiDispatch:
         """Marks the message, if its topic takes part."""
         message.properties.pop(names.INNER_MULTI_QUEUE_OFFSET, None)
         text = message.properties[names.INNER_MULTI_DISPATCH]
-        if not text.strip() or message.topic == TRANS_HALF_TOPIC or not may_dispatch(message.topic):
+        topic = message.topic
+        if not text.strip() or topic == TRANS_HALF_TOPIC or not may_enter_light_queues(topic):
             return
         listing = listed(text)
         for name in listing:

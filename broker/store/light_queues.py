@@ -24,10 +24,9 @@ from txrocketmq.broker.store.scan import Record
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.message.topics import (
+    LIGHT_SEPARATOR,
     LMQ_PREFIX,
-    RETRY_PREFIX,
-    SCHEDULE_TOPIC,
-    SYSTEM_PREFIX,
+    may_enter_light_queues,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 MULTI_DISPATCH: Final = 1 << 32
 """A mark of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
 queues that its properties list."""
-SEPARATOR: Final = ","
 QUEUE_ID: Final = 0
 _MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _IN_LOG: Final = re.compile(re.escape(_MARK))
@@ -47,11 +45,6 @@ def is_light(topic: str) -> bool:
     return topic.startswith(LMQ_PREFIX)
 
 
-def may_dispatch(topic: str) -> bool:
-    """Whether messages of this topic enter light queues (MixAll.topicAllowsLMQ)."""
-    return topic != SCHEDULE_TOPIC and not topic.startswith((RETRY_PREFIX, SYSTEM_PREFIX))
-
-
 def is_served(config: StoreConfig) -> bool:
     """Whether the settings ask for light queues."""
     return config.enable_lmq and config.enable_multi_dispatch
@@ -59,19 +52,19 @@ def is_served(config: StoreConfig) -> bool:
 
 def listed(text: str | None) -> list[str]:
     """The names in INNER_MULTI_DISPATCH."""
-    return text.split(SEPARATOR) if text else []
+    return text.split(LIGHT_SEPARATOR) if text else []
 
 
 def offsets_property(offsets: Iterable[int]) -> bytes:
     """INNER_MULTI_QUEUE_OFFSET as text of properties."""
-    return _MARK + SEPARATOR.join(map(str, offsets)).encode() + b"\x02"
+    return _MARK + LIGHT_SEPARATOR.join(map(str, offsets)).encode() + b"\x02"
 
 
 def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[str, int]]:
     """The light queues that a record is in, and its offset in each, by its two properties."""
-    if not dispatch or not offsets or not may_dispatch(topic):
+    if not dispatch or not offsets or not may_enter_light_queues(topic):
         return []
-    queues, numbers = dispatch.split(SEPARATOR), offsets.split(SEPARATOR)
+    queues, numbers = dispatch.split(LIGHT_SEPARATOR), offsets.split(LIGHT_SEPARATOR)
     if len(queues) != len(numbers):
         return []
     return [

@@ -30,6 +30,8 @@ RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 LMQ_PREFIX: Final = "%LMQ%"
 """Of light queues, whose units name messages of other topics once more (MixAll.LMQ_PREFIX)."""
+LIGHT_SEPARATOR: Final = ","
+"""Between light queues in INNER_MULTI_DISPATCH, and offsets in INNER_MULTI_QUEUE_OFFSET."""
 
 FORBIDDEN_TO_SEND: Final = frozenset(
     {
@@ -57,3 +59,8 @@ SYSTEM_TOPICS: Final = FORBIDDEN_TO_SEND | {
 def is_system_topic(name: str) -> bool:
     """Whether a topic is the servers' own, as far as the name alone tells."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
+
+
+def may_enter_light_queues(topic: str) -> bool:
+    """Whether messages of this topic enter light queues (MixAll.topicAllowsLMQ)."""
+    return topic != SCHEDULE_TOPIC and not topic.startswith((RETRY_PREFIX, SYSTEM_PREFIX))

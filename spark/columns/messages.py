@@ -11,7 +11,7 @@ Java: MessageDecoder.decodeMessage, decodeMessages; PullAPIWrapper.processPullRe
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +32,7 @@ INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 _ENTRY_HEAD: Final = fixed(record.BATCH_ENTRY_HEAD)
 _FLAG: Final = _ENTRY_HEAD.names.index("flag")
 _PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH)
+_ENTRY_BYTES: Final = _ENTRY_HEAD.size + _PROPERTIES_LENGTH.size
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Messages:
     properties: Spans
     body_size: NDArray[Any]
     """As stored."""
+    store_size: NDArray[Any]
+    """Of the record; of an inner batch each message has a part, and all of them make the record."""
     flag: NDArray[Any]
     queue_offset: NDArray[Any]
 
@@ -67,6 +70,7 @@ def plain_messages(records: Records) -> Messages:
         Spans(buffers, records.body_at, records.body_length),
         Spans(buffers, records.properties_at, records.properties_length),
         records.body_length.copy(),
+        records.total_size,
         records.flag,
         records.queue_offset,
     )
@@ -175,17 +179,27 @@ class _Part:
             made.body = made.body.replaced(rows, list(self.bodies.values()))
         if self.batches:
             rows = first[np.fromiter(self.batches, np.int64) - self._start]
-            self._put_batches(made, rows)
+            self._put_batches(records, made, rows)
         return made
 
-    def _put_batches(self, made: Messages, first: Positions) -> None:
+    def _put_batches(self, records: Records, made: Messages, first: Positions) -> None:
         """The messages of the batches, each into the rows from its `first` on."""
         entries = [entry for batch in self.batches.values() for entry in batch]
         sizes = [len(batch) for batch in self.batches.values()]
         numbers = np.concatenate([np.arange(size) for size in sizes])
+        of_record = records.total_size[list(self.batches)].tolist()
+        shares = map(_shares, of_record, self.batches.values())
         rows = np.repeat(first, sizes) + numbers
         made.body = made.body.replaced(rows, [entry.body for entry in entries])
         made.properties = made.properties.replaced(rows, [entry.properties for entry in entries])
         made.body_size[rows] = [len(entry.body) for entry in entries]
+        made.store_size[rows] = np.concatenate(list(shares))
         made.flag[rows] = [entry.flag for entry in entries]
         made.queue_offset[rows] += numbers
+
+
+def _shares(record_bytes: int, entries: Sequence[_Entry]) -> NDArray[np.int64]:
+    """Of the bytes of a record those of each message in it, by what the message has of the body."""
+    sizes = [_ENTRY_BYTES + len(entry.body) + len(entry.properties) for entry in entries]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return np.diff(record_bytes * ends // max(int(ends[-1:].sum()), 1), prepend=0)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import properties as names
@@ -72,11 +73,14 @@ class Properties:
         return self._kept
 
     def value(self, name: str) -> pa.StringArray:
-        """The value of the property with this name, of at most eight bytes; null without."""
+        """The value of the property with this name; null without."""
         pairs = self._pairs
         encoded = name.encode()
-        word = np.uint64(int.from_bytes(encoded, "little"))
+        word = np.uint64(int.from_bytes(encoded[:_WORD_BYTES], "little"))
         found = np.flatnonzero((pairs.words == word) & (pairs.name_length == len(encoded)))
+        if len(encoded) > _WORD_BYTES:
+            texts = gather([pairs.data], pairs.name_at[found], pairs.name_length[found])
+            found = found[pc.equal(texts, encoded).to_numpy(zero_copy_only=False)]
         rows = pairs.rows[found]
         if len(rows) == len(self):
             return utf8(gather([pairs.data], pairs.value_at[found], pairs.value_length[found]))

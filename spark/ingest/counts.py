@@ -126,15 +126,14 @@ class CountLog:
         counts: Counts = {}
         wanted = filter_of(self.settings, self.store.broker_name)
         pace = Pace.of(self.max_bytes_per_second)
-        for found in read_log(
-            self.store, self.start, self.end, first_is_boundary=True, keep=wanted.apply, pace=pace
-        ):
+        for found in read_log(self.store, self.start, self.end, first_is_boundary=True, pace=pace):
             if isinstance(found, BadRecord | Lost):
                 continue  # neither is in the table
-            for start, end in pieces(found.total_size, _BATCH_BYTES):
-                for batch, _ in decoder.decode(found.slice(start, end)):
-                    topics = batch.column("topic")
-                    _add(counts, self.store.broker_name, self.span, topics, batch)
+            for seen in wanted.seen(found):
+                for start, end in pieces(seen.total_size, _BATCH_BYTES):
+                    for batch, _ in decoder.decode(seen.slice(start, end)):
+                        topics = batch.column("topic")
+                        _add(counts, self.store.broker_name, self.span, topics, batch)
         return counts_to_json(counts)
 
 
@@ -238,4 +237,4 @@ def _of_units(units: NDArray[Any]) -> Count:
     first = np.repeat(units["queue_offset"].astype(np.int64), counts)
     before = np.repeat(np.cumsum(counts) - counts, counts)
     offsets = first + np.arange(len(first)) - before
-    return _of_offsets(offsets, int((units["size"].astype(np.int64) * counts).sum()))
+    return _of_offsets(offsets, int(units["size"].sum(dtype=np.int64)))

@@ -29,7 +29,7 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.scan import pieces
-from txrocketmq.spark.selection import RecordFilter, Selection
+from txrocketmq.spark.selection import Selection
 from txrocketmq.spark.store import Store
 
 WINDOW_BYTES: Final = 8 << 20
@@ -101,14 +101,12 @@ class _Taking:
         """Takes the split."""
         cpu = time.process_time()
         split, result = self._task.split, self._result
-        counting = _Counting(self._wanted)
         found = read_log(
             self._store,
             split.start,
             split.end,
             window_bytes=WINDOW_BYTES,
             first_is_boundary=split.first_is_boundary,
-            keep=counting.apply,
             pace=Pace.of(self._task.max_bytes_per_second),
         )
         for each in found:
@@ -117,9 +115,10 @@ class _Taking:
             elif isinstance(each, LostOfLog):
                 self._lost(each)
             else:
-                self._take(each)
+                result.records += len(each)
+                for seen in self._wanted.seen(each):
+                    self._take(seen)
         result.parts = self._parts.finish()
-        result.records = counting.records
         result.damaged = self._quarantine.reasons
         result.quarantine.append(self._quarantine.rows())
         result.cpu_ms = round((time.process_time() - cpu) * 1000)
@@ -158,16 +157,3 @@ class _Taking:
         name = self._task.split.broker_name
         self._result.lost.append(Lost(name, lost.start, lost.end))
         self._result.quarantine.append(gone(name, lost.start, lost.end))
-
-
-class _Counting:
-    """A filter that counts what it is shown."""
-
-    def __init__(self, wanted: RecordFilter) -> None:
-        self._wanted = wanted
-        self.records = 0
-
-    def apply(self, records: Records) -> Records:
-        """The records that are wanted."""
-        self.records += len(records)
-        return self._wanted.apply(records)

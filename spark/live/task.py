@@ -19,11 +19,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG
 from txrocketmq.remoting.packing import fixed
+from txrocketmq.spark.columns.messages import plain_messages
+from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.live.cluster import TOOLS_GROUP, Cluster
@@ -115,6 +119,7 @@ class LiveScan:
 
 Answers = Iterable[list[bytes] | Gone]
 Found = Records | BadRecord | Gone
+Offsets = NDArray[np.int64]
 
 
 def _as_they_are(_part: QueueRange, answers: Answers) -> Iterator[Found]:
@@ -136,27 +141,36 @@ def _followed(part: QueueRange, answers: Answers) -> Iterator[Found]:
             after = answer.end
             continue
         found = list(records_of(answer))
-        is_whole = all(isinstance(each, Records) and not _has_inner(each) for each in found)
-        for each in found:
-            if is_whole and isinstance(each, Records) and len(each):
-                yield from _holes(part, after, each)
-                after = int(each.queue_offset[-1]) + 1
+        ends_of = [_ends(each) if isinstance(each, Records) else None for each in found]
+        is_whole = all(ends is not None for ends in ends_of)
+        for each, ends in zip(found, ends_of, strict=True):
+            if is_whole and isinstance(each, Records) and ends is not None and len(ends):
+                yield from _holes(part, after, each.queue_offset, ends)
+                after = int(ends[-1])
             yield each
         if not is_whole:
-            after = None  # what is damaged, and how many are in an inner batch, is not known here
+            after = None  # what is damaged is not known here
     if after is not None and after < part.end:
         yield Gone(part.queue, after, part.end, LEFT_OUT)
 
 
-def _holes(part: QueueRange, after: int | None, records: Records) -> Iterator[Gone]:
-    offsets = records.queue_offset
-    before = np.append(offsets[0] if after is None else after, offsets[:-1] + 1)
+def _holes(part: QueueRange, after: int | None, offsets: Offsets, ends: Offsets) -> Iterator[Gone]:
+    before = np.append(offsets[0] if after is None else after, ends[:-1])
     for at in np.flatnonzero(offsets > before).tolist():
         yield Gone(part.queue, int(before[at]), int(offsets[at]), LEFT_OUT)
 
 
-def _has_inner(records: Records) -> bool:
-    return bool((records.sys_flag & MessageSysFlag.INNER_BATCH).any())
+def _ends(records: Records) -> Offsets | None:
+    """The queue offset after each record; None if an inner batch does not say how many it has."""
+    counts = np.ones(len(records), np.int64)
+    inner = np.flatnonzero(records.sys_flag & MessageSysFlag.INNER_BATCH)
+    if len(inner):
+        texts = Properties(plain_messages(records.take(inner)).properties).value(names.INNER_NUM)
+        numbers = [each for each in texts.to_pylist() if each and each.isdecimal()]
+        if len(numbers) < len(inner):
+            return None
+        counts[inner] = list(map(int, numbers))
+    return records.queue_offset + counts
 
 
 def joined(answers: Iterable[bytes | Gone], batch_bytes: int) -> Iterator[list[bytes] | Gone]:

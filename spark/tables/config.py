@@ -134,8 +134,8 @@ def _offset(
 def _stored(request: Request, queue: Queue, index: int, end: int) -> int | None:
     if index >= end:
         return None
-    units = queue.units(index, index + 1)
-    return request.store.stored_at(int(units["physical_offset"][0])) if len(units) else None
+    unit = queue.first_unit(index)
+    return None if unit is None else request.store.stored_at(int(unit["physical_offset"][0]))
 
 
 OFFSETS: Final = Table(

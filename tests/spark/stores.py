@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -69,6 +69,8 @@ class Draft:
     """So many whole records are put into the body, with the offsets at which they lie there."""
     inner: tuple[tuple[bytes, Mapping[str, str]], ...] = ()
     """Messages of an inner batch: the body is made of them; the queue is one of batches."""
+    light: tuple[str, ...] = ()
+    """Light queues that the message enters."""
     property_crc: bool = False
     """Appends __CRC32# as 5.x does with enabledAppendPropCRC."""
 
@@ -153,6 +155,8 @@ class StoreWriter:
         self._topics[draft.topic] = max(self._topics.get(draft.topic, 4), draft.queue_id + 1)
         if not prepared:
             self._next[queue] += len(draft.inner) or 1
+            for name in draft.light:
+                self._next[name, 0] += 1
         if dispatch:
             self.dispatch(stored)
         return stored
@@ -174,6 +178,10 @@ class StoreWriter:
                 self._write_batch_unit(stored, code)
             else:
                 self._write_unit(stored, code)
+            offsets = properties.get(names.INNER_MULTI_QUEUE_OFFSET, "").split(",")
+            for name, offset in zip(draft.light, offsets, strict=False):
+                seen = replace(draft, topic=name, queue_id=0)
+                self._write_unit(stored._replace(draft=seen, queue_offset=int(offset)), code)
         if kind != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE:
             keys = [properties.get(names.UNIQ_KEY, ""), *properties.get(names.KEYS, "").split(" ")]
             for key in keys:
@@ -205,7 +213,9 @@ class StoreWriter:
             "reconsume_times": draft.reconsume_times,
             "prepared_transaction_offset": draft.prepared_transaction_offset,
             "topic": topic,
-            "properties": _properties(draft, queue_offset),
+            "properties": _properties(
+                draft, queue_offset, [self._next[name, 0] for name in draft.light]
+            ),
         }
         plain = _inner_batch(draft) if draft.inner else draft.body
         if draft.fakes:
@@ -374,12 +384,17 @@ def fake_records(at: int, count: int) -> bytes:
     return data
 
 
-def _properties(draft: Draft, queue_offset: int) -> bytes:
+def _properties(draft: Draft, queue_offset: int, in_light: Sequence[int]) -> bytes:
     if draft.raw_properties is not None:
         return draft.raw_properties
     pairs = dict(draft.properties)
     if draft.inner:
         pairs |= {names.INNER_NUM: str(len(draft.inner)), names.INNER_BASE: str(queue_offset)}
+    if draft.light:
+        pairs |= {
+            names.INNER_MULTI_DISPATCH: ",".join(draft.light),
+            names.INNER_MULTI_QUEUE_OFFSET: ",".join(map(str, in_light)),
+        }
     return _encoded(pairs, trailing_separator=draft.trailing_separator or draft.property_crc)
 
 

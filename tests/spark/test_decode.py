@@ -94,6 +94,10 @@ def expected_rows(parsed: Any) -> list[dict[str, Any]]:
     }
     if flags & 0xC0 == 0xC0:
         messages = decode_batch(body)
+        ends = [0]
+        while ends[-1] < len(body):  # each begins with its size
+            ends.append(ends[-1] + int.from_bytes(body[ends[-1] : ends[-1] + 4], "big"))
+        cuts = [parsed.total_size * end // len(body) for end in ends]
         rows = [
             {
                 **row,
@@ -102,6 +106,7 @@ def expected_rows(parsed: Any) -> list[dict[str, Any]]:
                 "flag": each.flag,
                 "queueOffset": parsed.queue_offset + number,
                 "bodySize": len(each.body),
+                "storeSize": cuts[number + 1] - cuts[number],
             }
             for number, each in enumerate(messages)
         ]
@@ -277,6 +282,10 @@ def test_messages_of_an_inner_batch(kind: CompressionType | None) -> None:
     assert part.batch.column(0).to_pylist() == [0, 1, 2, 3, 2, 3, 4, 5]
     assert part.batch.column(1).to_pylist() == [None, "a", None, "c", None, "a", None, "c"]
     assert len(set(part.batch.column(2).to_pylist())) == 4
+    (part,) = decoder(["storeSize"]).decode(records_of(log))
+    sizes = part.batch.column(0).to_pylist()
+    assert sum(sizes) == len(log.data), "all of them together are the log"
+    assert min(sizes) > 0
 
 
 def test_a_compressed_inner_batch_that_is_not_to_be_decompressed_is_one_row() -> None:

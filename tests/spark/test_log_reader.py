@@ -290,12 +290,6 @@ def test_a_record_larger_than_the_window(root: Path) -> None:
     assert read.records == _written(writer)
 
 
-def test_keep_chooses(root: Path) -> None:
-    writer = _three(root)
-    read = _whole(Store.open(str(root)), keep=lambda records: records.where(records.starts > 0))
-    assert list(read.records) == list(_written(writer))[1:]
-
-
 def test_golden_stores(
     golden_store: Callable[[str], Path],
     golden_messages: Callable[[str], list[dict[str, Any]]],

@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import EqualTo
+from pyspark.sql.datasource import EqualTo, GreaterThan
 
+from tests.broker.store.batches import batched, kind_of, plain
+from tests.broker.store.conftest import NOW_MS, SMALL
 from tests.spark.stores import Draft, StoreWriter, write_store
-from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
+from txrocketmq.broker.store.message_store import MessageStore
+from txrocketmq.broker.store.put_message import PutStatus
+from txrocketmq.remoting.message.properties import INNER_MULTI_DISPATCH, encode_properties
 from txrocketmq.spark.conditions import Conditions
-from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.reading import Reading
@@ -67,15 +72,9 @@ def light(tmp_path: Path) -> StoreWriter:
     """Two light queues, and one to which a message was sent as to a topic."""
     writer = StoreWriter(tmp_path / "s", segment_bytes=8192)
     for number in range(120):
-        tags = "A" if number % 2 else "B"
-        draft = Draft(f"T{number % 2}", number % 4, b"%d" % number, {"TAGS": tags})
-        stored = writer.put(draft)
-        for name, each in zip(LIGHT, (3, 5), strict=True):
-            if number % each == 0:
-                seen = replace(draft, topic=name, queue_id=0)
-                unit = stored._replace(draft=seen, queue_offset=writer._next[name, 0])
-                writer._write_unit(unit, tags_code(tags))
-                writer._next[name, 0] += 1
+        tags = {"TAGS": "A" if number % 2 else "B"}
+        light = tuple(n for n, each in zip(LIGHT, (3, 5), strict=True) if number % each == 0)
+        writer.put(Draft(f"T{number % 2}", number % 4, b"%d" % number, tags, light=light))
     writer.put(Draft(LIGHT[1], 0, b"120"))
     return writer
 
@@ -121,7 +120,85 @@ def test_conditions_are_of_the_light_queue(light: StoreWriter) -> None:
         assert sorted(_seen(light, [one], topic="T1,%LMQ%b")) == sorted(filter(holds, everything))
 
 
-def test_a_light_queue_needs_queues_in_files(light: StoreWriter) -> None:
+def test_without_queues_in_files_light_queues_are_read_by_the_log(light: StoreWriter) -> None:
+    chosen = [{"topic": "%LMQ%a"}, {"topic": "T1,%LMQ%b"}, {"topic": "%LMQ%b,%LMQ%a"}]
+    chosen += [{**each, "subExpression": "A"} for each in chosen]
+    chosen += [{**each, "minPartitions": "7"} for each in chosen]
+    by_queues = [sorted(_seen(light, **each)) for each in chosen]
+    beyond = [GreaterThan(("queueOffset",), 9)]
+    narrowed = sorted(_seen(light, beyond, topic="T1,%LMQ%b"))
     shutil.rmtree(light.root / "consumequeue")
-    with pytest.raises(UnsupportedLayout, match="light queues need consume queue files"):
-        _reading(light.root, topic="%LMQ%a")
+    assert [sorted(_seen(light, **each)) for each in chosen] == by_queues
+    assert sorted(_seen(light, beyond, topic="T1,%LMQ%b")) == narrowed
+
+
+Shown = list[tuple[str, int, int, bytes]]
+
+
+def _shown(root: Path, filters: Sequence[Any] = (), **options: str) -> Shown:
+    """As `_seen`, of any store; in the order of the log."""
+    columns = "topic,queueId,queueOffset,body,physicalOffset"
+    reading = _reading(root, **{"brokerName": "s", "columns": columns, **options})
+    reading.narrow(Conditions.of(filters))
+    rows = [
+        tuple(row.values())
+        for part in reading.parts()
+        for batch in reading.batches(part)
+        for row in batch.to_pylist()
+    ]
+    return [row[:4] for row in sorted(rows, key=lambda row: row[4])]
+
+
+def test_batches_that_a_broker_wrote(tmp_path: Path) -> None:
+    """Records of a topic of batches: several messages each, or one."""
+    settings = {**SMALL, "mapper_file_size_batch_consume_queue": 10 * 46}
+    store = MessageStore(StoreConfig(store_path_root_dir=str(tmp_path), **settings))
+    store.load(NOW_MS, kind_of=kind_of)
+    rows: Shown = []
+    for number in range(60):
+        count = number % 4
+        bodies = [b"%d-%d" % (number, each) for each in range(count)]
+        message = plain("Batches", b"%d" % number)
+        (put,) = store.put([batched(message, bodies) if count else message], NOW_MS + number)
+        assert (put.status, put.queue_offset) == (PutStatus.PUT_OK, len(rows))
+        store.put([plain("Other", bytes(500))] * 9, NOW_MS + number)
+        for body in bodies or [b"%d" % number]:
+            rows.append(("Batches", 0, len(rows), body))
+    store.stop(NOW_MS + 60)
+    assert _shown(tmp_path, topic="Batches") == rows
+    assert [row for row in _shown(tmp_path) if row[0] == "Batches"] == rows
+    assert _shown(tmp_path, [EqualTo(("topic",), "Batches")]) == rows
+    assert _shown(tmp_path, verify="store", topicPattern="B.*") == rows
+    for low in (0, 1, 5, 30, 41):
+        at = {"startingOffsets": '{"Batches": {"s": {"0": %d}}}' % low, "topic": "Batches"}
+        assert _shown(tmp_path, **at) == rows[low:]
+        few = {**at, "endingOffsets": '{"Batches": {"s": {"0": %d}}}' % (low + 7)}
+        assert _shown(tmp_path, **few) == rows[low : low + 7]
+        beyond = [GreaterThan(("queueOffset",), low)]
+        found = _shown(tmp_path, beyond, topic="Batches")
+        assert [row for row in found if row[2] > low] == rows[low + 1 :]
+
+
+def test_light_queues_that_a_broker_wrote(tmp_path: Path) -> None:
+    config = StoreConfig(store_path_root_dir=str(tmp_path), **SMALL)
+    config = replace(config, enable_lmq=True, enable_multi_dispatch=True)
+    store = MessageStore(config)
+    store.load(NOW_MS)
+    rows: dict[str, Shown] = {name: [] for name in LIGHT}
+    for number in range(60):
+        names = [name for name, each in zip(LIGHT, (2, 3), strict=True) if not number % each]
+        body = b"%d" % number
+        message = plain("T", body)
+        if names:
+            text = encode_properties({INNER_MULTI_DISPATCH: ",".join(names)}).encode()
+            message = message._replace(properties=text, sys_flag=MULTI_DISPATCH)
+        (put,) = store.put([message], NOW_MS + number)
+        assert put.status is PutStatus.PUT_OK
+        for name in names:
+            rows[name].append((name, 0, len(rows[name]), body))
+    store.stop(NOW_MS + 60)
+    for name in LIGHT:
+        assert _shown(tmp_path, topic=name) == rows[name]
+    shutil.rmtree(tmp_path / "consumequeue")
+    for name in LIGHT:
+        assert _shown(tmp_path, topic=name) == rows[name]

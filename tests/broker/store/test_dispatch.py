@@ -15,12 +15,13 @@ from txrocketmq.broker.store.config import StoreConfig
 from txrocketmq.broker.store.consume_queues import ConsumeQueues
 from txrocketmq.broker.store.dispatch import Following, enters_queue, is_indexed, visibility
 from txrocketmq.broker.store.index_file import Index
-from txrocketmq.broker.store.light_queues import MULTI_DISPATCH, may_dispatch
+from txrocketmq.broker.store.light_queues import MULTI_DISPATCH
 from txrocketmq.broker.store.put_message import PutMessage
 from txrocketmq.broker.store.reput import Reput
 from txrocketmq.broker.store.scan import Walk
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.message.topics import may_enter_light_queues
 
 NOW_MS = 1_700_000_000_000
 HALF = MessageSysFlag.TRANSACTION_PREPARED_TYPE
@@ -83,7 +84,7 @@ def built(
     made = message(**fields, tags_code=tags_code(fields["tags"]))
     if made.topic == "Batches":
         return batched(made, [b"x"] * size) if size and not made.sys_flag else made
-    if not light or not may_dispatch(made.topic):
+    if not light or not may_enter_light_queues(made.topic):
         return made
     text = b"INNER_MULTI_DISPATCH\x01%s\x02" % ",".join(light).encode()
     flag = made.sys_flag | MULTI_DISPATCH

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Light queues (LMQ) as the log tells of them: which records are in which, and at which offset.
+
+A record says so itself, in the properties INNER_MULTI_DISPATCH and INNER_MULTI_QUEUE_OFFSET, or it
+was sent to the light queue as to a topic. So what streams and copies read of a light queue depends
+on the log alone, and never on what the units of the queue have come to name.
+
+Java: LmqDispatch, MultiDispatchUtils; MultiDispatch of 4.9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message.topics import LIGHT_SEPARATOR, may_enter_light_queues
+from txrocketmq.spark.columns.messages import plain_messages
+from txrocketmq.spark.columns.properties import Properties
+from txrocketmq.spark.gather import Positions
+from txrocketmq.spark.records import Records
+
+_MARK: Final = re.compile(re.escape(names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"))
+_OFFSET: Final = "^[0-9]{1,18}$"
+
+
+def in_light_queues(records: Records, topics: Iterable[str]) -> Iterator[Records]:
+    """Those of the records that are in these light queues, one queue after the other.
+
+    They are as the consumers of the queue see them.
+    """
+    codes, known = records.topics()
+    entered = _Entered.of(records)
+    for topic in sorted(topics):
+        sent = np.flatnonzero(codes == known.index(topic)) if topic in known else _NONE
+        rows, offsets = entered.queue(topic)
+        rows = np.append(sent, rows)
+        if len(rows):
+            offsets = np.append(records.queue_offset[sent], offsets)
+            order = np.argsort(rows, kind="stable")
+            yield records.take(rows[order]).in_light_queue(topic, offsets[order])
+
+
+_NONE: Final[Positions] = np.empty(0, np.int64)
+
+
+class _Entered:
+    """The light queues that messages of other topics entered: row, name and offset of each."""
+
+    def __init__(self, rows: Positions, queues: pa.Array, offsets: pa.Array) -> None:
+        self._rows = rows
+        self._queues = queues
+        self._offsets = offsets
+
+    @classmethod
+    def of(cls, records: Records) -> _Entered:
+        """What the properties of the records say."""
+        rows = _rows_that_may(records)
+        properties = Properties(plain_messages(records.take(rows)).properties)
+        queues, offsets = (
+            pc.split_pattern(properties.value(name), LIGHT_SEPARATOR)
+            for name in (names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET)
+        )
+        alike = pc.equal(pc.list_value_length(queues), pc.list_value_length(offsets))
+        alike = pc.fill_null(alike, fill_value=False)
+        rows, queues, offsets = rows[_mask(alike)], queues.filter(alike), offsets.filter(alike)
+        parents = pc.list_parent_indices(queues).to_numpy()
+        return cls(rows[parents], pc.list_flatten(queues), pc.list_flatten(offsets))
+
+    def queue(self, topic: str) -> tuple[Positions, Positions]:
+        """The rows that entered the queue, and their offsets in it."""
+        found = pc.and_(
+            pc.equal(self._queues, topic), pc.match_substring_regex(self._offsets, _OFFSET)
+        )
+        offsets = self._offsets.filter(found).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return self._rows[_mask(found)], offsets
+
+
+def _rows_that_may(records: Records) -> Positions:
+    """The rows whose topics let them enter light queues; none where no text says that one did."""
+    if not len(records) or _MARK.search(records.buffer.data) is None:
+        return _NONE
+    codes, topics = records.topics()
+    allowed = np.array([may_enter_light_queues(topic) for topic in topics], np.bool_)
+    return np.flatnonzero(allowed[codes])
+
+
+def _mask(values: pa.BooleanArray) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask

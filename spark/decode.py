@@ -69,7 +69,7 @@ class Decoder:
     """Makes batches with the named columns of schema.MESSAGES, in the order of the names.
 
     `properties_format` is one of schema.PROPERTIES_TYPES. Without `decompress`, bodies are given as
-    they are stored. `check_crc` leaves records out whose body has another CRC than they say.
+    they are stored, but inner batches are taken apart all the same. `check_crc` leaves records out whose body has another CRC than they say.
     `max_body_bytes` bounds what a single body may become. Raises OptionError for unknown names.
     """
 
@@ -133,9 +133,7 @@ class Decoder:
         flags = records.sys_flag
         is_batch = (flags & INNER_BATCH) == INNER_BATCH
         is_compressed = (flags & MessageSysFlag.COMPRESSED) != 0
-        if not self._decompress:
-            return np.flatnonzero(is_batch & ~is_compressed)
-        if "body" not in self._names:
+        if not self._decompress or "body" not in self._names:
             return np.flatnonzero(is_batch)
         return np.flatnonzero(is_batch | is_compressed)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal, NamedTuple
@@ -43,6 +43,7 @@ MAX_RECORD_BYTES: Final = 64 << 20
 
 _COMMIT_LOG: Final = "commitlog"
 _CONSUME_QUEUE: Final = "consumequeue"
+_QUEUES: Final = (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
 _FILE_NAME: Final = re.compile("[0-9]{20}")
 _ROCKSDB_QUEUES: Final = (_CONSUME_QUEUE, "consumequeue_r")
 _DLEDGER: Final = "dledger-"
@@ -205,29 +206,25 @@ class Store:
         if self.queue_kind != "files":
             return []
         self._look_through("")
-        found = [*self._queues_in(_CONSUME_QUEUE), *self._queues_in(f"batch{_CONSUME_QUEUE}")]
-        return sorted(found, key=lambda queue: (queue.topic, queue.queue_id))
+        return _one_of_each(queue for kind in _QUEUES for queue in self._queues_in(kind))
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """The queue of a topic, if it has files."""
         if self.queue_kind != "files" or "/" in topic:
             return None
-        for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}"):
-            if self.files.exists(f"{self.path}/{kind}/{topic}/{queue_id}"):
-                return self._queue(kind, topic, queue_id)
-        return None
+        found = _one_of_each(
+            self._queue(kind, topic, queue_id)
+            for kind in _QUEUES
+            if self.files.exists(f"{self.path}/{kind}/{topic}/{queue_id}")
+        )
+        return found[0] if found else None
 
     def queues_of(self, topic: str) -> list[Queue]:
         """The queues of a topic that have files, by number."""
         if self.queue_kind != "files" or "/" in topic:
             return []
         self._look_through(f"/{topic}")
-        found = [
-            queue
-            for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
-            for queue in self._queues_of(kind, topic)
-        ]
-        return sorted(found, key=lambda queue: queue.queue_id)
+        return _one_of_each(queue for kind in _QUEUES for queue in self._queues_of(kind, topic))
 
     def index_files(self) -> list[IndexFile]:
         """The files of the index, oldest first."""
@@ -235,7 +232,7 @@ class Store:
 
     def _look_through(self, below: str) -> None:
         if isinstance(self.files, ListedFiles):
-            for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}"):
+            for kind in _QUEUES:
                 if self.files.exists(f"{self.path}/{kind}"):
                     self.files.look_through(f"{self.path}/{kind}{below}")
 
@@ -265,6 +262,24 @@ class Store:
                 " over several directories (storePathCommitLog with several paths); put links to"
                 f" all of them into one directory {_COMMIT_LOG}/ and read that"
             )
+
+
+def _one_of_each(queues: Iterable[Queue]) -> list[Queue]:
+    """Queues by topic and number; of two kinds of one, the one that was written to last.
+
+    The other is left of a topic that was deleted, and made again with the other type.
+    """
+    found: dict[tuple[str, int], Queue] = {}
+    for each in queues:
+        other = found.setdefault((each.topic, each.queue_id), each)
+        if other is not each and _newest_place(each) > _newest_place(other):
+            found[each.topic, each.queue_id] = each
+    return [found[name] for name in sorted(found)]
+
+
+def _newest_place(queue: Queue) -> int:
+    unit = queue.last_unit()
+    return -1 if unit is None else int(unit["physical_offset"][0])
 
 
 def resolve(
@@ -392,11 +407,7 @@ def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind
     for kind in _ROCKSDB_QUEUES:
         if kind in entries and files.exists(f"{path}/{kind}/{ROCKSDB_FILE}"):
             return "rocksdb"
-    has_files = any(
-        _listed_or_none(files, f"{path}/{kind}")
-        for kind in (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
-        if kind in entries
-    )
+    has_files = any(_listed_or_none(files, f"{path}/{kind}") for kind in _QUEUES if kind in entries)
     return "files" if has_files else "none"
 
 

@@ -448,6 +448,7 @@ def _fastjson(value: Any, newline: str, *, inline: bool) -> str:
 # --- random stores ---
 
 _TOPICS: Final = ("Orders", "Payments", "%RETRY%group", "Ünï-cödé", "T" * 127, "L" * 200)
+LIGHT_LISTS: Final = (("%LMQ%a",), ("%LMQ%b", "%LMQ%a"))
 _TEXT: Final = st.text(st.characters(exclude_characters="\x01\x02", codec="utf-8"), max_size=12)
 _PROPERTIES: Final = st.dictionaries(
     st.sampled_from(
@@ -466,8 +467,11 @@ _BODIES: Final = st.binary(max_size=300) | st.builds(
 
 
 @st.composite
-def drafts(draw: st.DrawFn, *, plain: bool = False) -> Draft:
-    """A message of any kind; `plain` ones have no odd properties and no fake records."""
+def drafts(draw: st.DrawFn, *, plain: bool = False, light: bool = False) -> Draft:
+    """A message of any kind; `plain` ones have no odd properties and no fake records.
+
+    With `light` some are in light queues, too.
+    """
     inner: tuple[tuple[bytes, dict[str, str]], ...] = ()
     if draw(st.integers(0, 15)) == 0:
         inner = tuple(draw(st.lists(st.tuples(_BODIES, _PROPERTIES), min_size=1, max_size=4)))
@@ -475,6 +479,8 @@ def drafts(draw: st.DrawFn, *, plain: bool = False) -> Draft:
     compression = draw(st.sampled_from((None, None, None, *CompressionType)))
     odd = not plain and not inner and draw(st.integers(0, 9)) == 0
     kinds = (0, 0, 0, MessageSysFlag.TRANSACTION_COMMIT_TYPE, *_NOT_DISPATCHED)
+    kind = 0 if inner else draw(st.sampled_from(kinds))
+    enters = light and not (inner or odd or topic.startswith("%") or kind in _NOT_DISPATCHED)
     return Draft(
         topic=topic,
         queue_id=draw(st.integers(0, 3)),
@@ -483,7 +489,7 @@ def drafts(draw: st.DrawFn, *, plain: bool = False) -> Draft:
         raw_properties=draw(_ODD_PROPERTIES) if odd else None,
         trailing_separator=draw(st.booleans()),
         flag=draw(st.integers(-(1 << 31), (1 << 31) - 1)),
-        sys_flag=0 if inner else draw(st.sampled_from(kinds)),
+        sys_flag=kind,
         compression=None if inner else compression,
         born_ipv6=draw(st.booleans()),
         store_ipv6=draw(st.booleans()),
@@ -495,6 +501,7 @@ def drafts(draw: st.DrawFn, *, plain: bool = False) -> Draft:
         if plain or inner or compression is not None
         else draw(st.sampled_from((0, 0, 1, 3))),
         inner=inner,
+        light=draw(st.sampled_from(((), *LIGHT_LISTS))) if enters else (),
         property_crc=not inner and not odd and draw(st.integers(0, 7)) == 0,
     )
 

@@ -98,3 +98,11 @@ def test_what_comes_while_the_start_is_looked_for_has_its_bounds_too(writer: Sto
     found = first_positions([store], given)["a"]
     assert found.first == {("Topic", 0): 16}
     assert found.until == writer.end, "the message before offset 16 is not wanted"
+
+
+def test_messages_that_are_missing_hide_none_behind_them(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "a", queue_units=5)
+    writer.put_all(Draft("Batches", inner=((b"a", {}), (b"b", {}))) for _ in range(20))
+    (writer.root / "batchconsumequeue/Batches/0" / f"{5 * 46:020d}").unlink()
+    found = position(writer, startingOffsets='{"Batches": {"a": {"0": 12}}}', topic="Batches")
+    assert found.log == writer.stored[10].physical_offset

@@ -90,20 +90,30 @@ def test_how_far_queues_know_the_log(tmp_path: Path) -> None:
     assert picks.dispatched(Store.open(str(writer.root))) == end
 
 
+@pytest.mark.parametrize("inner", [(), ((b"a", {}), (b"b", {}))])
 def test_units_that_are_missing_in_between_are_a_loss(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    inner: tuple[tuple[bytes, dict[str, str]], ...],
 ) -> None:
+    each = len(inner) or 1
     writer = StoreWriter(tmp_path / "s", queue_units=10)
-    writer.put_all(Draft() for _ in range(50))
+    writer.put_all(Draft(inner=inner) for _ in range(50))
     store = Store.open(str(writer.root))
-    (tmp_path / "s/consumequeue/Topic/0" / f"{400:020d}").unlink()
     split = QueuePicks(store, 0, writer.end, (("Topic", 0),))
     wanted = Selection().on("s")
-    with pytest.raises(DataLossError, match="has no units of 10 messages from 0 up to 50"):
+    (found,) = picks.units_of(split, wanted, fail_on_data_loss=True)
+    assert len(found) == 50
+    file = f"batchconsumequeue/Topic/0/{920:020d}" if inner else f"consumequeue/Topic/0/{400:020d}"
+    (writer.root / file).unlink()
+    text = f"has no units of {10 * each} messages from 0 up to {50 * each}"
+    with pytest.raises(DataLossError, match=text):
         list(picks.units_of(split, wanted, fail_on_data_loss=True))
     (found,) = picks.units_of(split, wanted, fail_on_data_loss=False)
     assert len(found) == 40
-    assert "has no units of 10 messages" in caplog.text
+    assert text in caplog.text
+    bounded = Selection().on("s", {("Topic", 0): Bounds(1, 20 * each - 1)})
+    assert len(*picks.units_of(split, bounded, fail_on_data_loss=True)) == 20 - (each == 1) * 2
 
 
 def test_what_retention_takes_after_the_plan_is_a_loss(tmp_path: Path) -> None:

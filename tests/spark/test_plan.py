@@ -94,6 +94,15 @@ def test_a_small_topic_by_its_queue(writer: StoreWriter) -> None:
     assert (split.start, split.end) == (0, writer.end)
 
 
+def test_a_small_topic_of_large_batches_by_its_queue(writer: StoreWriter) -> None:
+    """A tenth of the log, in batches of fifty messages."""
+    for _ in range(10):
+        writer.put(Draft("Batches", inner=((b"x", {}),) * 50))
+        writer.put_all(Draft("Many", body=bytes(900)) for _ in range(15))
+    (split,) = _splits(writer, topic="Batches")
+    assert isinstance(split, QueuePicks)
+
+
 def test_a_large_topic_by_the_log(writer: StoreWriter) -> None:
     assert all(isinstance(split, LogRange) for split in _splits(writer, topic="Many"))
 

@@ -128,6 +128,23 @@ def test_tags_codes_in_ext_files(tmp_path: Path) -> None:
     assert codes[~is_unknown].tolist() == units["tags_code"][~is_unknown].tolist()
 
 
+@pytest.mark.parametrize("inner", [(), ((b"a", {}), (b"b", {}))])
+def test_the_first_unit_behind_what_is_missing(
+    tmp_path: Path, inner: tuple[tuple[bytes, dict[str, str]], ...]
+) -> None:
+    writer = _writer(tmp_path / "store")
+    each = len(inner) or 1
+    stored = writer.put_all(Draft(inner=inner) for _ in range(18))
+    kind, unit_bytes = ("batchconsumequeue", 46) if inner else ("consumequeue", 20)
+    (writer.root / kind / "Topic/0" / f"{5 * unit_bytes:020d}").unlink()
+    queue = _queue(writer)
+    for offset, expected in ((4 * each, 4), (5 * each, 10), (10 * each - 1, 10), (11 * each, 11)):
+        unit = queue.first_unit(offset)
+        assert unit is not None
+        assert unit["physical_offset"][0] == stored[expected].physical_offset
+    assert queue.first_unit(18 * each) is None
+
+
 def test_queues_of_batches(tmp_path: Path) -> None:
     writer = _writer(tmp_path / "store")
     inner = [tuple((b"%d" % n, {"TAGS": "t"}) for n in range(count)) for count in (3, 1, 4) * 4]
@@ -142,6 +159,9 @@ def test_queues_of_batches(tmp_path: Path) -> None:
     assert units["count"].tolist() == [3, 1, 4, 3]
     assert queue.units(0, 32)["physical_offset"].tolist() == [e.physical_offset for e in stored]
     assert queue.units(8, 8)["queue_offset"].tolist() == []
+    firsts = [queue.first_unit(offset) for offset in (0, 2, 3, 7, 8)]
+    assert [int(unit["queue_offset"][0]) for unit in firsts if unit is not None] == [0, 0, 3, 4, 8]
+    assert queue.first_unit(32) is None
     for step in (1, 2, 5, 100):
         steps = [units["queue_offset"].tolist() for units in queue.units_in_steps(2, 9, step)]
         assert [offset for each in steps for offset in each] == [0, 3, 4, 8]

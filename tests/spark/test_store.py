@@ -213,6 +213,12 @@ def test_queues(tmp_path: Path) -> None:
         assert store.queue(queue.topic, queue.queue_id) == queue
     assert store.queues_of("Topic") == store.queues()[2:]
     assert store.queue("Topic", 9) is None
+    (writer.root / "batchconsumequeue/Topic/1").mkdir(parents=True)
+    (writer.root / "consumequeue/Batches/2").mkdir(parents=True)
+    assert [q.is_batch for q in store.queues()] == [False, True, False, False, False], "as before"
+    for queue in store.queues():
+        assert store.queue(queue.topic, queue.queue_id) == queue
+    assert store.queues_of("Topic") == store.queues()[2:]
     assert store.queue("../config", 0) is None
     assert store.queues_of("../consumequeue") == []
 

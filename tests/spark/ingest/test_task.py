@@ -19,7 +19,9 @@ from tests.spark.stores import START_MS, Draft, StoreWriter
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.ingest.plan import Wishes
+from txrocketmq.spark.ingest.runner import run_here
 from txrocketmq.spark.ingest.settings import chosen_columns
+from txrocketmq.spark.ingest.verify import verify
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,6 +85,27 @@ def test_all_kinds_of_messages(store: StoreWriter, table: Path) -> None:
     assert found["Topic", 1]["properties"] == {"TAGS": "A", "k": "v"}
     assert [found["Batches", offset]["body"] for offset in (0, 1)] == [b"1", b"2"]
     assert found["Topic", 2]["brokerName"] == "broker-a"
+
+
+def test_light_queues_are_topics_of_their_own(store: StoreWriter, table: Path) -> None:
+    settings = replace(SETTINGS, source=(("topic", "%LMQ%a,%LMQ%b,Orders"), ("view", "logical")))
+    expected = []
+    for number in range(40):
+        light = ("%LMQ%b", "%LMQ%a")[: number % 3]
+        topic = ("Orders", "Payments")[number % 2]
+        offsets = [store._next[name, 0] for name in light]
+        stored = store.put(Draft(topic, 1, body=b"x" * 200, light=light))
+        expected += [(name, 0, at) for name, at in zip(light, offsets, strict=True)]
+        expected += [(topic, 1, stored.queue_offset)] if topic == "Orders" else []
+        if number == 20:
+            commits = run([store.root], table, settings=settings, wishes=Wishes(split_bytes=3000))
+            assert sum(commit.rows for commit in commits) == len(expected)
+    run([store.root], table, settings=settings)
+    assert keys(table) == sorted(expected)
+    job = job_of([store.root], table, settings=settings)
+    found = verify(job.table, job.stores, run_here)
+    assert found.is_good, found.differences
+    assert (found.messages, found.queues) == (len(expected), 3)
 
 
 def test_the_physical_view_has_every_record(store: StoreWriter, table: Path) -> None:

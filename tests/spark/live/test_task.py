@@ -152,6 +152,31 @@ def test_messages_of_inner_batches_have_their_own_offsets(read: Read) -> None:
         }
 
 
+def test_what_an_answer_leaves_out_between_batches_is_told(read: Read) -> None:
+    """They say how many messages they have, and so what lies between them."""
+    flags = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+    body = encode_batch([Message("t", b"%d" % at) for at in range(3)])
+    found = PullMessageResponseHeader(
+        suggest_which_broker_id=0, next_begin_offset=9, min_offset=0, max_offset=9
+    )
+    batches = [
+        encode_message(
+            message("t", 0, at, body=body, sys_flag=flags, properties={"INNER_NUM": "3"})
+        )
+        for at in (0, 3, 6)
+    ]
+
+    def answering(*bodies: bytes) -> Any:
+        answer = Reply(found, b"".join(bodies))
+        return lambda _address, call, _header: answer if call is PULL_MESSAGE else None
+
+    assert len(read(some(0), 1, 9, answers=answering(*batches), columns="queueOffset")) == 8
+    with pytest.raises(DataLossError, match="messages 3 to 5 of queue 0 of topic t"):
+        read(some(0), 0, 9, answers=answering(batches[0], batches[2]))
+    with pytest.raises(DataLossError, match="messages 6 to 8 of queue 0 of topic t"):
+        read(some(0), 0, 9, answers=answering(*batches[:2]))
+
+
 def test_what_is_gone(read: Read, caplog: pytest.LogCaptureFixture) -> None:
     broker = filled(*(message("t", 0, at) for at in range(10, 20)), first=10)
     text = "messages 5 to 9 of queue 0 of topic t on a are gone: the queue begins at 10"

@@ -22,7 +22,7 @@ OVERVIEW: Final = Report(
     "Overview",
     """\
 What each store holds. All records of its commit log are counted, including those of the topics that
-brokers keep for themselves.""",
+brokers keep for themselves; a batch that is one record counts as its messages.""",
     """\
 SELECT brokerName, count(*) AS records, sum(storeSize) AS bytes, round(avg(bodySize)) AS meanBody,
        count(DISTINCT topic) AS topics, min(storeTimestamp) AS first, max(storeTimestamp) AS last

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark import schema
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions, Use, declared_options
@@ -52,6 +53,12 @@ def check(options: Mapping[str, str]) -> SourceOptions:
                 f"option {name} cannot be set for reports, which choose it themselves"
             )
     parsed = SourceOptions.of(options)
+    for topic in parsed.topics or ():
+        if topic.startswith(LMQ_PREFIX):
+            raise OptionError(
+                f"{topic} is a light queue, and reports count each message once: name the topics"
+                " that its messages were sent to"
+            )
     parsed.check(Use.STORE_BATCH)
     return parsed
 

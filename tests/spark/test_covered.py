@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import datasource as spark_filters
 
 from tests.examples import examples
-from tests.spark.stores import Draft, StoreWriter
+from tests.spark.stores import LIGHT_LISTS, Draft, StoreWriter
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark import covered, plan
 from txrocketmq.spark.conditions import Conditions
@@ -60,7 +60,7 @@ def _rows(root: Path, filters: Sequence[Filter], **options: str) -> list[Row]:
     """What Spark gets: it looks at all conditions once more."""
     found, read = _planned(root, filters, **options)
     rows = [row for split in found for row in read(split) if all(_holds(f, row) for f in filters)]
-    return sorted(rows, key=lambda row: int(row["physicalOffset"]))
+    return sorted(rows, key=lambda row: (row["physicalOffset"], row["topic"], row["queueOffset"]))
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -81,16 +81,27 @@ def _holds(condition: Any, row: Row) -> bool:
 # --- random stores ---
 
 TOPICS = ("Many", "Some", "Few", "Gone")
-_DRAFTS = st.builds(
+_TAGS = st.sampled_from(({}, {"TAGS": "A"}, {"TAGS": "B"}))
+_PLAIN = st.builds(
     Draft,
     topic=st.sampled_from((*("Many",) * 6, *TOPICS)),
     queue_id=st.integers(0, 1),
     body=st.integers(0, 200).map(bytes),
-    properties=st.sampled_from(({}, {"TAGS": "A"}, {"TAGS": "B"})),
+    properties=_TAGS,
     sys_flag=st.sampled_from((*(0,) * 8, MessageSysFlag.TRANSACTION_PREPARED_TYPE)),
     after_ms=st.sampled_from((*(1,) * 12, 1000, 90_000, -3_600_000, 3_600_000)),
     reconsume_times=st.sampled_from((0, 0, 0, 2)),
 )
+_INNER = st.builds(
+    Draft,
+    topic=st.just("Batches"),
+    queue_id=st.integers(0, 1),
+    inner=st.lists(st.tuples(st.just(b"x"), _TAGS), min_size=1, max_size=4).map(tuple),
+)
+_LIGHT = st.builds(
+    Draft, topic=st.just("Many"), properties=_TAGS, light=st.sampled_from(LIGHT_LISTS)
+)
+_DRAFTS = st.integers(0, 11).flatmap(lambda kind: {0: _INNER, 1: _LIGHT}.get(kind, _PLAIN))
 _DAMAGES = st.lists(
     st.tuples(
         st.sampled_from(("queue", "topic", "file", "zeros", "cut", "noise")),
@@ -103,7 +114,7 @@ _DAMAGES = st.lists(
 
 def _damage(root: Path, kind: str, number: int, noise: bytes) -> None:
     """Something that happened to the consume queues."""
-    files = sorted(path for path in (root / "consumequeue").rglob("*") if path.is_file())
+    files = sorted(path for path in root.glob("*consumequeue/**/*") if path.is_file())
     files = [path for path in files if path.stat().st_size]
     if not files:
         return
@@ -118,7 +129,8 @@ def _damage(root: Path, kind: str, number: int, noise: bytes) -> None:
         case "file":
             path.unlink()
         case "cut":
-            path.write_bytes(data[: at // 20 * 20])
+            unit_bytes = 46 if "batchconsumequeue" in str(path) else 20
+            path.write_bytes(data[: at // unit_bytes * unit_bytes])
         case "zeros":
             path.write_bytes(data[:at] + bytes(len(data) - at))
         case "noise":
@@ -134,7 +146,8 @@ def _filters(draw: st.DrawFn, writer: StoreWriter) -> list[Filter]:
         )
         kind = draw(st.integers(0, 5))
         if kind == 0:
-            return spark_filters.EqualTo(("topic",), draw(st.sampled_from((*TOPICS, "Never"))))
+            topics = (*TOPICS, "Batches", "%LMQ%a", "Never")
+            return spark_filters.EqualTo(("topic",), draw(st.sampled_from(topics)))
         if kind == 1:
             return spark_filters.In(("topic",), draw(st.sampled_from((("Few", "Gone"), ("Some",)))))
         if kind == 2:
@@ -161,6 +174,8 @@ OPTIONS: tuple[dict[str, str], ...] = (
     {"maxRecordsPerPartition": "3"},
     {"topic": "Few,Gone"},
     {"topic": "Many,Gone"},
+    {"topic": "Batches,Gone"},
+    {"topic": "%LMQ%a,Some"},
     {"topic": "Few,Gone", "view": "physical"},
     {"topicPattern": "[FG].*"},
     {"subExpression": "A"},

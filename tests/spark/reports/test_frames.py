@@ -29,6 +29,11 @@ def test_records_are_read_once_with_the_columns_that_the_reports_need() -> None:
     ]
 
 
+def test_light_queues_are_refused() -> None:
+    with pytest.raises(OptionError, match="%LMQ%a is a light queue, and reports count each message"):
+        check({"storePath": "/s", "topic": "Orders,%LMQ%a"})
+
+
 def test_bodies_and_properties_are_never_kept() -> None:
     assert not {"body", "properties"} & set(columns_of(catalog.REPORTS))
 

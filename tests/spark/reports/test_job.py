@@ -21,10 +21,11 @@ from txrocketmq.spark.ingest.errors import RunFailed
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, run_here
 from txrocketmq.spark.reading import Reading
 from txrocketmq.spark.reports import job, views
-from txrocketmq.spark.reports.catalog import LAG, REPORTS, TOPICS
+from txrocketmq.spark.reports.catalog import LAG, OVERVIEW, REPORTS, TOPICS
 from txrocketmq.spark.reports.job import Job
 from txrocketmq.spark.reports.page import page
 from txrocketmq.spark.reports.report import Result, parameters
+from txrocketmq.spark.reports.space import DISK
 from txrocketmq.spark.store import resolve
 
 VALUES = parameters(START, 20, 72)
@@ -70,6 +71,18 @@ def test_reports_are_made_of_what_is_read(work: Job, tmp_path: Path) -> None:
     assert ("asking", 0, 2) in heard.said
     assert heard.said[-1] == ("asking", 2, 2)
     assert any(what == "reading" and done == of for what, done, of in heard.said)
+
+
+def test_batches_count_as_their_messages_and_weigh_what_they_are(tmp_path: Path) -> None:
+    inner: tuple[tuple[bytes, dict[str, str]], ...] = ((b"a", {"TAGS": "t"}),) * 7
+    writer = write_store(tmp_path / "s", [Draft("Batches", inner=inner) for _ in range(5)])
+    options = {"storePath": str(tmp_path / "s")}
+    reports = [OVERVIEW, TOPICS, DISK]
+    results = Job(resolve(options["storePath"]), options, reports, VALUES).results(Heard())
+    overview, topics, disk = (each.rows[0] for each in results)
+    assert (overview["records"], topics["messages"], disk["records"]) == (35, 35, 35)
+    size = sum(each.size for each in writer.stored)
+    assert (overview["bytes"], topics["bytes"], disk["bytes"]) == (size, size, size)
 
 
 def test_what_is_read_is_deleted_at_the_end(

@@ -69,8 +69,9 @@ class Decoder:
     """Makes batches with the named columns of schema.MESSAGES, in the order of the names.
 
     `properties_format` is one of schema.PROPERTIES_TYPES. Without `decompress`, bodies are given as
-    they are stored, but inner batches are taken apart all the same. `check_crc` leaves records out whose body has another CRC than they say.
-    `max_body_bytes` bounds what a single body may become. Raises OptionError for unknown names.
+    they are stored, but inner batches are taken apart all the same. `check_crc` leaves records out
+    whose body has another CRC than they say. `max_body_bytes` bounds what a single body may become.
+    Raises OptionError for unknown names.
     """
 
     def __init__(

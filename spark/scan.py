@@ -11,9 +11,9 @@ What is left out by these is told in a warning of the logger `txrocketmq.spark`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.files import files_of
-from txrocketmq.spark.log_reader import Lost, read_log, read_picks
+from txrocketmq.spark.log_reader import Found, Lost, read_log, read_picks
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.option_values import BadRecordPolicy
 from txrocketmq.spark.options import SourceOptions
@@ -38,6 +38,8 @@ from txrocketmq.spark.selection import RecordFilter
 from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.verify import StoreCheck
 
+Gone = TypeVar("Gone")
+"""What stands for messages that are not there any more."""
 _PLACE: Final = ("topic", "queueId", "queueOffset")
 
 
@@ -82,18 +84,14 @@ class Scan:
 
         Raises BadRecordError and DataLossError where the options say so.
         """
-        rows = Rows(self, split.store, wanted)
-        for found in _found(self, split, wanted):
-            if isinstance(found, Lost):
-                lose(loss_text(split.store, found.start, found.end), fail=self.fail_on_data_loss)
-            elif isinstance(found, BadRecord):
-                rows.complain(found)
-            else:
-                yield from rows.of(found)
-        rows.end()
+
+        def lost(found: Lost) -> None:
+            lose(loss_text(split.store, found.start, found.end), fail=self.fail_on_data_loss)
+
+        yield from Rows(self, split.store, wanted, lost).of(_found(self, split, wanted))
 
 
-def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records | BadRecord | Lost]:
+def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Found]:
     pace = Pace.of(scan.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
@@ -113,20 +111,12 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Records |
         first_is_boundary=split.first_is_boundary,
         pace=pace,
     )
-    for found in reading:
-        if not isinstance(found, Records):
-            yield found
-            continue
-        if check is not None:
-            yield from check.queues(found)
-        yield from wanted.seen(found)
-    if check is not None:
-        yield from check.index()
+    yield from seen(reading if check is None else check.all(reading), wanted)
 
 
 def _picked(
     scan: Scan, split: QueuePicks, wanted: RecordFilter, pace: Pace | None
-) -> Iterator[Records | BadRecord | Lost]:
+) -> Iterator[Found]:
     light = split.light_queue
     wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
     for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
@@ -140,12 +130,15 @@ def _picked(
             yield wanted.apply(found)
 
 
-class Rows:
-    """Makes rows of records of one origin; `end` when that is all."""
+class Rows(Generic[Gone]):
+    """Makes rows of what is read of one origin; `lost` is told what else than records is found."""
 
-    def __init__(self, scan: Scan, origin: Origin, wanted: RecordFilter) -> None:
+    def __init__(
+        self, scan: Scan, origin: Origin, wanted: RecordFilter, lost: Callable[[Gone], None]
+    ) -> None:
         self._scan = scan
         self._wanted = wanted
+        self._lost = lost
         names = list(scan.output.decoded)
         if wanted.tags is not None:
             names.append("tags")
@@ -163,19 +156,26 @@ class Rows:
         self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
         self._damage = Damage(scan.bad_records, origin)
 
-    def of(self, records: Records) -> Iterator[pa.RecordBatch]:
-        """Rows of the records, in batches of about batchBytes of log."""
-        for start, end in pieces(records.total_size, self._scan.batch_bytes):
-            for decoded in self._decoder.decode(records.slice(start, end)):
-                for bad in decoded.bad:
-                    self.complain(bad)
-                batch = decoded.batch
-                if self._tags is not None:
-                    batch = batch.filter(pc.is_in(batch.column("tags"), value_set=self._tags))
-                if self._wanted.queues and _has_inner(records):
-                    batch = batch.filter(self._offsets_wanted(batch))
-                if len(batch):
-                    yield self._scan.output.batch(batch)
+    def of(self, reading: Iterable[Records | BadRecord | Gone]) -> Iterator[pa.RecordBatch]:
+        """Rows of the records, in batches of about batchBytes of log.
+
+        Damaged ones are treated as badRecords says.
+        """
+        for records, batch in decoded(reading, self._decoder, self._tell, self._scan.batch_bytes):
+            chosen = batch
+            if self._tags is not None:
+                chosen = chosen.filter(pc.is_in(chosen.column("tags"), value_set=self._tags))
+            if self._wanted.queues and _has_inner(records):
+                chosen = chosen.filter(self._offsets_wanted(chosen))
+            if len(chosen):
+                yield self._scan.output.batch(chosen)
+        self._damage.end()
+
+    def _tell(self, found: BadRecord | Gone) -> None:
+        if isinstance(found, BadRecord):
+            self._damage.add(found)
+        else:
+            self._lost(found)
 
     def _offsets_wanted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Messages of inner batches have their own queue offsets, known only now."""
@@ -188,13 +188,36 @@ class Rows:
             wanted &= inside | ~mine.to_numpy(zero_copy_only=False)
         return pa.array(wanted)
 
-    def complain(self, bad: BadRecord) -> None:
-        """Treats a damaged record as badRecords says."""
-        self._damage.add(bad)
 
-    def end(self) -> None:
-        """Tells what was left out."""
-        self._damage.end()
+def decoded(
+    reading: Iterable[Records | BadRecord | Gone],
+    decoder: Decoder,
+    tell: Callable[[BadRecord | Gone], None],
+    batch_bytes: int,
+) -> Iterator[tuple[Records, pa.RecordBatch]]:
+    """The messages of what is read, in batches of about so many bytes of log, with their records.
+
+    What is no record, and those of which no message can be made, are told in their turn.
+    """
+    for found in reading:
+        if not isinstance(found, Records):
+            tell(found)
+            continue
+        for start, end in pieces(found.total_size, batch_bytes):
+            records = found.slice(start, end)
+            for batch, bad in decoder.decode(records):
+                for each in bad:
+                    tell(each)
+                yield records, batch
+
+
+def seen(reading: Iterable[Found], wanted: RecordFilter) -> Iterator[Found]:
+    """What is read of the log with the wanted records only, as consumers see them."""
+    for found in reading:
+        if isinstance(found, Records):
+            yield from wanted.seen(found)
+        else:
+            yield found
 
 
 def pieces(sizes: NDArray[Any], most: int) -> list[tuple[int, int]]:

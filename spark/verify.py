@@ -10,7 +10,7 @@ Java: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.index_files import IndexFile
+from txrocketmq.spark.log_reader import Found
 from txrocketmq.spark.picks import dispatched
 from txrocketmq.spark.queue_files import MAX_UNITS, UNITS, Queue
 from txrocketmq.spark.records import Records
@@ -36,6 +37,14 @@ class StoreCheck:
         self._topics = split.store.config.topics() if self._has_queues else {}
         self._known: dict[tuple[str, int], Queue | None] = {}
         self._starts: list[NDArray[np.int64]] = []
+
+    def all(self, reading: Iterable[Found]) -> Iterator[Found]:
+        """What is read of the split, and what is found out about it."""
+        for found in reading:
+            if isinstance(found, Records):
+                yield from self.queues(found)
+            yield found
+        yield from self.index()
 
     def queues(self, records: Records) -> Iterator[BadRecord]:
         """Records that their consume queue does not name, or names wrongly."""

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.decode import Decoder
 from txrocketmq.spark.ingest.settings import TableSettings
 from txrocketmq.spark.ingest.table import Table
-from txrocketmq.spark.log_reader import Lost, read_log
+from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.scan import pieces
+from txrocketmq.spark.scan import decoded, seen
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
@@ -126,14 +126,11 @@ class CountLog:
         counts: Counts = {}
         wanted = filter_of(self.settings, self.store.broker_name)
         pace = Pace.of(self.max_bytes_per_second)
-        for found in read_log(self.store, self.start, self.end, first_is_boundary=True, pace=pace):
-            if isinstance(found, BadRecord | Lost):
-                continue  # neither is in the table
-            for seen in wanted.seen(found):
-                for start, end in pieces(seen.total_size, _BATCH_BYTES):
-                    for batch, _ in decoder.decode(seen.slice(start, end)):
-                        topics = batch.column("topic")
-                        _add(counts, self.store.broker_name, self.span, topics, batch)
+        log = read_log(self.store, self.start, self.end, first_is_boundary=True, pace=pace)
+        # What is damaged or lost is not in the table either.
+        found = decoded(seen(log, wanted), decoder, lambda _: None, _BATCH_BYTES)
+        for _, batch in found:
+            _add(counts, self.store.broker_name, self.span, batch.column("topic"), batch)
         return counts_to_json(counts)
 
 

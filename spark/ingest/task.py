@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,13 +23,13 @@ from txrocketmq.spark.ingest.parts import Part, Parts, Place
 from txrocketmq.spark.ingest.plan import Lost, Split
 from txrocketmq.spark.ingest.quarantine import SplitQuarantine, gone
 from txrocketmq.spark.ingest.settings import TableSettings
+from txrocketmq.spark.log_reader import Found, read_log
 from txrocketmq.spark.log_reader import Lost as LostOfLog
-from txrocketmq.spark.log_reader import read_log
 from txrocketmq.spark.losses import loss_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.records import Records
-from txrocketmq.spark.scan import pieces
+from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.selection import Selection
 from txrocketmq.spark.store import Store
 
@@ -100,8 +101,21 @@ class _Taking:
     def result(self) -> SplitResult:
         """Takes the split."""
         cpu = time.process_time()
-        split, result = self._task.split, self._result
-        found = read_log(
+        result = self._result
+        for _, batch in decoded(self._reading(), self._decoder, self._tell, BATCH_BYTES):
+            for count in batch.column("topic").value_counts().to_pylist():
+                result.topics[count["values"]] += count["counts"]
+            result.rows += batch.num_rows
+            self._parts.add(batch)
+        result.parts = self._parts.finish()
+        result.damaged = self._quarantine.reasons
+        result.quarantine.append(self._quarantine.rows())
+        result.cpu_ms = round((time.process_time() - cpu) * 1000)
+        return result
+
+    def _reading(self) -> Iterator[Found]:
+        split = self._task.split
+        reading = read_log(
             self._store,
             split.start,
             split.end,
@@ -109,46 +123,34 @@ class _Taking:
             first_is_boundary=split.first_is_boundary,
             pace=Pace.of(self._task.max_bytes_per_second),
         )
-        for each in found:
-            if isinstance(each, BadRecord):
-                self._bad(each)
-            elif isinstance(each, LostOfLog):
-                self._lost(each)
-            else:
-                result.records += len(each)
-                for seen in self._wanted.seen(each):
-                    self._take(seen)
-        result.parts = self._parts.finish()
-        result.damaged = self._quarantine.reasons
-        result.quarantine.append(self._quarantine.rows())
-        result.cpu_ms = round((time.process_time() - cpu) * 1000)
-        return result
+        for found in reading:
+            if not isinstance(found, Records):
+                yield found
+                continue
+            self._result.records += len(found)
+            yield from map(self._by_topic, self._wanted.seen(found))
 
-    def _take(self, records: Records) -> None:
-        if "topic" in self._task.settings.partition_by:
-            # The columns are gathered in any order at the same price: by topic, so that the
-            # partitions are runs of rows that need not be picked out once more.
-            topics = records.topics()[0]
-            if (topics[:-1] > topics[1:]).any():
-                records = records.take(np.argsort(topics, kind="stable"))
-        for start, end in pieces(records.total_size, BATCH_BYTES):
-            for batch, bad in self._decoder.decode(records.slice(start, end)):
-                for each in bad:
-                    self._bad(each)
-                for count in batch.column("topic").value_counts().to_pylist():
-                    self._result.topics[count["values"]] += count["counts"]
-                self._result.rows += batch.num_rows
-                self._parts.add(batch)
+    def _by_topic(self, records: Records) -> Records:
+        """The columns are gathered in any order at the same price: by topic, so that partitions are
+        runs of rows that need not be picked out once more.
+        """
+        topics = records.topics()[0]
+        if "topic" in self._task.settings.partition_by and (topics[:-1] > topics[1:]).any():
+            return records.take(np.argsort(topics, kind="stable"))
+        return records
 
-    def _bad(self, bad: BadRecord) -> None:
-        file = self._store.file_of(bad.physical_offset)
+    def _tell(self, found: BadRecord | LostOfLog) -> None:
+        if not isinstance(found, BadRecord):
+            self._lost(found)
+            return
+        file = self._store.file_of(found.physical_offset)
         if not self._task.quarantines:
             raise BadRecordError(
-                f"damaged record in {file} at physical offset {bad.physical_offset}"
-                f" ({bad.length} bytes), {bad.reason}: {bad.detail};"
+                f"damaged record in {file} at physical offset {found.physical_offset}"
+                f" ({found.length} bytes), {found.reason}: {found.detail};"
                 " --bad-records quarantine goes on without it"
             )
-        self._quarantine.add(file, bad)
+        self._quarantine.add(file, found)
 
     def _lost(self, lost: LostOfLog) -> None:
         if not self._task.allow_data_loss:

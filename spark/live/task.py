@@ -104,17 +104,17 @@ class LiveScan:
         selection = Selection(tags=options.tags, logical=False)
         bounds = {(queue.topic, queue.queue_id): Bounds(part.start, part.end)}
         wanted = selection.on(queue.broker_name, bounds)
-        rows = Rows(self.scan, _origin(cluster, part, options), wanted)
         follow = _followed if expression == SUB_ALL else _as_they_are
         is_compacted = cache(cluster.is_compacted)
-        for found in follow(part, joined(pulls, self.scan.batch_bytes)):
-            if isinstance(found, BadRecord):
-                rows.complain(found)
-            elif isinstance(found, Records):
-                yield from rows.of(wanted.apply(found))
-            elif found.reason != LEFT_OUT or not is_compacted(queue):
+
+        def gone(found: Gone) -> None:
+            if found.reason != LEFT_OUT or not is_compacted(queue):
                 lose(str(found), fail=self.scan.fail_on_data_loss)
-        rows.end()
+
+        answers = follow(part, joined(pulls, self.scan.batch_bytes))
+        yield from Rows(self.scan, _origin(cluster, part, options), wanted, gone).of(
+            wanted.apply(each) if isinstance(each, Records) else each for each in answers
+        )
 
 
 Answers = Iterable[list[bytes] | Gone]

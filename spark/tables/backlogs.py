@@ -10,19 +10,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.columns.numbers import LAST_MS
-from txrocketmq.spark.decode import BadRecord, Decoder
+from txrocketmq.spark.decode import Decoder
 from txrocketmq.spark.log_reader import read_picks
-from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.queue_files import Queue
-from txrocketmq.spark.records import Records
+from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.queues import units_of
 from txrocketmq.spark.tables.table import (
@@ -61,23 +58,10 @@ def messages_of(
         codes = dict(
             zip(order["physical_offset"].tolist(), order["tags_code"].tolist(), strict=True)
         )
-        for batch in _decoded(request, decoder, order):
+        reading = read_picks(store, order, pace=request.pace)
+        for _, batch in decoded(reading, decoder, request.tell, request.options.batch_bytes):
             for row in batch.to_pylist():
                 yield {**row, "due": codes[row["physicalOffset"]]}
-
-
-def _decoded(request: Request, decoder: Decoder, units: NDArray[Any]) -> Iterator[pa.RecordBatch]:
-    store, options = request.store, request.options
-    for found in read_picks(store, units, pace=request.pace):
-        if isinstance(found, Records):
-            for decoded in decoder.decode(found):
-                for bad in decoded.bad:
-                    request.damage.add(bad)
-                yield decoded.batch
-        elif isinstance(found, BadRecord):
-            request.damage.add(found)
-        else:
-            lose(loss_text(store, found.start, found.end), fail=options.fail_on_data_loss)
 
 
 def _properties(row: Row) -> dict[str, str]:

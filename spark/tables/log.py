@@ -11,10 +11,9 @@ from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_reader import Lost, read_log
 from txrocketmq.spark.log_times import last_record
-from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.offsets import EARLIEST, LATEST
 from txrocketmq.spark.plan import extent_of, log_ranges
-from txrocketmq.spark.scan import pieces as cut
+from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.split import LogRange
 from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
@@ -104,21 +103,20 @@ def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
         first_is_boundary=split.first_is_boundary,
         pace=request.pace,
     )
-    check = StoreCheck(split) if options.verify == "store" else None
-    for found in reading:
+    bad: list[BadRecord] = []
+
+    def tell(found: BadRecord | Lost) -> None:
         if isinstance(found, BadRecord):
-            yield _rows(request, [found])
-        elif isinstance(found, Lost):
-            lose(loss_text(store, found.start, found.end), fail=options.fail_on_data_loss)
+            bad.append(found)
         else:
-            for start, end in cut(found.total_size, options.batch_bytes):
-                for decoded in decoder.decode(found.slice(start, end)):
-                    if decoded.bad:
-                        yield _rows(request, decoded.bad)
-            if check is not None:
-                yield _rows(request, [*check.queues(found)])
-    if check is not None:
-        yield _rows(request, [*check.index()])
+            request.tell(found)
+
+    found = StoreCheck(split).all(reading) if options.verify == "store" else reading
+    for _ in decoded(found, decoder, tell, options.batch_bytes):
+        if bad:
+            yield _rows(request, bad)
+            bad.clear()
+    yield _rows(request, bad)
 
 
 def _rows(request: Request, bad: Sequence[BadRecord]) -> Rows:

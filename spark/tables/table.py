@@ -11,7 +11,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from txrocketmq.spark.damage import Damage
+from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
+from txrocketmq.spark.log_reader import Lost
+from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.schema import Column, arrow_schema
@@ -52,6 +55,14 @@ class Request:
     def damage(self) -> Damage:
         """What becomes of the damaged records that this task finds."""
         return Damage(self.options.bad_records, self.store)
+
+    def tell(self, found: BadRecord | Lost) -> None:
+        """Treats what is not there, or damaged, as failOnDataLoss and badRecords say."""
+        if isinstance(found, BadRecord):
+            self.damage.add(found)
+        else:
+            text = loss_text(self.store, found.start, found.end)
+            lose(text, fail=self.options.fail_on_data_loss)
 
     def check_queue_files(self) -> None:
         """UnsupportedLayout where the consume queues are not in files."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import subprocess
@@ -149,6 +150,10 @@ def _shown(root: Path, filters: Sequence[Any] = (), **options: str) -> Shown:
     return [row[:4] for row in sorted(rows, key=lambda row: row[4])]
 
 
+def _at(offset: int) -> str:
+    return json.dumps({"Batches": {"s": {"0": offset}}})
+
+
 def test_batches_that_a_broker_wrote(tmp_path: Path) -> None:
     """Records of a topic of batches: several messages each, or one."""
     settings = {**SMALL, "mapper_file_size_batch_consume_queue": 10 * 46}
@@ -170,9 +175,9 @@ def test_batches_that_a_broker_wrote(tmp_path: Path) -> None:
     assert _shown(tmp_path, [EqualTo(("topic",), "Batches")]) == rows
     assert _shown(tmp_path, verify="store", topicPattern="B.*") == rows
     for low in (0, 1, 5, 30, 41):
-        at = {"startingOffsets": '{"Batches": {"s": {"0": %d}}}' % low, "topic": "Batches"}
+        at = {"startingOffsets": _at(low), "topic": "Batches"}
         assert _shown(tmp_path, **at) == rows[low:]
-        few = {**at, "endingOffsets": '{"Batches": {"s": {"0": %d}}}' % (low + 7)}
+        few = {**at, "endingOffsets": _at(low + 7)}
         assert _shown(tmp_path, **few) == rows[low : low + 7]
         beyond = [GreaterThan(("queueOffset",), low)]
         found = _shown(tmp_path, beyond, topic="Batches")

@@ -30,7 +30,9 @@ def test_records_are_read_once_with_the_columns_that_the_reports_need() -> None:
 
 
 def test_light_queues_are_refused() -> None:
-    with pytest.raises(OptionError, match="%LMQ%a is a light queue, and reports count each message"):
+    with pytest.raises(
+        OptionError, match="%LMQ%a is a light queue, and reports count each message"
+    ):
         check({"storePath": "/s", "topic": "Orders,%LMQ%a"})
 
 

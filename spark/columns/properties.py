@@ -25,8 +25,6 @@ from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.spark.columns.spans import Spans
 from txrocketmq.spark.gather import Bytes, Positions, gather, utf8
 
-MAP: Final = pa.map_(pa.string(), pa.string())
-
 _BEFORE_VALUE: Final = ord(names.NAME_VALUE_SEPARATOR)
 _BEFORE_NAME: Final = ord(names.PROPERTY_SEPARATOR)
 _WORD_BYTES: Final = 8

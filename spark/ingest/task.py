@@ -8,7 +8,6 @@ again, at any time.
 from __future__ import annotations
 
 import pickle
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -52,7 +51,6 @@ class SplitResult:
     lost: list[Lost] = field(default_factory=list)
     quarantine: list[pa.Table] = field(default_factory=list)
     """Rows of the table `quarantine`."""
-    cpu_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,6 @@ class _Taking:
 
     def result(self) -> SplitResult:
         """Takes the split."""
-        cpu = time.process_time()
         result = self._result
         for _, batch in decoded(self._reading(), self._decoder, self._tell, BATCH_BYTES):
             for count in batch.column("topic").value_counts().to_pylist():
@@ -110,7 +107,6 @@ class _Taking:
         result.parts = self._parts.finish()
         result.damaged = self._quarantine.reasons
         result.quarantine.append(self._quarantine.rows())
-        result.cpu_ms = round((time.process_time() - cpu) * 1000)
         return result
 
     def _reading(self) -> Iterator[Found]:

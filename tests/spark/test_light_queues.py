@@ -73,6 +73,23 @@ def test_the_log_is_read_as_the_broker_reads_it(drafts: list[Draft]) -> None:
         assert of_queue == sorted(of_queue), "in the order of the log"
 
 
+def test_only_what_says_where_it_is_is_found() -> None:
+    topics = ("T", "%RETRY%g", "SCHEDULE_TOPIC_XXXX", "rmq_sys_x", "T", "T")
+    lists = ("7,8", "7,8", "7,8", "7,8", "7", "x,8")
+    drafts = [
+        Draft(
+            topic,
+            properties={
+                names.INNER_MULTI_DISPATCH: "%LMQ%a,%LMQ%c",
+                names.INNER_MULTI_QUEUE_OFFSET: offsets,
+            },
+        )
+        for topic, offsets in zip(topics, lists, strict=True)
+    ]
+    records, expected = _of(drafts)
+    assert _found(records) == expected == [("%LMQ%a", 0, 7, 0)]
+
+
 @pytest.mark.parametrize("drafts", [[], [Draft()], [Draft("%LMQ%c")]])
 def test_where_there_is_nothing_nothing_is_found(drafts: list[Draft]) -> None:
     assert _found(_of(drafts)[0]) == []

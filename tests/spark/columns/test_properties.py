@@ -12,7 +12,9 @@ from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.columns.spans import Spans
 
-NAMES = st.sampled_from((b"TAGS", b"KEYS", b"UNIQ_KEY", b"TAG", b"TAGS2", b"a_longer_name", b"\0"))
+NAMES = st.sampled_from(
+    (b"TAGS", b"KEYS", b"UNIQ_KEY", b"TAG", b"TAGS2", b"a_longer_name", b"a_longer_neck", b"\0")
+)
 VALUES = st.sampled_from((b"v", b"", b"longer than twelve", "größe".encode(), b"\xff", b"x\x01y"))
 PAIRS = st.lists(st.tuples(NAMES, VALUES), max_size=5).map(
     lambda pairs: b"\x02".join(name + b"\x01" + value for name, value in pairs)
@@ -41,7 +43,7 @@ def check(texts: list[bytes]) -> None:
     pairs = found.to_pylist()
     assert [dict(each) for each in pairs] == expected
     assert all(len(dict(each)) == len(each) for each in pairs), "a name comes twice"
-    for name in ("TAGS", "KEYS", "UNIQ_KEY"):
+    for name in ("TAGS", "KEYS", "UNIQ_KEY", "a_longer_name"):
         assert properties.value(name).to_pylist() == [each.get(name) for each in expected]
     assert [json.loads(text) for text in properties.json().to_pylist()] == expected
     assert properties.raw().to_pylist() == readable

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics with queues of batches (BatchCQ) with official clients, and stores that go round."""
 
+import json
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Original
 from compat_tests.scene import Scene, poll, turn_of
+from compat_tests.store_rows import rows
 
 SETTINGS = {
     "mappedFileSizeCommitLog": str(1024 * 1024),
@@ -119,6 +121,25 @@ class Turn:
         self.scene.stopped(consumer)
 
 
+def check_store(broker: Broker, topic: str, words: list[str]) -> None:
+    """What the Spark source reads of the store: each message, however it is found."""
+    bodies = [f"{word}{n}" for word in words for n in range(TOTAL)]
+    expected = [(topic, 0, offset, text.encode(), "t") for offset, text in enumerate(bodies)]
+    columns = "topic,queueId,queueOffset,body,tags"
+    for options in (
+        {"topic": topic},
+        {"topicPattern": topic},
+        {"topic": topic, "verify": "store"},
+        {"topic": topic, "subExpression": "t"},
+        {"assign": json.dumps({topic: [0]}), "minPartitions": "5"},
+    ):
+        assert rows(broker.store, columns, **options) == expected
+    sizes = [size for (size,) in rows(broker.store, "storeSize", topic=topic)]
+    wanted = "minOffset,maxOffset,messages,bytes"
+    ((least, most, count, size),) = rows(broker.store, wanted, topic=topic, table="queues")
+    assert (least, most, count, size) == (0, len(bodies), len(bodies), sum(sizes))
+
+
 @pytest.mark.timeout(400)
 def test_batches_are_stored_and_read(
     origin: Origin, test_folder: Path, jvms: dict[str, ClientJvm]
@@ -159,12 +180,15 @@ def test_stores_with_batches_go_from_hand_to_hand(
             turn.check(["a"])
             turn.consume("group", [f"a{n}" for n in range(TOTAL)])
             ours.stop()
+            check_store(ours, topic, ["a"])
         with turn_of(official, jvm, Turn, topic) as turn:
             turn.check(["a"])
             assert turn.write("b") == [10, 15, 16, 19]
             turn.check(["a", "b"])
             turn.consume("group", [f"b{n}" for n in range(TOTAL)])
+            check_store(official, topic, ["a", "b"])
             official.stop()
+            check_store(official, topic, ["a", "b"])
         with turn_of(ours, jvm, Turn, topic) as turn:
             turn.check(["a", "b"])
             turn.write("c")
@@ -177,6 +201,7 @@ def test_stores_with_batches_go_from_hand_to_hand(
             official.kill()
         with turn_of(ours, jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c", "d"])
+            check_store(ours, topic, ["a", "b", "c", "d"])
             turn.check_times()
     finally:
         names.close()

@@ -10,9 +10,7 @@ from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, Json, message, text
 from compat_tests.peers import Broker, NameServer, Origin, Original
 from compat_tests.scene import Scene, poll, turn_of
-from txrocketmq.spark.options import SourceOptions
-from txrocketmq.spark.output import Output
-from txrocketmq.spark.reading import Reading
+from compat_tests.store_rows import log_alone, rows
 
 SETTINGS = {
     "enableLmq": "true",
@@ -84,25 +82,18 @@ class Turn:
         return {**self.scene.queue(self.topic, 0), "topic": name, "queue_id": 0}
 
 
-def check_store(broker: Broker, words: list[str]) -> None:
-    """What the Spark source reads of the light queues, as messages of these."""
+def check_store(broker: Broker, words: list[str], folder: Path) -> None:
+    """What the Spark source reads of the light queues, by their units, and by the log alone."""
     first = [f"{word}{n}" for word in words for n in range(6)]
     second = [body for body in first for _ in range(2)]
-    columns = "topic,queueId,queueOffset,body"
-    given = {"storePath": str(broker.store), "columns": columns, "topic": f"{FIRST},{SECOND}"}
-    options = SourceOptions.of(given)
-    reading = Reading(options, Output.of(options))
-    rows = [
-        tuple(row.values())
-        for part in reading.parts()
-        for batch in reading.batches(part)
-        for row in batch.to_pylist()
-    ]
-    assert rows == [
+    expected = [
         (name, 0, offset, body.encode())
         for name, bodies in ((FIRST, first), (SECOND, second))
         for offset, body in enumerate(bodies)
     ]
+    for store in (broker.store, log_alone(broker.store, folder / "".join(words))):
+        found = rows(store, "topic,queueId,queueOffset,body", topic=f"{FIRST},{SECOND}")
+        assert found == expected
 
 
 @pytest.mark.timeout(400)  # official brokers take up to 20 s to stop
@@ -114,6 +105,8 @@ def test_light_queues_go_from_hand_to_hand(
     ours = Broker(origin, test_folder / f"light-{release}", names, "broker-x", SETTINGS)
     official = ours.under(Original(release, engine))
     topic = f"light-{release.replace('.', '_')}"
+    logs = test_folder / f"light-logs-{release}"
+    logs.mkdir()
     names.start()
     try:
         with turn_of(ours, first_jvm, Turn, topic) as turn:
@@ -123,7 +116,7 @@ def test_light_queues_go_from_hand_to_hand(
             turn.check(["a"])
             turn.commit(5)
             ours.stop()
-            check_store(ours, ["a"])
+            check_store(ours, ["a"], logs)
         with turn_of(official, first_jvm, Turn, topic) as turn:
             turn.check(["a"])
             assert turn.committed() == 5
@@ -131,7 +124,7 @@ def test_light_queues_go_from_hand_to_hand(
             turn.check(["a", "b"])
             turn.commit(9)
             official.stop()
-            check_store(official, ["a", "b"])
+            check_store(official, ["a", "b"], logs)
         with turn_of(ours, first_jvm, Turn, topic) as turn:
             turn.check(["a", "b"])
             assert turn.committed() == 9
@@ -144,5 +137,6 @@ def test_light_queues_go_from_hand_to_hand(
             official.kill()
         with turn_of(ours, first_jvm, Turn, topic) as turn:
             turn.check(["a", "b", "c", "d"])
+            check_store(ours, ["a", "b", "c", "d"], logs)
     finally:
         names.close()

@@ -230,7 +230,7 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
         return []
     segments = _segments(extent, fail=options.fail_on_data_loss)
     if extent.wanted.selection.light_queues and extent.store.queue_kind != "files":
-        return _ranges_with_light_queues(extent, segments, options)
+        return [*_with_light_queues(_ranges(extent, segments, options))]
     light = [
         split
         for topic in sorted(extent.wanted.selection.light_queues)
@@ -257,16 +257,21 @@ def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | Cov
     Ranges and rows are the same ones either way, whatever the queues have come to know meanwhile:
     what they do not prove is read by the log.
     """
-    if extent.wanted.selection.light_queues:
-        segments = _segments(extent, fail=options.fail_on_data_loss)
-        return [*_ranges_with_light_queues(extent, segments, options)]
     ranges = log_ranges(extent, options)
+    if extent.wanted.selection.light_queues:
+        return [*_with_light_queues(ranges)]
     little = None
     if extent.wanted.names_queues:
         little = _little(extent, options, _ASKING_LOCALLY_BYTES)
     if little is None:
         return [*ranges]
-    return [CoveredPicks(*each) for each in ranges]
+    return [
+        CoveredPicks(each.store, each.start, each.end, each.first_is_boundary) for each in ranges
+    ]
+
+
+def _with_light_queues(ranges: Sequence[LogRange]) -> list[LogRange]:
+    return [each._replace(with_light_queues=True) for each in ranges]
 
 
 def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = False) -> Extent:
@@ -324,12 +329,6 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
         for low, high in itertools.pairwise(cuts):
             found.append(LogRange(extent.store, low, high, low == segment.first_offset))
     return found
-
-
-def _ranges_with_light_queues(
-    extent: Extent, segments: Sequence[Segment], options: SourceOptions
-) -> list[Split]:
-    return [each._replace(with_light_queues=True) for each in _ranges(extent, segments, options)]
 
 
 def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:

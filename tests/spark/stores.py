@@ -9,7 +9,6 @@ test but the declarations. `drafts()` and `write_store()` make random stores wit
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
+from tests.spark.fastjson import fastjson
 from tests.spark.store_index import IndexWriter, write_at
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
@@ -353,7 +353,7 @@ class StoreWriter:
 
     def _write_json(self, name: str, value: Any) -> None:
         path = self.root / "config" / f"{name}.json"
-        path.write_text(_fastjson(value, "\n", inline=self._v4), encoding="utf-8")
+        path.write_text(fastjson(value, "\n", inline=self._v4), encoding="utf-8")
 
 
 def fake_records(at: int, count: int) -> bytes:
@@ -431,20 +431,6 @@ def _with_property_crc(fields: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
     return record.build_record(fields), fields
 
 
-def _fastjson(value: Any, newline: str, *, inline: bool) -> str:
-    """Tabs, and numbers as keys bare, which json.loads refuses; fastjson 1 puts them in a line."""
-    if not isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False)
-    inner = newline + "\t"
-    before = "" if inline and all(isinstance(name, int) for name in value) else inner
-    members = (
-        f"{before}{name if isinstance(name, int) else json.dumps(name, ensure_ascii=False)}:"
-        + _fastjson(member, inner, inline=inline)
-        for name, member in value.items()
-    )
-    return "{" + ",".join(members) + newline + "}"
-
-
 # --- random stores ---
 
 _TOPICS: Final = ("Orders", "Payments", "%RETRY%group", "Ünï-cödé", "T" * 127, "L" * 200)
@@ -468,10 +454,7 @@ _BODIES: Final = st.binary(max_size=300) | st.builds(
 
 @st.composite
 def drafts(draw: st.DrawFn, *, plain: bool = False, light: bool = False) -> Draft:
-    """A message of any kind; `plain` ones have no odd properties and no fake records.
-
-    With `light` some are in light queues, too.
-    """
+    """A message of any kind; `plain` ones have no odd properties, `light` adds light queues."""
     inner: tuple[tuple[bytes, dict[str, str]], ...] = ()
     if draw(st.integers(0, 15)) == 0:
         inner = tuple(draw(st.lists(st.tuples(_BODIES, _PROPERTIES), min_size=1, max_size=4)))

@@ -56,6 +56,14 @@ def time_of(value_ms: int) -> datetime.datetime:
     return EPOCH + datetime.timedelta(milliseconds=value_ms)
 
 
+def cuts_of(body: bytes, size: int) -> list[int]:
+    """Where the parts of the messages of a batch end, in a record of this size."""
+    ends = [0]
+    while ends[-1] < len(body):  # each begins with its size
+        ends.append(ends[-1] + int.from_bytes(body[ends[-1] : ends[-1] + 4], "big"))
+    return [size * end // len(body) for end in ends]
+
+
 def expected_rows(parsed: Any) -> list[dict[str, Any]]:
     """The rows of a record, from what the declaration reads, one value after the other."""
     text = parsed.properties.decode("utf-8", "replace")
@@ -94,10 +102,7 @@ def expected_rows(parsed: Any) -> list[dict[str, Any]]:
     }
     if flags & 0xC0 == 0xC0:
         messages = decode_batch(body)
-        ends = [0]
-        while ends[-1] < len(body):  # each begins with its size
-            ends.append(ends[-1] + int.from_bytes(body[ends[-1] : ends[-1] + 4], "big"))
-        cuts = [parsed.total_size * end // len(body) for end in ends]
+        cuts = cuts_of(body, parsed.total_size)
         rows = [
             {
                 **row,

@@ -14,7 +14,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from tests.examples import examples
 from tests.spark.stores import START_MS, Draft, StoreWriter, drafts
 from tests.spark.streaming import Query, read, reader
-from txrocketmq.remoting.message.flags import transaction_type
 from txrocketmq.spark import covered, log_reader, plan
 from txrocketmq.spark.errors import DataLossError, OptionError, SparkSourceError
 from txrocketmq.spark.files import LocalFiles, Piece
@@ -116,61 +115,6 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_comes_twice(
         if topic in (None, stored.draft.topic)
     ]
     assert query.places == expected
-
-
-@settings(max_examples=examples(15))
-@given(
-    puts=st.lists(st.lists(drafts(light=True), max_size=12), min_size=1, max_size=4),
-    most_bytes=st.sampled_from((300, 2000, 10_000)),
-    kill=st.lists(st.booleans(), min_size=4, max_size=4),
-    topics=st.sampled_from((("%LMQ%a",), ("Orders", "%LMQ%a"), ("%LMQ%a", "%LMQ%b", "%LMQ%no"))),
-    damage=st.booleans(),
-)
-def test_light_queues_are_read_once_whatever_their_units_have_come_to_name(
-    tmp_path_factory: pytest.TempPathFactory,
-    puts: list[list[Draft]],
-    most_bytes: int,
-    kill: list[bool],
-    topics: tuple[str, ...],
-    damage: bool,
-) -> None:
-    root = tmp_path_factory.mktemp("stores") / "broker-a"
-    writer = StoreWriter(root, segment_bytes=8192)
-    options = {
-        "startingOffsets": "earliest", "columns": "topic,queueId,queueOffset,physicalOffset",
-        "maxBytesPerTrigger": str(most_bytes), "topic": ",".join(topics),
-    }  # fmt: skip
-    query = Query()
-    stream = reader(root, **options)
-    for some, killed in zip(puts, kill, strict=False):
-        writer.put_all(some)
-        query.run(stream, most_batches=2)
-        if killed:
-            query.plan(stream)
-            if damage:
-                shutil.rmtree(root / "consumequeue/%LMQ%a", ignore_errors=True)
-            stream = reader(root, **options)
-    writer.put(Draft())  # the one before may end with zeros
-    query.run(reader(root, **options))
-    for topic in topics:
-        rows = [row for row in query.rows if row["topic"] == topic]
-        of_topic = [
-            each
-            for each in writer.stored
-            if topic in (each.draft.topic, *each.draft.light)
-            and transaction_type(each.draft.sys_flag) in (0, 8)
-        ]
-        assert [row["physicalOffset"] for row in rows] == [e.physical_offset for e in of_topic]
-        if topic != "Orders":
-            places = [(row["queueId"], row["queueOffset"]) for row in rows]
-            assert places == [(0, offset) for offset in range(len(rows))]
-
-
-def test_a_stream_begins_with_an_offset_of_a_light_queue(store: StoreWriter) -> None:
-    store.put_all(Draft(f"T{n % 2}", body=b"%d" % n, light=("%LMQ%a",)) for n in range(20))
-    asked = '{"%LMQ%a": {"broker-a": {"0": 12}}}'
-    query = Query().run(reader(store.root, topic="%LMQ%a", startingOffsets=asked))
-    assert [row["body"] for row in query.rows] == [b"%d" % n for n in range(12, 20)]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -145,6 +145,16 @@ def test_the_first_unit_behind_what_is_missing(
     assert queue.first_unit(18 * each) is None
 
 
+def test_the_first_unit_behind_messages_that_no_unit_stands_for(tmp_path: Path) -> None:
+    writer = _writer(tmp_path / "store")
+    inner: tuple[tuple[bytes, dict[str, str]], ...] = ((b"a", {}), (b"b", {}))
+    writer.put_all([Draft(inner=inner), Draft(inner=inner)])
+    writer._next["Topic", 0] += 3
+    writer.put_all([Draft(inner=inner), Draft(inner=inner)])
+    firsts = [_queue(writer).first_unit(offset) for offset in (3, 4, 6, 7, 8)]
+    assert [int(unit["queue_offset"][0]) for unit in firsts if unit is not None] == [2, 7, 7, 7, 7]
+
+
 def test_queues_of_batches(tmp_path: Path) -> None:
     writer = _writer(tmp_path / "store")
     inner = [tuple((b"%d" % n, {"TAGS": "t"}) for n in range(count)) for count in (3, 1, 4) * 4]

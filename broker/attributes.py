@@ -24,6 +24,7 @@ _MESSAGE_TYPES = frozenset(
     {"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", PRIORITY, MIXED}
 )
 _MAX_NAMED: Final = 5
+_MOST_PRIORITY_FACTOR: Final = 100
 _LONG = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -77,8 +78,6 @@ TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
     MESSAGE_TYPE: Attribute(
         changeable=True,
         is_valid=_MESSAGE_TYPES.__contains__,
-        unserved=Unserved("priorities of messages are not served", "NORMAL"),
-        is_served=PRIORITY.__ne__,
     ),
     RESERVE_TIME: Attribute(
         changeable=True,
@@ -91,9 +90,7 @@ TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
 GROUP_ATTRIBUTES: Mapping[str, Attribute] = {
     PRIORITY_FACTOR: Attribute(
         changeable=True,
-        is_valid=_number(0, 100),
-        unserved=Unserved("priorities of messages are not served", "100"),
-        is_served="100".__eq__,
+        is_valid=_number(0, _MOST_PRIORITY_FACTOR),
     ),
 }
 
@@ -117,6 +114,20 @@ def promises(
 def has_batch_queues(attributes: Mapping[str, str] | None) -> bool:
     """Whether a topic with these attributes has queues of batches (QueueTypeUtils.isBatchCq)."""
     return attributes is not None and attributes.get(QUEUE_TYPE) == BATCH_QUEUES
+
+
+def has_priorities(attributes: Mapping[str, str] | None) -> bool:
+    """Whether messages of a topic with these attributes have priorities."""
+    return attributes is not None and attributes.get(MESSAGE_TYPE) == PRIORITY
+
+
+def priority_factor(attributes: Mapping[str, str] | None) -> int:
+    """How many of 100 pops of a group with these attributes go by priority.
+
+    Java: SubscriptionGroupConfig.getPriorityFactor.
+    """
+    text = (attributes or {}).get(PRIORITY_FACTOR, "")
+    return int(text) if _LONG.fullmatch(text) else _MOST_PRIORITY_FACTOR
 
 
 def why_nothing_is_taken(attributes: Mapping[str, str] | None) -> str:

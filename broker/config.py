@@ -192,6 +192,11 @@ class BrokerConfig(MetricsConfig):
     """How many pops may wait altogether."""
     pop_from_retry_probability: int = setting(20, live=True, least=0)
     """How many of 100 pops take messages that are delivered again before new ones."""
+    pop_from_retry_probability_for_priority: int = setting(0, live=True, least=0)
+    """The same of pops that go by the priority of messages."""
+    priority_order_asc: bool = setting(True, live=True)
+    """Whether a pop that goes by priority begins with the queue of the highest number; otherwise it
+    begins with the lowest."""
     enable_retry_topic_v2: bool = setting(False, live=True)
     """Whether messages that are delivered again go to %RETRY%group+topic instead of
     %RETRY%group_topic."""

@@ -79,11 +79,10 @@ BROKER_KEYS: Final = original_keys(
 
     popConsumerFSServiceInit=true popConsumerKVServiceEnable=false
     popConsumerKVServiceInit=false popConsumerKVServiceLog=false
-    popFromRetryProbabilityForPriority=0
     popLongPollingForceNotifyInterval=800 popPollingMapExpireTimeSeconds=600
     popPollingMapSize=100000
     popReviveConcurrency=32 popReviveMaxAttemptTimes=16 popReviveMaxReturnSizePerRead=16384
-    printChannelGroups=false printChannelGroupsMinNum=5 priorityOrderAsc=true
+    printChannelGroups=false printChannelGroupsMinNum=5
     pullThreadPoolQueueCapacity=100000 putThreadPoolQueueCapacity=10000
     queryThreadPoolQueueCapacity=20000 recoverConcurrently=false
     recoverThreadPoolNums=32 rejectPullConsumerEnable=false replyThreadPoolQueueCapacity=10000

@@ -55,13 +55,17 @@ def all_transforms(
         topic = topics.get(name)
         return None if topic is None else topic.attributes
 
+    def write_queues_of(name: str) -> int:
+        topic = topics.get(name)
+        return 1 if topic is None else topic.write_queue_nums
+
     transforms: tuple[Transform, ...] = (
         OwnProperties(),
         PopCheckPoint(),
         Retry(topics, groups, locks, steady_clock, others.died),
         Transaction(config, others.opened),
         InnerBatch(attributes_of),
-        Priority(),
+        Priority(write_queues_of),
         TransactionBatch(),
         Timer(store_config, others.timers_rejected),
         Delay(delay_levels),

@@ -1,32 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_SYS_MSG_PRIORITY_: a message with a priority (5.4), which this broker does not serve.
+"""_SYS_MSG_PRIORITY_: a message with a priority (5.4) goes to the queue of that number.
 
-The original puts it into the queue of that number, for consumers that pop and see high numbers
-first; messages in a batch are stored as they are, there as here. A message that goes to a retry
-topic is a delivered one, whose priority is spent.
+The higher the number, the sooner consumers that pop see it, if its topic is of the type PRIORITY
+(broker/pop/queues.py); a number that is too high means the last queue. The queue counts in topics
+of every type. A message that waits, or that has an order or a transaction, has no priority: the
+property is taken off. A property that is no number, or a negative one, means nothing and stays.
+Messages in a batch are stored as they are.
 
-Java: SendMessageProcessor.sendMessage.
+Java: SendMessageProcessor.sendMessage, Message.getPriority, TopicMessageType.
 """
 
 from __future__ import annotations
 
-from txrocketmq.broker.intake.inner_message import InnerMessage, Way
+import re
+from collections.abc import Callable
+from typing import Final
+
+from txrocketmq.broker.intake.inner_message import TIMER_PROPERTIES, InnerMessage, Way
 from txrocketmq.broker.intake.transform import ActsOn
-from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.topics import RETRY_PREFIX
+
+_INT_MAX: Final = 2**31 - 1
+_NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
+_OTHER_TYPES: Final = frozenset({names.DELAY, names.SHARDING_KEY, *TIMER_PROPERTIES})
+"""A message that has one of these is of the type DELAY or FIFO."""
 
 
 class Priority:
-    """Refuses such messages."""
+    """Chooses the queue; `write_queues_of` gives how many a topic has."""
 
-    acts_on = ActsOn(properties=frozenset({names.PRIORITY}), ways=Way.SEND | Way.BATCH)
+    acts_on = ActsOn(properties=frozenset({names.PRIORITY}), ways=Way.SEND)
+
+    def __init__(self, write_queues_of: Callable[[str], int]) -> None:
+        self._write_queues_of = write_queues_of
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Refuses the message, unless a consumer sends it to be retried."""
-        if not message.topic.startswith(RETRY_PREFIX):
-            raise ResponseError(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "priorities of messages are not served; send the message without one",
-            )
+        """Sends the message to its queue, or takes the property off."""
+        properties = message.properties
+        priority = _priority_of(properties[names.PRIORITY])
+        if priority < 0:
+            return
+        is_half = properties.get(names.TRAN_MSG, "").lower() == "true"
+        if is_half or not _OTHER_TYPES.isdisjoint(properties):
+            del properties[names.PRIORITY]
+            return
+        message.queue_id = max(min(priority, self._write_queues_of(message.topic) - 1), 0)
+
+
+def _priority_of(text: str) -> int:
+    """The number, as an int of Java; -1 when it is none."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return -1
+    number = int(found[1] + found[2])
+    return number if number <= _INT_MAX else -1

@@ -275,7 +275,8 @@ class CheckPoints:
     def _records(self, popped: _Popped, now_ms: int) -> list[InnerMessage]:
         key, topic = popped.key, self._revive_topic
         queue_id, revive_ms = popped.revive_queue_id, popped.revive_ms
-        point = check_point(key, popped.invisible_ms, popped.distances)
+        has_batches = self._store.has_batches(key.topic)
+        point = check_point(key, popped.invisible_ms, popped.distances, has_batches=has_batches)
         made = [topic.check_point(point, queue_id, now_ms)]
         acked = [
             key.start_offset + distance

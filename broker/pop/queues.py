@@ -2,7 +2,10 @@
 """Popping: takes messages of the queues of a topic, and of its retry topic, for a group.
 
 Where a pop of all queues begins is left to chance, so that none is preferred, and so is whether the
-retry topic comes first; else it comes last, if there is room. Not in order, a pop is remembered by
+retry topic comes first; else it comes last, if there is room. A pop of a topic of the type PRIORITY
+begins with the queue of the highest number, and messages that come back are last, unless
+popFromRetryProbabilityForPriority says otherwise; how many of a group's pops do so is the group's
+priority.factor. Not in order, a pop is remembered by
 a check point for each queue it took from, and the group's offset follows later; in order, the queue
 is closed until the messages are acknowledged, and the offset moves then.
 
@@ -14,21 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from txrocketmq.broker.attributes import has_priorities
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.message_filter import MessageFilter
 from txrocketmq.broker.offset import ConsumerOffsets
 from txrocketmq.broker.pop.check_points import CheckPoints
 from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.messages import offsets_of, one_by_one, records_of
 from txrocketmq.broker.pop.order_info import OrderInfos
 from txrocketmq.broker.pop.records import Key
 from txrocketmq.broker.stats import BrokerStats
 from txrocketmq.broker.store.in_memory import NotInMemory
-from txrocketmq.broker.store.light_queues import is_light, places
 from txrocketmq.broker.store.message_store import GetMessageStatus, GetResult, MessageStore
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.call import Buffer
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message import record as records
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageEncodeError,
@@ -45,7 +48,6 @@ from txrocketmq.remoting.message.pop import (
     start_offset_info,
 )
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
-from txrocketmq.remoting.packing import fixed
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 INIT_MIN: Final = 0
@@ -53,10 +55,6 @@ INIT_MIN: Final = 0
 last."""
 _NO_BYTE_LIMIT: Final = 2**31 - 1
 _PERCENT: Final = 100
-_SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
-_SIZE_AT: Final = fixed(records.RECORD_FIXED).offset_of("total_size")
-_QUEUE_OFFSET: Final = fixed(records.RECORD_FIXED).codec_of("queue_offset")
-_QUEUE_OFFSET_AT: Final = fixed(records.RECORD_FIXED).offset_of("queue_offset")
 _MOVED: Final = frozenset(
     {
         GetMessageStatus.OFFSET_TOO_SMALL,
@@ -76,7 +74,10 @@ _PASSED: Final = frozenset(
 
 
 class Wanted(NamedTuple):
-    """What a pop asks for; `queue_id` -1 is any queue."""
+    """What a pop asks for; `queue_id` -1 is any queue.
+
+    Of 100 pops of a topic of priorities `priority_factor` go by them.
+    """
 
     topic: str
     group: str
@@ -87,6 +88,7 @@ class Wanted(NamedTuple):
     is_order: bool
     attempt_id: str | None
     filter: MessageFilter
+    priority_factor: int = 100
 
 
 class Popped:
@@ -142,8 +144,12 @@ class PopQueues:
             self._turn += 1
         popped = Popped(now_ms, revive_queue_id)
         first = self._chance(_PERCENT)
-        is_retry_first = first < self._config.pop_from_retry_probability
         retry = None if wanted.is_order else self._retry_topic(wanted, first)
+        is_retry_first = first < self._config.pop_from_retry_probability
+        may_have_priorities = not wanted.is_order and first < wanted.priority_factor
+        if may_have_priorities and has_priorities(topic.attributes):
+            is_retry_first = first < self._config.pop_from_retry_probability_for_priority
+            first = 0
         try:
             if is_retry_first and retry is not None:
                 self._pop_topic(wanted, retry, popped, first, only_in_memory=only_in_memory)
@@ -187,8 +193,9 @@ class PopQueues:
         only_in_memory: bool,
     ) -> None:
         queues = topic.read_queue_nums
-        for at in range(queues):
-            queue_id = (queues - 1 - at + first) % queues
+        in_turn = range(queues)
+        for at in reversed(in_turn) if self._config.priority_order_asc else in_turn:
+            queue_id = (at + first) % queues
             name = topic.topic_name or ""
             self._pop_queue(wanted, name, queue_id, popped, only_in_memory=only_in_memory)
 
@@ -268,11 +275,13 @@ class PopQueues:
         *,
         only_in_memory: bool,
     ) -> GetResult:
-        return self._store.get(
-            topic, queue_id, offset, wanted.max_count - popped.count, _NO_BYTE_LIMIT,
+        count = wanted.max_count - popped.count
+        got = self._store.get(
+            topic, queue_id, offset, count, _NO_BYTE_LIMIT,
             wanted.filter.tag_codes, wanted.filter.wants_record, wanted.filter.wants_ext,
             only_in_memory=only_in_memory,
         )  # fmt: skip
+        return one_by_one(got, offset, count) if self._store.has_batches(topic) else got
 
     def _take(
         self,
@@ -285,7 +294,7 @@ class PopQueues:
     ) -> bool:
         """Hands out what was found; False when it cannot be remembered, so it is not."""
         group = wanted.group
-        offsets = _offsets_of(topic, result.buffers)
+        offsets = offsets_of(topic, result.buffers)
         if wanted.is_order:
             popped.order_counts += self._orders.popped(
                 wanted.attempt_id, topic, group, queue_id, popped.pop_time, wanted.invisible_ms,
@@ -316,7 +325,7 @@ class PopQueues:
     ) -> list[Buffer]:
         """Messages of a retry topic as if they came from the topic, with their handles in them."""
         made: list[Buffer] = []
-        for record in _records_of(result.buffers):
+        for record in records_of(result.buffers):
             try:
                 message = decode_message(record, decompress_body=False)[0]
                 handle = ReceiptHandle(
@@ -347,31 +356,3 @@ class PopQueues:
             return
         key = Key(topic, group, queue_id, offset, popped.pop_time, self._config.broker_name)
         self._check_points.pass_over(key, result.next_begin_offset)
-
-
-def _records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
-    """The records in slices of the log."""
-    found: list[memoryview] = []
-    for buffer in buffers:
-        view, at = memoryview(buffer), 0
-        while at < len(view):
-            size = _SIZE.unpack_from(view, at + _SIZE_AT)[0]
-            found.append(view[at : at + size])
-            at += size
-    return found
-
-
-def _offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
-    """The offsets in a queue of the topic of the messages in slices of the log."""
-    found = _records_of(buffers)
-    if is_light(topic):
-        return [_light_offset(topic, record) for record in found]
-    return [_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in found]
-
-
-def _light_offset(topic: str, record: memoryview) -> int:
-    """Its offset in a light queue; that of its own queue, when it was sent to the light one."""
-    message = decode_message(record, decompress_body=False)[0]
-    dispatch = message.properties.get(names.INNER_MULTI_DISPATCH)
-    offsets = message.properties.get(names.INNER_MULTI_QUEUE_OFFSET)
-    return dict(places(message.topic, dispatch, offsets)).get(topic, message.queue_offset)

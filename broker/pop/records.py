@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.usual_record import usual_record
+from txrocketmq.broker.store.batch_queue import MAX_BATCH_MESSAGES
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageDecodeError, decode_message
@@ -30,6 +31,7 @@ ACK_INTERVAL_MS: Final = 1_000
 MAX_MESSAGES: Final = 32
 """A check point stands for so many messages at most: one bit each of an int."""
 _MAX_SPAN: Final = 2**31 - 1
+_MIN_SPAN: Final = -MAX_BATCH_MESSAGES
 _MAX_REPUTS: Final = 127
 _LONG_MAX: Final = 2**63 - 1
 
@@ -47,13 +49,19 @@ class Key(NamedTuple):
 
 @body("org.apache.rocketmq.store.pop.PopCheckPoint")
 class PopCheckPoint(Body):
-    """What was popped. `diffs` are distances of messages from `start_offset`. Times in ms."""
+    """What was popped. `diffs` are distances of messages from `start_offset`. Times in ms.
+
+    Of a queue of batches, an original broker has the distances of records, which may be negative
+    for the first. Where `is_by_message` is set they are those of messages, as of other queues; an
+    original passes over it, and so do other queues.
+    """
 
     bit_map: int = member(wire="bm", default=0)
     broker_name: str | None = member(wire="bn", default=None)
     group: str | None = member(wire="c", default=None)
     diffs: Sequence[int] | None = member(wire="d", default=None)
     invisible_time: int = member(wire="it", default=0)
+    is_by_message: bool | None = member(wire="m", default=None)
     count: int = member(wire="n", default=0)
     pop_time: int = member(wire="pt", default=0)
     queue_id: int = member(wire="q", default=0)
@@ -76,7 +84,7 @@ class PopCheckPoint(Body):
         count = min(max(self.count, 0), MAX_MESSAGES)
         if not self.diffs:
             return list(range(count))
-        return [each for each in self.diffs[:count] if 0 <= each <= _MAX_SPAN]
+        return [each for each in self.diffs[:count] if _MIN_SPAN <= each <= _MAX_SPAN]
 
     def times_put_again(self) -> int:
         """How often it was put at the end of the queue again, since messages failed."""
@@ -86,13 +94,19 @@ class PopCheckPoint(Body):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else _MAX_REPUTS
 
 
-def check_point(key: Key, invisible_ms: int, distances: Sequence[int]) -> PopCheckPoint:
-    """A check point for messages at these distances from the key's offset."""
+def check_point(
+    key: Key, invisible_ms: int, distances: Sequence[int], *, has_batches: bool = False
+) -> PopCheckPoint:
+    """A check point for messages at these distances from the key's offset.
+
+    `has_batches` tells whether the queue is one of batches.
+    """
     return PopCheckPoint(
         broker_name=key.broker_name,
         group=key.group,
         diffs=distances or None,
         invisible_time=invisible_ms,
+        is_by_message=has_batches or None,
         count=len(distances),
         pop_time=key.pop_time,
         queue_id=key.queue_id,

@@ -31,6 +31,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage, Way
 from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.offset import NOT_FOUND, ConsumerOffsets
 from txrocketmq.broker.pop.in_flight import InFlight
+from txrocketmq.broker.pop.messages import in_record
 from txrocketmq.broker.pop.metrics import ACK, CK, PopMetrics
 from txrocketmq.broker.pop.records import (
     ACK_INTERVAL_MS,
@@ -48,7 +49,7 @@ from txrocketmq.broker.store.steps import Steps, when_in_memory
 from txrocketmq.broker.subscription import SubscriptionGroups
 from txrocketmq.broker.topic import Topics
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, decode_message
+from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt
 from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_topic
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
@@ -377,7 +378,7 @@ class Revive:
         key = point.key._replace(start_offset=point.start_offset + distance)
         longer_ms = REPUT_S[min(times, len(REPUT_S) - 1)] * _SECOND_MS
         again = check_point(key, point.invisible_time + longer_ms, (0,))
-        again = replace(again, reput_times=str(times + 1))
+        again = replace(again, reput_times=str(times + 1), is_by_message=point.is_by_message)
         record = self._topic.check_point(again, waiting.queue_id, now_ms)
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
@@ -390,23 +391,28 @@ class Revive:
             return []
         found = []
         for distance in sorted(self._replaced.left(point.key, waiting.left)):
-            stored = self._stored(topic, point.queue_id, point.start_offset + distance)
-            if stored is not None:
-                found.append((distance, self._revived(stored, point, topic, group)))
+            found += [
+                (distance, self._revived(stored, point, topic, group))
+                for stored in self._stored(point, topic, point.start_offset + distance)
+            ]
         if found:
             self._make_topic(found[0][1].topic, group)
         return found
 
-    def _stored(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
-        units = self._store.queue_units(topic, queue_id, offset, 1, only_in_memory=True)
+    def _stored(self, point: PopCheckPoint, topic: str, offset: int) -> list[MessageExt]:
+        """The message of an offset, or all of a record that the check point stands for."""
+        units = self._store.queue_units(topic, point.queue_id, offset, 1, only_in_memory=True)
         for physical_offset, size, _ in units:
             record = self._store.message_at(physical_offset, size, only_in_memory=True)
             try:
                 if record is not None:
-                    return decode_message(record, decompress_body=False)[0]
+                    found = in_record(record)
+                    if point.is_by_message and self._store.has_batches(topic):
+                        return [each for each in found if each.queue_offset == offset]
+                    return found
             except MessageDecodeError:
                 pass
-        return None
+        return []
 
     def _revived(
         self, stored: MessageExt, point: PopCheckPoint, topic: str, group: str

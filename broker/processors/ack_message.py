@@ -207,7 +207,8 @@ class AckMessageProcessor:
         pop_time = _later(handle.pop_time, now_ms)
         key = Key(topic, group, queue_id, header.offset, pop_time, handle.broker_name)
         old = key._replace(start_offset=handle.start_offset, pop_time=handle.pop_time)
-        point = check_point(key, header.invisible_time, (0,))
+        has_batches = self._store.has_batches(topic)
+        point = check_point(key, header.invisible_time, (0,), has_batches=has_batches)
         revive_queue_id = handle.revive_queue_id
         self._check_revive_queue(revive_queue_id)
         if self._pop.replaced.is_full:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.config import BrokerConfig
+from txrocketmq.broker.pop.messages import one_by_one
 from txrocketmq.broker.pop.queues import PopQueues
 from txrocketmq.broker.processors.pop_checks import PopChecks, attempt_until_read
 from txrocketmq.broker.stats import BrokerStats
@@ -130,6 +131,8 @@ class PeekMessageProcessor:
             if result.status not in _MOVED:
                 break
             offset = result.next_begin_offset
+        if self._store.has_batches(topic):
+            result = one_by_one(result, offset, left)
         found.buffers += result.buffers
         found.count += result.count
         found.size_bytes += result.size_bytes

@@ -20,6 +20,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.message.flags import is_readable
 from txrocketmq.remoting.protocol.body.route import TopicConfig
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 MAX_INVISIBLE_MS = 2**40
 """Longest invisible time, some 34 years: what is beyond it is no time."""
@@ -68,7 +69,7 @@ class PopChecks:
         if not 0 <= queue_id < topic.read_queue_nums:
             raise _no_queue(ResponseCode.MESSAGE_ILLEGAL, topic, queue_id, peer)
 
-    def group(self, name: str) -> None:
+    def group(self, name: str) -> SubscriptionGroupConfig:
         """There is such a group, or may be, and it may consume."""
         group = self._groups.find(name)
         if group is None:
@@ -80,6 +81,7 @@ class PopChecks:
             raise ResponseError(
                 ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}"
             )
+        return group
 
     @staticmethod
     def invisible_time(invisible_ms: int) -> None:

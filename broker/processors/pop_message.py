@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from txrocketmq.broker.attributes import has_batch_queues
+from txrocketmq.broker.attributes import priority_factor
 from txrocketmq.broker.cold_reads import ColdReads
 from txrocketmq.broker.filter.consumer_filters import ConsumerFilters
 from txrocketmq.broker.filter.expression import ExpressionError
@@ -106,12 +106,7 @@ class PopMessageProcessor:
                 f"the broker pop message's num is greater than {MAX_MESSAGES}",
             )
         topic = self._checks.readable(header.topic, header.queue_id, request.peer)
-        if has_batch_queues(topic.attributes):
-            raise ResponseError(
-                ResponseCode.NO_PERMISSION,
-                f"messages of the topic {header.topic} cannot be popped: it has queue.type=BatchCQ",
-            )
-        self._checks.group(header.consumer_group)
+        group = self._checks.group(header.consumer_group)
         self._checks.invisible_time(header.invisible_time)
         wanted = Wanted(
             header.topic,
@@ -123,6 +118,7 @@ class PopMessageProcessor:
             header.order,
             header.attempt_id,
             self._filter(header),
+            priority_factor(group.attributes),
         )
         popped = self._queues.pop(wanted, topic, now_ms, only_in_memory=only_in_memory)
         if popped.count:

@@ -12,7 +12,7 @@ Java: common.message.Message, MessageExt, MessageClientExt, MessageQueue, Messag
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -397,8 +397,12 @@ def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
     As the original does, the size, magic and CRC of an entry are passed over: other clients fill
     them as they like. Raises MessageDecodeError when an entry is cut short.
     """
-    messages: list[Message] = []
-    offset = 0
+    return list(_batch_entries(buffer, topic))
+
+
+def _batch_entries(buffer: Buffer, topic: str, begin: int = 0) -> Iterator[Message]:
+    """The messages of a batch body from one of them on; only the lengths of others are read."""
+    offset = index = 0
     end = len(buffer)
     while offset < end:
         try:
@@ -414,11 +418,12 @@ def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
         properties_end = properties_at + properties_length
         if properties_length < 0 or properties_end > end:
             raise MessageDecodeError(offset, f"{properties_length} bytes of properties do not fit")
-        text = str(buffer[properties_at:properties_end], "utf-8", "replace")
-        body = bytes(buffer[body_at:body_end])
-        messages.append(Message(topic, body, flag, decode_properties(text)))
+        if index >= begin:
+            text = str(buffer[properties_at:properties_end], "utf-8", "replace")
+            body = bytes(buffer[body_at:body_end])
+            yield Message(topic, body, flag, decode_properties(text))
         offset = properties_end
-    return messages
+        index += 1
 
 
 def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
@@ -426,13 +431,16 @@ def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
 
     The queue offset counts up; the rest is the batch's. Raises MessageDecodeError.
     """
-    return [
-        replace(
+    return list(inner_messages(message))
+
+
+def inner_messages(message: MessageExt, begin: int = 0) -> Iterator[MessageExt]:
+    """As `unwrap_inner_batch`, from one of its messages on; what is before it is not looked at."""
+    for index, inner in enumerate(_batch_entries(message.body, message.topic, begin), begin):
+        yield replace(
             message,
             body=inner.body,
             flag=inner.flag,
             properties=inner.properties,
             queue_offset=message.queue_offset + index,
         )
-        for index, inner in enumerate(decode_batch(message.body, message.topic))
-    ]

@@ -56,7 +56,7 @@ class Parts(parts.Parts):
             clock=lambda: self.now_ms,
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
-        self.store.load(now_ms)
+        self.store.load(now_ms, kind_of=self.topics.has_batches)
 
     def set(self, **settings: object) -> None:
         """Changes settings of the broker or its store, under the names of their fields."""
@@ -67,10 +67,16 @@ class Parts(parts.Parts):
             changed = dict(as_properties(other).items() - as_properties(config).items())
             self.configuration.update(changed, at_start=True)
 
-    def topic(self, name: str = "T", queues: int = 4) -> TopicConfig:
-        """Makes a topic."""
+    def topic(self, name: str = "T", queues: int = 4, **attributes: str) -> TopicConfig:
+        """Makes a topic; an attribute has an underscore for its point."""
+        changes = {f"+{each.replace('_', '.')}": value for each, value in attributes.items()}
         self.topics.update(
-            TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+            TopicConfig(
+                topic_name=name,
+                read_queue_nums=queues,
+                write_queue_nums=queues,
+                attributes=changes,
+            )
         )
         made = self.topics.get(name)
         assert made is not None

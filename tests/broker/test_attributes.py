@@ -9,7 +9,9 @@ from txrocketmq.broker.attributes import (
     AttributeChangeError,
     changed,
     has_batch_queues,
+    has_priorities,
     parse_changes,
+    priority_factor,
     unserved_in,
     why_nothing_is_taken,
 )
@@ -21,11 +23,11 @@ SERVED_AND_NOT: dict[str, dict[str, dict[str, bool]]] = {
         "cleanup.policy": {"DELETE": True, "COMPACTION": False},
         "message.type": {
             "UNSPECIFIED": True, "NORMAL": True, "FIFO": True, "DELAY": True, "TRANSACTION": True,
-            "MIXED": True, "PRIORITY": False,
+            "MIXED": True, "PRIORITY": True,
         },
         "reserve.time": {"-1": True, "3600": False},
     },
-    "group": {"priority.factor": {"100": True, "0": False}},
+    "group": {"priority.factor": {"100": True, "7": True, "0": True}},
 }  # fmt: skip
 
 
@@ -82,11 +84,6 @@ def test_a_configuration_that_was_read_can_be_written_back() -> None:
         (None, {"+queue.type": "RocksDBCQ"}, "value is not valid: queue.type=RocksDBCQ"),
         (None, {"+cleanup.policy": "COMPACTION"}, "COMPACTION: compaction is not served"),
         (
-            {},
-            {"+message.type": "PRIORITY"},
-            "message.type=PRIORITY: priorities of messages are not served; write message.type=NORM",
-        ),
-        (
             None,
             {"+reserve.time": "3600"},
             "no retention of their own; write reserve.time=-1 or",
@@ -112,14 +109,19 @@ def test_changes_that_cannot_be(
     assert why in str(error.value)
 
 
-def test_groups_have_no_priority_but_the_one_that_all_have() -> None:
-    assert changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "100"}) == {
-        "priority.factor": "100"
-    }
-    with pytest.raises(AttributeChangeError, match="value is not valid"):
-        changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "101"})
-    with pytest.raises(AttributeChangeError, match="write priority.factor=100"):
-        changed(GROUP_ATTRIBUTES, None, {"+priority.factor": "7"})
+def test_how_many_pops_of_a_group_go_by_priority() -> None:
+    for value in ("-1", "101", "many", "1" * 30):
+        with pytest.raises(AttributeChangeError, match="value is not valid"):
+            changed(GROUP_ATTRIBUTES, None, {"+priority.factor": value})
+    assert priority_factor({"priority.factor": "7"}) == 7
+    assert priority_factor({"priority.factor": "none"}) == 100
+    assert priority_factor({}) == priority_factor(None) == 100
+
+
+def test_which_topics_have_priorities() -> None:
+    assert has_priorities({"message.type": "PRIORITY"})
+    for attributes in (None, {}, {"message.type": "NORMAL"}, {"queue.type": "PRIORITY"}):
+        assert not has_priorities(attributes)
 
 
 @pytest.mark.parametrize(
@@ -175,5 +177,4 @@ def test_what_is_said_of_a_store_of_another_broker() -> None:
             "the topic C has cleanup.policy=COMPACTION, but compaction is not served here; messages"
             " to it are refused"
         ),
-        "the topic P has message.type=PRIORITY, but priorities of messages are not served here",
     ]

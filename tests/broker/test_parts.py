@@ -37,13 +37,9 @@ def test_what_the_store_of_another_broker_promises_is_told_at_the_start(parts: P
     (parts.config_folder / "topics.json").write_text(
         '{"topicConfigTable":{"C":{"topicName":"C","attributes":{"cleanup.policy":"COMPACTION"}}}}'
     )
-    (parts.config_folder / "subscriptionGroup.json").write_text(
-        '{"subscriptionGroupTable":{"g":{"groupName":"g","attributes":{"priority.factor":"7"}}}}'
-    )
     parts.load()
-    topics, groups = parts.restore()
+    (topics,) = parts.restore()
     assert topics.startswith("the topic C has cleanup.policy=COMPACTION, but compaction is not")
-    assert groups.startswith("the group g has priority.factor=7, but priorities of messages are")
 
 
 def test_a_filtered_pull_is_woken_by_its_tags_alone(tmp_path: Path) -> None:

@@ -127,6 +127,25 @@ def pop_from_retry_probability(scene: Scene) -> None:
 
 
 @check
+def pop_from_retry_probability_for_priority(scene: Scene) -> None:
+    scene.parts.topic("T", 3, message_type="PRIORITY")
+    come_back(scene, "again")
+    put(scene, "fresh")
+    update(scene, popFromRetryProbability=100)
+    update(scene, popFromRetryProbabilityForPriority=100)
+    assert scene.bodies(max_msg_nums=1) == ["again"]
+
+
+@check
+def priority_order_asc(scene: Scene) -> None:
+    scene.parts.topic("T", 3, message_type="PRIORITY")
+    for queue_id in range(3):
+        scene.parts.put("T", queue_id, body=b"%d" % queue_id)
+    update(scene, priorityOrderAsc=False)
+    assert scene.bodies() == ["0", "1", "2"]
+
+
+@check
 def enable_retry_topic_v2(scene: Scene) -> None:
     update(scene, enableRetryTopicV2=True)
     come_back(scene, "a")

@@ -11,6 +11,7 @@ from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.intake.multi_dispatch import MultiDispatch
 from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.message import decode_messages
+from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 RETRY = f"%RETRY%{GROUP}_T"
 
@@ -128,6 +129,62 @@ def test_the_retry_topic_comes_first_as_often_as_wanted(tmp_path: Path) -> None:
     scene.parts.pop.queues._chance = lambda _: 99
     assert scene.bodies(max_msg_nums=1) == ["again"]
     scene.close()
+
+
+def with_priorities(scene: Scene, *priorities: int) -> None:
+    """A topic of priorities, and a message of each."""
+    scene.parts.topic("T", 4, message_type="PRIORITY")
+    for each in priorities:
+        scene.parts.put("T", each, body=b"%d" % each)
+
+
+def test_high_priorities_come_first(scene: Scene) -> None:
+    for _ in range(20):
+        with_priorities(scene, 1, 0, 3, 1, 2)
+        assert scene.bodies() == ["3", "2", "1", "1", "0"]
+    with_priorities(scene, 0, 2, 1)
+    assert [scene.bodies(max_msg_nums=1) for _ in range(3)] == [["2"], ["1"], ["0"]]
+
+
+def test_what_comes_back_is_last(scene: Scene) -> None:
+    scene.parts.set(pop_from_retry_probability=100)
+    with_priorities(scene, 3)
+    scene.pop()
+    scene.advance(INVISIBLE_MS + 5_000)
+    with_priorities(scene, 0)
+    assert scene.bodies() == ["0", "3"]
+
+
+def test_other_topics_know_no_priorities(scene: Scene) -> None:
+    scene.parts.topic("T", 4, message_type="NORMAL")
+    first: Counter[str] = Counter()
+    for _ in range(100):
+        for queue_id in range(4):
+            scene.parts.put("T", queue_id, body=b"%d" % queue_id)
+        first[scene.bodies()[0]] += 1
+    assert set(first) == {"0", "1", "2", "3"}
+
+
+@pytest.mark.parametrize(("factor", "first"), [("0", {"0", "1", "2", "3"}), ("100", {"3"})])
+def test_how_many_pops_of_a_group_go_by_them(scene: Scene, factor: str, first: set[str]) -> None:
+    group = SubscriptionGroupConfig(group_name=GROUP, attributes={"+priority.factor": factor})
+    scene.parts.groups.update(group)
+    found = set()
+    for _ in range(60):
+        with_priorities(scene, 0, 1, 2, 3)
+        found.add(scene.bodies()[0])
+    assert found == first
+
+
+def test_in_order_there_are_none(scene: Scene) -> None:
+    found = set()
+    for _ in range(60):
+        with_priorities(scene, 0, 1, 2, 3)
+        popped = scene.pop(order=True)
+        found.add(popped[0].body)
+        for each in popped:
+            scene.ack(each)
+    assert found == {"0", "1", "2", "3"}
 
 
 def test_messages_of_the_retry_topic_as_they_are(scene: Scene) -> None:

@@ -52,6 +52,8 @@ def test_records_are_the_original_s(topic: ReviveTopic) -> None:
         "TIMER_DELIVER_MS": "1700000059000",
         "UNIQ_KEY": "T@3@5@g@1700000000000@b@ck",
     }
+    batches = check_point(KEY, 60_000, (0, 4), has_batches=True)
+    assert batches.encode().decode() == CHECK_POINT.replace('"n":2', '"m":true,"n":2')
     ack = topic.ack(KEY, 9, 1_700_000_060_000, 6, 1)
     assert ack.body.decode() == ACK
     assert ack.properties == {
@@ -108,8 +110,8 @@ def test_older_check_points_have_no_distances() -> None:
 
 
 def test_odd_check_points() -> None:
-    point = PopCheckPoint(topic="T", group="g", count=5_000, diffs=[-1, 0, 2**40, 7])
-    assert point.distances() == [0, 7]
+    point = PopCheckPoint(topic="T", group="g", count=5_000, diffs=[-(2**15), -1, 0, 2**40, 7])
+    assert point.distances() == [-1, 0, 7]
     assert PopCheckPoint(topic="T", group="g", count=-1).distances() == []
     for text in ("many", "-1", "99999999"):
         assert PopCheckPoint(reput_times=text).times_put_again() > 100

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +34,6 @@ def test_an_answer(scene: Scene) -> None:
     assert (header.invisible_time, header.rest_num) == (7_000, 0)
     assert (header.start_offset_info, header.msg_offset_info) == ("0 0 0", "0 0 1,2")
     assert [each.body for each in messages_of(reply)] == ["b", "b"]
-
-
-def test_batches_are_not_popped(scene: Scene) -> None:
-    topics = scene.parts.topics
-    topics._topics["T"] = replace(topics.all()["T"], attributes={"queue.type": "BatchCQ"})
-    error = outcome_of(scene.ask())
-    assert isinstance(error, ResponseError)
-    assert (error.code, error.remark) == (
-        ResponseCode.NO_PERMISSION,
-        "messages of the topic T cannot be popped: it has queue.type=BatchCQ",
-    )
 
 
 @pytest.mark.parametrize(

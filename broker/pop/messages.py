@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as they are popped: each by itself, and known by its own offset in its queue.
+
+A get of a queue of batches gives records, which may be batches of many messages. They are taken
+apart here, so that what follows knows messages only: a pop gives no more than was asked for, and
+may begin and end within a batch; each message is acknowledged, hidden and brought back by itself.
+A message of a batch looks as it does to a client that has pulled the batch and taken it apart. A
+batch that cannot be taken apart is handed out as the one message that its record is.
+
+The original hands out whole records and names the offset of the first message of each; its own
+client cannot make handles of that. Java: PopMessageProcessor.popMsgFromQueue,
+MessageDecoder.decodeMessage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from txrocketmq.broker.intake.inner_batch import count_entries
+from txrocketmq.broker.store.get_result import GetMessageStatus, GetResult
+from txrocketmq.broker.store.inner_batch import count_of
+from txrocketmq.broker.store.light_queues import is_light, places
+from txrocketmq.remoting.call import Buffer
+from txrocketmq.remoting.message import properties as names
+from txrocketmq.remoting.message import record as records
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import (
+    MessageDecodeError,
+    MessageExt,
+    decode_message,
+    encode_message,
+    inner_messages,
+    unwrap_inner_batch,
+)
+from txrocketmq.remoting.packing import fixed
+
+_SIZE: Final = fixed(records.RECORD_FIXED).codec_of("total_size")
+_SIZE_AT: Final = fixed(records.RECORD_FIXED).offset_of("total_size")
+_QUEUE_OFFSET: Final = fixed(records.RECORD_FIXED).codec_of("queue_offset")
+_QUEUE_OFFSET_AT: Final = fixed(records.RECORD_FIXED).offset_of("queue_offset")
+_SYS_FLAG: Final = fixed(records.RECORD_FIXED).codec_of("sys_flag")
+_SYS_FLAG_AT: Final = fixed(records.RECORD_FIXED).offset_of("sys_flag")
+_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+
+
+def records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
+    """The records in slices of the log."""
+    found: list[memoryview] = []
+    for buffer in buffers:
+        view, at = memoryview(buffer), 0
+        while at < len(view):
+            size = _SIZE.unpack_from(view, at + _SIZE_AT)[0]
+            found.append(view[at : at + size])
+            at += size
+    return found
+
+
+def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
+    """The offsets in a queue of the topic of the messages in slices of the log."""
+    found = records_of(buffers)
+    if is_light(topic):
+        return [_light_offset(topic, record) for record in found]
+    return [_QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0] for record in found]
+
+
+def _light_offset(topic: str, record: memoryview) -> int:
+    """Its offset in a light queue; that of its own queue, when it was sent to the light one."""
+    message = decode_message(record, decompress_body=False)[0]
+    dispatch = message.properties.get(names.INNER_MULTI_DISPATCH)
+    offsets = message.properties.get(names.INNER_MULTI_QUEUE_OFFSET)
+    return dict(places(message.topic, dispatch, offsets)).get(topic, message.queue_offset)
+
+
+def one_by_one(got: GetResult, offset: int, max_count: int) -> GetResult:
+    """What a get of a queue of batches gives, as so many messages at most from an offset on."""
+    taken: list[memoryview] = []
+    next_offset = got.next_begin_offset
+    for record in records_of(got.buffers):
+        at = _QUEUE_OFFSET.unpack_from(record, _QUEUE_OFFSET_AT)[0]
+        if len(taken) >= max_count:
+            next_offset = at
+            break
+        batch = _batch_of(record)
+        if batch is None:
+            if at >= offset:
+                taken.append(record)
+            continue
+        begin = max(offset - at, 0)
+        apart = list(_apart(batch, begin, max_count - len(taken)))
+        taken += apart
+        if begin + len(apart) < _count_of(batch):
+            next_offset = at + begin + len(apart)
+            break
+    status = got.status
+    if not taken and status is GetMessageStatus.FOUND:
+        status = GetMessageStatus.NO_MATCHED_MESSAGE
+    return replace(
+        got,
+        status=status,
+        next_begin_offset=next_offset,
+        buffers=taken,
+        count=len(taken),
+        size_bytes=sum(map(len, taken)),
+    )
+
+
+def in_record(record: memoryview) -> list[MessageExt]:
+    """The messages of a record, as they are stored; raises MessageDecodeError."""
+    batch = _batch_of(record)
+    if batch is None:
+        return [decode_message(record, decompress_body=False)[0]]
+    return unwrap_inner_batch(batch)
+
+
+def _batch_of(record: memoryview) -> MessageExt | None:
+    """The batch that a record is, without the flags of one; None if it is none, or not sound."""
+    if _SYS_FLAG.unpack_from(record, _SYS_FLAG_AT)[0] & _BATCH != _BATCH:
+        return None
+    try:
+        batch = decode_message(record)[0]
+    except MessageDecodeError:
+        return None
+    count = count_of(batch.sys_flag, batch.properties)
+    if not count or count_entries(batch.body) != count:
+        return None
+    batch.sys_flag &= ~_BATCH
+    return batch
+
+
+def _count_of(batch: MessageExt) -> int:
+    return int(batch.properties[names.INNER_NUM])
+
+
+def _apart(batch: MessageExt, begin: int, count: int) -> Iterator[memoryview]:
+    """So many messages at most of a batch, from one of them on, as records of their own."""
+    for each in islice(inner_messages(batch, begin), count):
+        yield memoryview(encode_message(each))

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Popping topics whose queues are of batches (BatchCQ): as if each message had been sent alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker.pop.scene import GROUP, INVISIBLE_MS, REVIVE_TOPIC, Scene
+from tests.broker.store.batches import batched, plain
+from tests.fakes import reply_of, request
+from txrocketmq.broker.pop.records import Key, check_point
+from txrocketmq.remoting.header import NoHeader
+from txrocketmq.remoting.message.tags import tags_code
+from txrocketmq.remoting.protocol.body.pop import (
+    BatchAck,
+    BatchAckMessageRequestBody,
+    encode_bit_set,
+)
+
+RETRY = f"%RETRY%{GROUP}_B"
+
+
+@pytest.fixture(params=[False, True], ids=["written", "merged"], name="scene")
+def scene_(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
+    scene = Scene(tmp_path, enable_pop_buffer_merge=request.param)
+    scene.parts.topic("B", 1, queue_type="BatchCQ")
+    return scene
+
+
+def put(scene: Scene, *records: str) -> None:
+    """A batch of each word's letters; a letter is a message alone."""
+    for word in records:
+        message = plain("B", word.encode())
+        if len(word) > 1:
+            message = batched(message, [each.encode() for each in word])
+        scene.parts.store.put([message], scene.parts.now_ms)
+
+
+def bodies(scene: Scene, **wanted: object) -> str:
+    return "".join(scene.bodies(topic="B", **wanted))
+
+
+def test_a_pop_gives_no_more_than_was_asked_for(scene: Scene) -> None:
+    put(scene, "abcde", "f", "ghi")
+    assert [bodies(scene, max_msg_nums=3) for _ in range(5)] == ["abc", "de", "f", "ghi", ""]
+    put(scene, "jk")
+    assert bodies(scene) == "jk"
+
+
+def test_the_answer_names_each_message(scene: Scene) -> None:
+    put(scene, "abcde", "f")
+    header = scene.reply(topic="B", max_msg_nums=2).header
+    assert header is not None
+    assert (header.start_offset_info, header.msg_offset_info) == ("0 0 0", "0 0 0,1")
+    assert header.rest_num == 4
+    header = scene.reply(topic="B").header
+    assert header is not None
+    assert (header.start_offset_info, header.msg_offset_info) == ("0 0 2", "0 0 2,3,4,5")
+    assert header.rest_num == 0
+
+
+def test_a_batch_of_many_messages(scene: Scene) -> None:
+    letters = [b"%d" % each for each in range(1_000)]
+    scene.parts.store.put([batched(plain("B"), letters)], scene.parts.now_ms)
+    found = []
+    for _ in range(32):
+        popped = scene.pop(topic="B")
+        assert len(popped) <= 32
+        for each in popped[::2]:
+            scene.ack(each)
+        found += [each.body.encode() for each in popped]
+    assert found == letters
+    scene.advance(INVISIBLE_MS + 5_000)
+    again = []
+    while popped := scene.pop(topic="B"):
+        again += [int(each.body) for each in popped]
+    assert sorted(again) == [*range(1, 1_000, 2)]
+
+
+def test_each_message_is_acknowledged_and_comes_back_alone(scene: Scene) -> None:
+    put(scene, "abcde", "f")
+    popped = scene.pop(topic="B")
+    for at in (0, 2, 5):
+        scene.ack(popped[at])
+    assert bodies(scene) == ""
+    scene.advance(INVISIBLE_MS + 5_000)
+    again = scene.pop(topic="B")
+    assert "".join(each.body for each in again) == "bde"
+    assert {each.topic() for each in again} == {RETRY}
+    first = again[0].stored
+    assert (first.topic, first.sys_flag, first.reconsume_times) == ("B", 0, 1)
+    assert first.properties["1ST_POP_TIME"] == str(popped[0].handle.pop_time)
+    for each in again:
+        scene.ack(each)
+    scene.advance(2 * INVISIBLE_MS)
+    assert bodies(scene) == ""
+    assert scene.offset("B") == 6
+    assert not scene.parts.pop.revive
+
+
+def test_another_invisible_time(scene: Scene) -> None:
+    put(scene, "abc")
+    popped = scene.pop(topic="B")
+    for each in popped[:2]:
+        scene.hide(each, 5_000)
+    scene.advance(10_000)
+    assert bodies(scene) == "ab"
+    scene.ack(popped[2])
+    scene.advance(INVISIBLE_MS // 2)
+    assert bodies(scene) == ""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_nothing_is_lost_by_an_end(scene: Scene, is_killed: bool) -> None:
+    put(scene, "abcd", "ef")
+    popped = scene.pop(topic="B", max_msg_nums=5)
+    for at in (0, 3):
+        scene.ack(popped[at])
+    scene.save()
+    if is_killed:
+        scene.kill()
+    else:
+        scene.restart()
+    found = ""
+    for _ in range(20):
+        found += bodies(scene)
+        scene.advance(INVISIBLE_MS // 5)
+    assert set(found) >= set("bcef")
+    if not is_killed:
+        assert set(found) == set("bcef")
+
+
+def test_in_order(scene: Scene) -> None:
+    put(scene, "abcde", "f")
+    popped = scene.pop(topic="B", order=True, max_msg_nums=3)
+    assert "".join(each.body for each in popped) == "abc"
+    assert bodies(scene, order=True) == ""
+    for each in popped[1:]:
+        scene.ack(each)
+    assert scene.offset("B") == 0
+    scene.ack(popped[0])
+    assert scene.offset("B") == 3
+    assert bodies(scene, order=True) == "def"
+    scene.advance(INVISIBLE_MS)
+    assert bodies(scene, order=True) == "def"
+
+
+def test_offsets_within_a_batch(scene: Scene) -> None:
+    put(scene, "abcde", "f")
+    scene.pop(topic="B")
+    scene.parts.offsets.reset(GROUP, "B", 0, 3)
+    assert bodies(scene) == "def"
+    scene.parts.set(init_pop_offset_by_check_msg_in_mem=False)
+    put(scene, "ghi")
+    assert bodies(scene, consumer_group="other", init_mode=1) == "i"
+
+
+def test_filters_look_at_batches(scene: Scene) -> None:
+    """A batch has no tags, whatever its messages have."""
+    put(scene, "abc")
+    tagged = plain("B", b"d")._replace(properties=b"TAGS\x01t\x02", tags="t", tags_code=tags_code("t"))
+    scene.parts.store.put([tagged], scene.parts.now_ms)
+    put(scene, "ef")
+    assert bodies(scene, exp="t") == "d"
+    assert bodies(scene, consumer_group="h", exp="TAGS = 't'", exp_type="SQL92") == "d"
+    scene.advance()
+    assert bodies(scene) == ""
+
+
+def test_batches_of_acks(scene: Scene) -> None:
+    put(scene, "abcdef")
+    popped = scene.pop(topic="B")
+    assert scene.parts.pop.in_flight.get("B", GROUP, 0) == 6
+    handle = popped[0].handle
+    ack = BatchAck(
+        consumer_group=GROUP, topic="B", retry="0", start_offset=handle.start_offset, queue_id=0,
+        revive_queue_id=handle.revive_queue_id, pop_time=handle.pop_time,
+        invisible_time=handle.invisible_time, bit_set=encode_bit_set(range(1, 5)),
+    )  # fmt: skip
+    body = BatchAckMessageRequestBody(broker_name="DEFAULT_BROKER", acks=[ack]).encode()
+    assert reply_of(scene.acks().batch_ack(request(NoHeader(), body))).code == 0
+    assert scene.parts.pop.in_flight.get("B", GROUP, 0) == 2
+    scene.advance(INVISIBLE_MS + 5_000)
+    assert bodies(scene) == "af"
+
+
+def test_check_points_of_the_original_stand_for_records(scene: Scene) -> None:
+    """It has one distance for each record, and an ack of that is one of all."""
+    put(scene, "abc", "d", "efg", "hi")
+    topic, now_ms = scene.parts.pop.revive_topic, scene.parts.now_ms
+    key = Key("B", GROUP, 0, 1, now_ms, scene.parts.config.broker_name)
+    point = check_point(key, 1_000, (-1, 2, 3, 6))
+    records = [topic.check_point(point, 0, now_ms), topic.ack(key, 4, now_ms, 0, now_ms)]
+    scene.parts.intake.take(records, now_ms)
+    scene.parts.offsets.commit(GROUP, "B", 0, 9)
+    scene.advance(5_000)
+    again = scene.pop(topic="B")
+    assert "".join(each.body for each in again) == "abcdhi"
+    assert [each.stored.sys_flag for each in again] == [0] * 6
+    assert {tag for tag, _ in scene.records()} == {"ck", "ack"}
+    assert scene.parts.store.max_offset(REVIVE_TOPIC, 0) >= 2

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from txrocketmq.broker.pop.messages import in_record, offsets_of, one_by_one, records_of
+from txrocketmq.broker.store.get_result import GetMessageStatus, GetResult
+from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.remoting.message.message import (
+    Message,
+    MessageDecodeError,
+    MessageExt,
+    decode_message,
+    encode_batch,
+    encode_message,
+)
+
+BATCH = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
+
+
+def record(offset: int, *bodies: str, number: str | None = None, sys_flag: int = BATCH) -> bytes:
+    """A batch of these bodies, or a message of the one."""
+    if len(bodies) == 1:
+        return encode_message(MessageExt("B", bodies[0].encode(), queue_offset=offset))
+    entries = [
+        Message("B", each.encode(), at, {"TAGS": each}) for at, each in enumerate(bodies, offset)
+    ]
+    properties = {"INNER_NUM": str(len(bodies)) if number is None else number, "CLUSTER": "c"}
+    return encode_message(
+        MessageExt(
+            "B", encode_batch(entries), 9, properties, None, 3, offset, sys_flag, 17,
+            commit_log_offset=1_000 + offset, store_timestamp=18, reconsume_times=2,
+        )  # fmt: skip
+    )
+
+
+def got(*records: bytes, next_offset: int) -> GetResult:
+    return GetResult(
+        GetMessageStatus.FOUND, next_offset, 0, 100, [memoryview(b"".join(records))], 50, 5_000
+    )
+
+
+FIVE_ONE_THREE = (record(0, *"abcde"), record(5, "f"), record(6, *"ghi"))
+ALL = [*enumerate("abcdefghi")]
+
+
+def read(result: GetResult) -> list[tuple[int, str]]:
+    messages = [decode_message(each)[0] for each in records_of(result.buffers)]
+    assert len(messages) == result.count
+    assert result.size_bytes == sum(map(len, result.buffers))
+    assert offsets_of("B", result.buffers) == [each.queue_offset for each in messages]
+    return [(each.queue_offset, each.body.decode()) for each in messages]
+
+
+def test_from_each_offset_as_many_as_are_wanted() -> None:
+    for offset in range(9):
+        for count in range(1, 12):
+            records = [each for each, end in zip(FIVE_ONE_THREE, (5, 6, 9)) if end > offset]
+            result = one_by_one(got(*records, next_offset=9), offset, count)
+            assert read(result) == ALL[offset : offset + count]
+            assert result.next_begin_offset == min(offset + count, 9)
+            assert (result.status, result.max_offset) == (GetMessageStatus.FOUND, 100)
+
+
+def test_a_message_looks_as_to_a_client_that_has_taken_it_apart() -> None:
+    (taken,) = one_by_one(got(record(4, *"xyz"), next_offset=7), 5, 1).buffers
+    message, end = decode_message(taken)
+    assert end == len(taken)
+    assert (message.body, message.flag, message.properties) == (b"y", 5, {"TAGS": "y"})
+    assert (message.topic, message.queue_id, message.queue_offset) == ("B", 3, 5)
+    assert (message.sys_flag, message.born_timestamp, message.store_timestamp) == (0, 17, 18)
+    assert (message.commit_log_offset, message.reconsume_times) == (1_004, 2)
+
+
+def test_what_is_passed_over_before_the_first_stays_passed_over() -> None:
+    """A filter has passed what was at the offset itself."""
+    result = one_by_one(got(record(10, *"xyz"), next_offset=20), 4, 32)
+    assert read(result) == [(10, "x"), (11, "y"), (12, "z")]
+    assert result.next_begin_offset == 20
+
+
+def test_nothing_is_nothing() -> None:
+    nothing = GetResult(GetMessageStatus.NO_MATCHED_MESSAGE, 7, 0, 9)
+    assert one_by_one(nothing, 3, 32) == replace(nothing, buffers=[])
+
+
+@pytest.mark.parametrize("number", ["2", "4", "", "x", "0", "99999999"])
+def test_a_batch_that_does_not_know_its_size_is_one_message(number: str) -> None:
+    broken = record(4, *"xyz", number=number)
+    result = one_by_one(got(broken, next_offset=7), 4, 32)
+    assert [bytes(each) for each in result.buffers] == [broken]
+    assert (result.count, result.next_begin_offset) == (1, 7)
+    assert [each.queue_offset for each in in_record(memoryview(broken))] == [4]
+    again = one_by_one(got(broken, next_offset=7), 5, 32)
+    assert (again.count, again.next_begin_offset) == (0, 7)
+    assert again.status is GetMessageStatus.NO_MATCHED_MESSAGE
+
+
+def test_a_batch_that_clients_do_not_take_apart_is_one_message() -> None:
+    alone = record(4, *"xyz", sys_flag=MessageSysFlag.INNER_BATCH)
+    assert one_by_one(got(alone, next_offset=7), 4, 32).count == 1
+    assert len(in_record(memoryview(alone))) == 1
+
+
+def test_bodies_cut_short_at_each_byte() -> None:
+    whole = decode_message(record(0, *"xyz"))[0]
+    for size in range(len(whole.body)):
+        cut = encode_message(
+            MessageExt(
+                "B", whole.body[:size], properties={"INNER_NUM": "3"}, sys_flag=BATCH
+            )  # fmt: skip
+        )
+        assert one_by_one(got(cut, next_offset=3), 0, 32).count == 1
+        assert len(in_record(memoryview(cut))) == 1
+
+
+def test_what_is_in_a_record() -> None:
+    found = [in_record(memoryview(each)) for each in FIVE_ONE_THREE]
+    assert [(each.queue_offset, each.body.decode()) for one in found for each in one] == ALL
+    assert {each.sys_flag for one in found for each in one} == {0}
+    with pytest.raises(MessageDecodeError):
+        in_record(memoryview(FIVE_ONE_THREE[1])[:-1])

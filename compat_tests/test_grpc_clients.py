@@ -231,6 +231,26 @@ def test_a_simple_consumer_acknowledges_and_changes_times(scene: GrpcScene) -> N
 
 
 @pytest.mark.timeout(400)
+def test_messages_of_high_priority_come_first(scene: GrpcScene) -> None:
+    topic = scene.typed_topic("priority")
+    producer = scene.client("producer", topic)
+    for number in (0, 2, 1, 3, 9):
+        producer.send(message(topic, str(number), priority=number))
+    consumer = scene.client("simple_consumer", topic)
+    got: list[Json] = []
+
+    def is_all() -> bool:
+        got.extend(consumer.receive())
+        return len(got) >= 5
+
+    poll(is_all, "all of them", LATE_S)
+    assert [text(each) for each in got] == ["3", "9", "2", "1", "0"]
+    assert [each["priority"] for each in got] == [3, 9, 2, 1, 0]
+    for each in got:
+        consumer.ack(each)
+
+
+@pytest.mark.timeout(400)
 def test_filters_by_tag_and_by_sql(scene: GrpcScene) -> None:
     topic = scene.typed_topic("normal")
     by_sql = scene.client("push_consumer", topic, sql="price > 5 AND region IN ('north', 'south')")

@@ -291,8 +291,8 @@ class MQVersion(IntEnum):
 
 
 _V4_0_0 = 213
-SERVED_VERSION = MQVersion.V4_9_7
-"""What broker and name server report: V5_4_0 when priorities are served."""
+SERVED_VERSION = MQVersion.V5_4_0
+"""What servers and clients report of themselves."""
 
 
 def version_name(version: int) -> str:

@@ -16,6 +16,7 @@ from txrocketmq.broker.clients import Client
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.store.config import StoreConfig
+from txrocketmq.broker.store.consume_queues import KindOf
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.remoting.config_file import Configuration, as_properties
 from txrocketmq.remoting.message.tags import SubscriptionData
@@ -36,6 +37,7 @@ class Parts(parts.Parts):
         config: BrokerConfig | None = None,
         now_ms: int = NOW_MS,
         store_settings: Mapping[str, Any] | None = None,
+        kind_of: KindOf | None = None,
     ) -> None:
         self.folder = folder
         self.config_folder = folder / "store" / "config"
@@ -56,7 +58,7 @@ class Parts(parts.Parts):
             clock=lambda: self.now_ms,
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
-        self.store.load(now_ms, kind_of=self.topics.has_batches)
+        self.store.load(now_ms, kind_of=kind_of or self.topics.has_batches)
 
     def set(self, **settings: object) -> None:
         """Changes settings of the broker or its store, under the names of their fields."""
@@ -69,7 +71,10 @@ class Parts(parts.Parts):
 
     def topic(self, name: str = "T", queues: int = 4, **attributes: str) -> TopicConfig:
         """Makes a topic; an attribute has an underscore for its point."""
-        changes = {f"+{each.replace('_', '.')}": value for each, value in attributes.items()}
+        before = self.topics.get(name)
+        known = {} if before is None else before.attributes or {}
+        wanted = {each.replace("_", "."): value for each, value in attributes.items()}
+        changes = {f"+{each}": wanted[each] for each in wanted if known.get(each) != wanted[each]}
         self.topics.update(
             TopicConfig(
                 topic_name=name,

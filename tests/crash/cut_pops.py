@@ -20,11 +20,13 @@ import pytest
 
 from tests.broker.conftest import Parts
 from tests.broker.pop.scene import Message, Scene
+from tests.broker.store.batches import batched, plain
 from tests.crash.judge import RuleBroken
 from tests.crash.life import TINY
 from tests.crash.pops import Owed
 from tests.disk import MemoryFiles
 from txrocketmq.broker import parts
+from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message.properties import FIRST_POP_TIME
 
 IN_ORDER: Final = "in-order"
@@ -90,15 +92,19 @@ class CutBroker(Scene):
         flush: str,
         random: Random,
         monkeypatch: pytest.MonkeyPatch,
+        *,
+        has_batches: bool = False,
         **settings: Any,
     ) -> None:
+        self._has_batches = has_batches
         self._disk, self._flush_type, self._monkeypatch = disk, flush, monkeypatch
         self._begins_ms = now_ms
         self.debts = debts
         self._first_number = debts.any.next_number
         self._fresh: set[int] = set()
         """Numbers of this life that were acknowledged."""
-        super().__init__(folder, **SETTINGS, **settings)
+        attributes = {"queue_type": "BatchCQ"} if has_batches else {}
+        super().__init__(folder, attributes, **SETTINGS, **settings)
         self.parts.pop.queues._chance = random.randrange
         self.parts.topic("T", 2)
         self.parts.restore(after_crash=True)
@@ -107,7 +113,12 @@ class CutBroker(Scene):
         with self._monkeypatch.context() as patched:
             patched.setattr(parts, "OsFiles", lambda: self._disk)
             settings = {**STORE, "flush_disk_type": self._flush_type}
-            return Parts(self.folder, now_ms=self._begins_ms, store_settings=settings)
+            return Parts(
+                self.folder,
+                now_ms=self._begins_ms,
+                store_settings=settings,
+                kind_of=lambda topic: self._has_batches and topic == "T",
+            )
 
     def step(self, random: Random) -> None:
         """Something happens, as chance has it."""
@@ -129,9 +140,19 @@ class CutBroker(Scene):
             self.settle()
 
     def send(self, random: Random) -> None:
-        """A message; it counts once it is durable."""
-        self.parts.put("T", random.randrange(2), body=self.debts.body())
-        self.debts.put(self.parts.store.max_physical_offset, self.parts.now_ms)
+        """A message, or a batch of some in one record; they count once they are durable."""
+        store, now_ms = self.parts.store, self.parts.now_ms
+        count = random.randrange(1, 40) if self._has_batches else 1
+        if count == 1:
+            self.parts.put("T", random.randrange(2), body=self.debts.body())
+        else:
+            first = int(self.debts.body())
+            bodies = [b"%d" % each for each in range(first, first + count)]
+            message = plain("T")._replace(queue_id=random.randrange(2))
+            (appended,) = store.put([batched(message, bodies)], now_ms)
+            assert appended.status is PutStatus.PUT_OK
+        for _ in range(count):
+            self.debts.put(store.max_physical_offset, now_ms)
 
     def pop_any(self, random: Random, chance: float) -> set[int]:
         """What is popped of any queue; each is acknowledged by chance, or hidden for longer."""

@@ -70,11 +70,18 @@ def test_brokers_are_killed_while_messages_are_popped(
     wire.close()
 
 
-@pytest.mark.share(0.1)
+@pytest.mark.share(0.05)
 @pytest.mark.parametrize("flush", [SYNC_FLUSH, ASYNC_FLUSH])
 @pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("has_batches", [False, True], ids=["single", "batches"])
 def test_power_fails_while_messages_are_popped(
-    crash_round: Round, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, *, merge: bool
+    crash_round: Round,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flush: str,
+    *,
+    merge: bool,
+    has_batches: bool,
 ) -> None:
     """What was durable and is not acknowledged comes, in order too; what is settled stays away."""
     random = crash_round.random
@@ -82,7 +89,10 @@ def test_power_fails_while_messages_are_popped(
     disk, now_ms = MemoryFiles(), NOW_MS
     settings = {"enable_pop_buffer_merge": merge, "enable_retry_topic_v2": random.random() < 0.5}
     for life in range(CUTS + 1):
-        broker = CutBroker(tmp_path, disk, debts, now_ms, flush, random, monkeypatch, **settings)
+        broker = CutBroker(
+            tmp_path, disk, debts, now_ms, flush, random, monkeypatch, has_batches=has_batches,
+            **settings,
+        )  # fmt: skip
         if life == CUTS:
             break
         for _ in range(random.randrange(20, 150)):

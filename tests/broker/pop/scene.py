@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +62,16 @@ def ack_of(message: Message, **other: Any) -> AckMessageRequestHeader:
 
 
 class Scene:
-    """See the module; the settings are those of a BrokerConfig."""
+    """See the module; the settings are those of a BrokerConfig, `attributes` those of its topic."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, attributes: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         self.folder = folder
         self.settings = settings
         self.peer = FakePeer()
         self.open(None)
-        self.parts.topic("T", 1)
+        self.parts.topic("T", 1, **(attributes or {}))
 
     def open(self, now_ms: int | None) -> None:
         self.parts = self.made(NOW_MS if now_ms is None else now_ms)

@@ -12,7 +12,6 @@ from tests.broker.store.batches import batched, plain
 from tests.fakes import reply_of, request
 from txrocketmq.broker.pop.records import Key, check_point
 from txrocketmq.remoting.header import NoHeader
-from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.protocol.body.pop import (
     BatchAck,
     BatchAckMessageRequestBody,
@@ -160,8 +159,7 @@ def test_offsets_within_a_batch(scene: Scene) -> None:
 def test_filters_look_at_batches(scene: Scene) -> None:
     """A batch has no tags, whatever its messages have."""
     put(scene, "abc")
-    tagged = plain("B", b"d")._replace(properties=b"TAGS\x01t\x02", tags="t", tags_code=tags_code("t"))
-    scene.parts.store.put([tagged], scene.parts.now_ms)
+    scene.parts.put("B", body=b"d", TAGS="t")
     put(scene, "ef")
     assert bodies(scene, exp="t") == "d"
     assert bodies(scene, consumer_group="h", exp="TAGS = 't'", exp_type="SQL92") == "d"

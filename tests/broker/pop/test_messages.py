@@ -28,12 +28,11 @@ def record(offset: int, *bodies: str, number: str | None = None, sys_flag: int =
         Message("B", each.encode(), at, {"TAGS": each}) for at, each in enumerate(bodies, offset)
     ]
     properties = {"INNER_NUM": str(len(bodies)) if number is None else number, "CLUSTER": "c"}
-    return encode_message(
-        MessageExt(
-            "B", encode_batch(entries), 9, properties, None, 3, offset, sys_flag, 17,
-            commit_log_offset=1_000 + offset, store_timestamp=18, reconsume_times=2,
-        )  # fmt: skip
-    )
+    batch = MessageExt(
+        "B", encode_batch(entries), 9, properties, None, 3, offset, sys_flag, 17,
+        commit_log_offset=1_000 + offset, store_timestamp=18, reconsume_times=2,
+    )  # fmt: skip
+    return encode_message(batch)
 
 
 def got(*records: bytes, next_offset: int) -> GetResult:
@@ -57,7 +56,9 @@ def read(result: GetResult) -> list[tuple[int, str]]:
 def test_from_each_offset_as_many_as_are_wanted() -> None:
     for offset in range(9):
         for count in range(1, 12):
-            records = [each for each, end in zip(FIVE_ONE_THREE, (5, 6, 9)) if end > offset]
+            records = [
+                each for each, end in zip(FIVE_ONE_THREE, (5, 6, 9), strict=True) if end > offset
+            ]
             result = one_by_one(got(*records, next_offset=9), offset, count)
             assert read(result) == ALL[offset : offset + count]
             assert result.next_begin_offset == min(offset + count, 9)
@@ -106,12 +107,10 @@ def test_a_batch_that_clients_do_not_take_apart_is_one_message() -> None:
 
 def test_bodies_cut_short_at_each_byte() -> None:
     whole = decode_message(record(0, *"xyz"))[0]
+    assert whole.sys_flag == BATCH
     for size in range(len(whole.body)):
-        cut = encode_message(
-            MessageExt(
-                "B", whole.body[:size], properties={"INNER_NUM": "3"}, sys_flag=BATCH
-            )  # fmt: skip
-        )
+        whole_but = replace(whole, body=whole.body[:size])
+        cut = encode_message(whole_but)
         assert one_by_one(got(cut, next_offset=3), 0, 32).count == 1
         assert len(in_record(memoryview(cut))) == 1
 

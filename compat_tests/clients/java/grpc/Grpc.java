@@ -225,6 +225,9 @@ public final class Grpc {
         if (json.containsKey("message_group")) {
             builder.setMessageGroup(json.getString("message_group"));
         }
+        if (json.containsKey("priority")) {
+            builder.setPriority(json.getIntValue("priority"));
+        }
         if (json.containsKey("deliver_ms")) {
             builder.setDeliveryTimestamp(json.getLongValue("deliver_ms"));
         }
@@ -270,6 +273,7 @@ public final class Grpc {
         json.put("tags", view.getTag().orElse(null));
         json.put("keys", String.join(" ", view.getKeys()));
         json.put("message_group", view.getMessageGroup().orElse(null));
+        json.put("priority", view.getPriority().orElse(null));
         json.put("properties", view.getProperties());
         json.put("born_timestamp", view.getBornTimestamp());
         json.put("attempt", view.getDeliveryAttempt());

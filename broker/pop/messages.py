@@ -14,7 +14,7 @@ MessageDecoder.decodeMessage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -31,8 +31,7 @@ from txrocketmq.remoting.message.message import (
     MessageDecodeError,
     MessageExt,
     decode_message,
-    encode_message,
-    inner_messages,
+    inner_records,
     unwrap_inner_batch,
 )
 from txrocketmq.remoting.packing import fixed
@@ -89,8 +88,8 @@ def one_by_one(got: GetResult, offset: int, max_count: int) -> GetResult:
                 taken.append(record)
             continue
         begin = max(offset - at, 0)
-        apart = list(_apart(batch, begin, max_count - len(taken)))
-        taken += apart
+        apart = list(islice(inner_records(batch, begin), max_count - len(taken)))
+        taken += map(memoryview, apart)
         if begin + len(apart) < _count_of(batch):
             next_offset = at + begin + len(apart)
             break
@@ -132,9 +131,3 @@ def _batch_of(record: memoryview) -> MessageExt | None:
 
 def _count_of(batch: MessageExt) -> int:
     return int(batch.properties[names.INNER_NUM])
-
-
-def _apart(batch: MessageExt, begin: int, count: int) -> Iterator[memoryview]:
-    """So many messages at most of a batch, from one of them on, as records of their own."""
-    for each in islice(inner_messages(batch, begin), count):
-        yield memoryview(encode_message(each))

@@ -310,14 +310,16 @@ def decode_messages(
     return messages
 
 
-def encode_message(message: MessageExt) -> bytes:
+def encode_message(message: MessageExt, properties: Buffer | None = None) -> bytes:
     """The record of a message, in the magic that its topic needs: V2 beyond 127 bytes.
 
     Sizes and CRC are made from the contents. The body goes as it is, so it must be compressed
-    when `sys_flag` says so. MessageEncodeError names what does not fit.
+    when `sys_flag` says so. `properties` are the message's own, if they are encoded already.
+    MessageEncodeError names what does not fit.
     """
     topic = message.topic.encode("utf-8", "replace")
-    properties = _encoded_properties(message)
+    if properties is None:
+        properties = _encoded_properties(message)
     if len(topic) > MAX_TOPIC_BYTES_V2:
         raise MessageEncodeError(f"topic is longer than {MAX_TOPIC_BYTES_V2} bytes: {len(topic)}")
     is_v1 = len(topic) <= MAX_TOPIC_BYTES_V1
@@ -397,11 +399,17 @@ def decode_batch(buffer: Buffer, topic: str = "") -> list[Message]:
     As the original does, the size, magic and CRC of an entry are passed over: other clients fill
     them as they like. Raises MessageDecodeError when an entry is cut short.
     """
-    return list(_batch_entries(buffer, topic))
+    return [
+        Message(topic, body, flag, decode_properties(str(properties, "utf-8", "replace")))
+        for flag, body, properties in _batch_entries(buffer)
+    ]
 
 
-def _batch_entries(buffer: Buffer, topic: str, begin: int = 0) -> Iterator[Message]:
-    """The messages of a batch body from one of them on; only the lengths of others are read."""
+def _batch_entries(buffer: Buffer, begin: int = 0) -> Iterator[tuple[int, bytes, Buffer]]:
+    """Flags, bodies and properties of a batch body from one of its messages on.
+
+    Of what is before that, only the lengths are read.
+    """
     offset = index = 0
     end = len(buffer)
     while offset < end:
@@ -419,9 +427,7 @@ def _batch_entries(buffer: Buffer, topic: str, begin: int = 0) -> Iterator[Messa
         if properties_length < 0 or properties_end > end:
             raise MessageDecodeError(offset, f"{properties_length} bytes of properties do not fit")
         if index >= begin:
-            text = str(buffer[properties_at:properties_end], "utf-8", "replace")
-            body = bytes(buffer[body_at:body_end])
-            yield Message(topic, body, flag, decode_properties(text))
+            yield flag, bytes(buffer[body_at:body_end]), buffer[properties_at:properties_end]
         offset = properties_end
         index += 1
 
@@ -431,16 +437,23 @@ def unwrap_inner_batch(message: MessageExt) -> list[MessageExt]:
 
     The queue offset counts up; the rest is the batch's. Raises MessageDecodeError.
     """
-    return list(inner_messages(message))
-
-
-def inner_messages(message: MessageExt, begin: int = 0) -> Iterator[MessageExt]:
-    """As `unwrap_inner_batch`, from one of its messages on; what is before it is not looked at."""
-    for index, inner in enumerate(_batch_entries(message.body, message.topic, begin), begin):
-        yield replace(
+    return [
+        replace(
             message,
             body=inner.body,
             flag=inner.flag,
             properties=inner.properties,
             queue_offset=message.queue_offset + index,
         )
+        for index, inner in enumerate(decode_batch(message.body, message.topic))
+    ]
+
+
+def inner_records(message: MessageExt, begin: int = 0) -> Iterator[bytes]:
+    """The messages of an inner batch from one of them on, each as a record of its own.
+
+    Raises MessageDecodeError.
+    """
+    for index, (flag, body, properties) in enumerate(_batch_entries(message.body, begin), begin):
+        inner = replace(message, body=body, flag=flag, queue_offset=message.queue_offset + index)
+        yield encode_message(inner, properties)

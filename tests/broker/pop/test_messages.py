@@ -115,6 +115,17 @@ def test_bodies_cut_short_at_each_byte() -> None:
         assert len(in_record(memoryview(cut))) == 1
 
 
+def test_properties_that_are_no_text_go_as_they_are() -> None:
+    """Read as text they would be longer than properties may be."""
+    properties = b"a\x01" + b"\xff" * 32_000
+    entry = bytes(16) + (1).to_bytes(4, "big") + b"x"
+    entry += len(properties).to_bytes(2, "big") + properties
+    batch = MessageExt("B", 2 * entry, properties={"INNER_NUM": "2"}, sys_flag=BATCH)
+    result = one_by_one(got(encode_message(batch), next_offset=2), 0, 32)
+    assert result.count == 2
+    assert all(bytes(each).endswith(properties) for each in result.buffers)
+
+
 def test_what_is_in_a_record() -> None:
     found = [in_record(memoryview(each)) for each in FIVE_ONE_THREE]
     assert [(each.queue_offset, each.body.decode()) for one in found for each in one] == ALL

@@ -79,7 +79,7 @@ def send(scene: Scene, topic: str, priorities: Sequence[int], word: str = "") ->
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("message_type", ["PRIORITY", "NORMAL", "MIXED"])
+@pytest.mark.parametrize("message_type", ["PRIORITY", "NORMAL"])
 def test_a_priority_is_a_queue(scene: Scene, message_type: str) -> None:
     """The last one, if it is too high; in topics of any type."""
     topic = topic_of(scene, message_type)

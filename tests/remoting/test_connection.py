@@ -10,7 +10,7 @@ import pytest
 
 from txrocketmq.remoting.call import Buffer, PendingReply, Reply
 from txrocketmq.remoting.codes import ResponseCode
-from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.command import OWN_VERSION, RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.connection import Connection
 from txrocketmq.remoting.errors import (
     HeaderError,
@@ -66,7 +66,7 @@ def test_an_answer_finds_its_request() -> None:
     reply = outcome_of(second)
     assert isinstance(reply, Reply)
     answered: Any = reply.header
-    assert (answered.offset, reply.body, reply.code, reply.version) == (8, b"body", 0, 407)
+    assert (answered.offset, reply.body, reply.code, reply.version) == (8, b"body", 0, OWN_VERSION)
     assert ends.client.in_flight == 0
 
 

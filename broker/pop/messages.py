@@ -7,8 +7,8 @@ may begin and end within a batch; each message is acknowledged, hidden and broug
 A message of a batch looks as it does to a client that has pulled the batch and taken it apart. A
 batch that cannot be taken apart is handed out as the one message that its record is.
 
-The original hands out whole records, which clients take apart only if they pull; those that pop give
-their listener the batch as one message. Java: PopMessageProcessor.popMsgFromQueue,
+The original hands out whole records, which clients take apart only if they pull; those that pop
+give their listener the batch as one message. Java: PopMessageProcessor.popMsgFromQueue,
 MessageDecoder.decodeMessage.
 """
 

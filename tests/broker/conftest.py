@@ -16,7 +16,6 @@ from txrocketmq.broker.clients import Client
 from txrocketmq.broker.config import BrokerConfig
 from txrocketmq.broker.intake.inner_message import InnerMessage
 from txrocketmq.broker.store.config import StoreConfig
-from txrocketmq.broker.store.consume_queues import KindOf
 from txrocketmq.broker.store.message_store import Appended, PutStatus
 from txrocketmq.remoting.config_file import Configuration, as_properties
 from txrocketmq.remoting.message.tags import SubscriptionData
@@ -37,7 +36,6 @@ class Parts(parts.Parts):
         config: BrokerConfig | None = None,
         now_ms: int = NOW_MS,
         store_settings: Mapping[str, Any] | None = None,
-        kind_of: KindOf | None = None,
     ) -> None:
         self.folder = folder
         self.config_folder = folder / "store" / "config"
@@ -58,7 +56,11 @@ class Parts(parts.Parts):
             clock=lambda: self.now_ms,
             known_as=parts.KnownAs("127.0.0.1:10911", STORE_HOST),
         )
-        self.store.load(now_ms, kind_of=kind_of or self.topics.has_batches)
+        self.store.load(now_ms, kind_of=self.kind_of)
+
+    def kind_of(self, topic: str) -> bool | None:
+        """Whether a topic has queues of batches."""
+        return self.topics.has_batches(topic)
 
     def set(self, **settings: object) -> None:
         """Changes settings of the broker or its store, under the names of their fields."""

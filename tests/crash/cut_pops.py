@@ -80,6 +80,13 @@ class Debts:
         self._ends.clear()
 
 
+class BatchParts(Parts):
+    """Whose topic has queues of batches, even before its files of JSON are read."""
+
+    def kind_of(self, topic: str) -> bool | None:
+        return topic == "T"
+
+
 class CutBroker(Scene):
     """One life."""
 
@@ -113,12 +120,8 @@ class CutBroker(Scene):
         with self._monkeypatch.context() as patched:
             patched.setattr(parts, "OsFiles", lambda: self._disk)
             settings = {**STORE, "flush_disk_type": self._flush_type}
-            return Parts(
-                self.folder,
-                now_ms=self._begins_ms,
-                store_settings=settings,
-                kind_of=lambda topic: self._has_batches and topic == "T",
-            )
+            kind = BatchParts if self._has_batches else Parts
+            return kind(self.folder, now_ms=self._begins_ms, store_settings=settings)
 
     def step(self, random: Random) -> None:
         """Something happens, as chance has it."""

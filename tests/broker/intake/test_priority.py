@@ -12,9 +12,11 @@ QUEUES = {"T": 8, "%RETRY%g": 1, "closed": 0}
 TRANSFORMS = no_transforms([Priority(QUEUES.__getitem__)])
 
 
-def sent(topic: str = "T", way: Way = Way.SEND, **properties: str) -> tuple[int, dict[str, str]]:
+def sent(
+    properties: dict[str, str], topic: str = "T", way: Way = Way.SEND
+) -> tuple[int, dict[str, str]]:
     """Where it goes, and with what."""
-    message = InnerMessage(topic, 5, b"body", 1, bytes(8), bytes(8), properties, way=way)
+    message = InnerMessage(topic, 5, b"body", 1, bytes(8), bytes(8), dict(properties), way=way)
     TRANSFORMS.apply(message, 0)
     return message.queue_id, message.properties
 
@@ -30,12 +32,12 @@ def sent(topic: str = "T", way: Way = Way.SEND, **properties: str) -> tuple[int,
     ],
 )  # fmt: skip
 def test_the_number_is_a_queue(text: str, queue_id: int) -> None:
-    assert sent(**{names.PRIORITY: text}) == (queue_id, {names.PRIORITY: text})
+    assert sent({names.PRIORITY: text}) == (queue_id, {names.PRIORITY: text})
 
 
 def test_topics_of_one_queue_and_of_none() -> None:
-    assert sent("%RETRY%g", **{names.PRIORITY: "3"})[0] == 0
-    assert sent("closed", **{names.PRIORITY: "3"})[0] == 0
+    assert sent({names.PRIORITY: "3"}, "%RETRY%g")[0] == 0
+    assert sent({names.PRIORITY: "3"}, "closed")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -47,14 +49,14 @@ def test_topics_of_one_queue_and_of_none() -> None:
     ],
 )  # fmt: skip
 def test_messages_of_another_type_have_none(other: dict[str, str]) -> None:
-    assert sent(**other, **{names.PRIORITY: "3"}) == (5, other)
-    assert sent(**other, **{names.PRIORITY: "-3"}) == (5, {**other, names.PRIORITY: "-3"})
+    assert sent({**other, names.PRIORITY: "3"}) == (5, other)
+    assert sent({**other, names.PRIORITY: "-3"}) == (5, {**other, names.PRIORITY: "-3"})
 
 
 def test_a_transaction_that_is_none() -> None:
-    assert sent(**{names.TRAN_MSG: "false", names.PRIORITY: "3"})[0] == 3
+    assert sent({names.TRAN_MSG: "false", names.PRIORITY: "3"})[0] == 3
 
 
 @pytest.mark.parametrize("way", [way for way in Way if way is not Way.SEND])
 def test_what_comes_another_way_goes_where_it_goes(way: Way) -> None:
-    assert sent(way=way, **{names.PRIORITY: "3"}) == (5, {names.PRIORITY: "3"})
+    assert sent({names.PRIORITY: "3"}, way=way) == (5, {names.PRIORITY: "3"})

@@ -122,7 +122,10 @@ class Admin:
     Topics and groups have the names under which the brokers know them. A server's refusal raises
     AdminRefused, whose text says what was refused, which server refused it, and what to do. A
     request for several servers is sent to all of them, even if some fail; PartlyFailed then says
-    which ones failed. Connections that fail raise a RemotingError.
+    which ones failed. NoNameServer says that no name server can be asked, BrokerNotExist that no
+    broker is registered under the given name or in the given cluster, and ValueError that arguments
+    contradict each other or that one of several clusters has to be named. Connections that fail
+    raise a RemotingError.
     """
     def __init__(
         self,
@@ -376,7 +379,8 @@ class Admin:
         """Sends a message again, to its topic or to another one.
 
         All groups of that topic receive it. The new message has the body, the tag, the keys and the
-        user's properties of the old one. Raises MessageNotFound, and whatever a send raises.
+        user's properties of the old one. Raises MessageNotFound, NoRoute, and whatever else a send
+        raises.
         """
     async def reset_offsets(self, group: str, topic: str, to: str | int, *, force: bool = ...) -> dict[MessageQueue, int]:
         """Moves a group to the beginning or the end of a topic, or to a time.
@@ -551,8 +555,9 @@ class LitePullConsumer:
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = ...) -> None:
         """Commits the offsets of the messages that `poll` has returned, or the given offsets.
 
-        Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
-        of the connection.
+        Returns when the brokers have stored them, or in broadcasting the file. Raises NotRunning,
+        NotAssigned, MQBrokerError, BrokerNotExist and errors of the connection; in broadcasting
+        OffsetsUnreadable, and OSError if the file cannot be written.
         """
     async def committed(self, queue: MessageQueue) -> int | None:
         """Returns the committed offset of a queue, or None if there is none.
@@ -579,15 +584,15 @@ class LitePullConsumer:
     async def poll(self, timeout_ms: int | None = ...) -> list[MessageExt]:
         """Returns the messages of one pull, or an empty list when the time is over.
 
-        Raises NotRunning.
+        Raises NotRunning, and ValueError for a negative time.
         """
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Continues to pull from these queues."""
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Moves to an offset of a queue; messages that were pulled already are dropped.
 
-        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of the
-        connection.
+        Raises NotRunning, NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of
+        the connection.
         """
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Moves to the first message of a queue. Raises the same as `seek`."""
@@ -605,7 +610,10 @@ class LitePullConsumer:
         queues were assigned to the consumer, MessageIllegal and SubscriptionError.
         """
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic, so that other members get its queues."""
+        """Ends the subscription to a topic, so that other members get its queues.
+
+        Raises nothing, even if the topic was not subscribed to or no broker can be reached.
+        """
     async def watch_queues(self, topic: str, listener: WatchListener) -> None:
         """Calls `listener` when the queues of a topic change (TopicMessageQueueChangeListener).
 
@@ -687,7 +695,8 @@ class PopConsumer:
         """Takes messages of one topic, and hides them from the group for a while.
 
         The list is empty if no message came within `wait_ms`. Raises NotRunning, PopNotSupported,
-        MQBrokerError, NoRoute, and errors of the connection if no broker could be asked.
+        MQBrokerError, NoRoute, errors of the connection if no broker could be asked, and ValueError
+        for a negative time or a number of messages that is out of range.
         """
     async def renew(self, message: MessageExt) -> None:
         """Hides a message for `invisible_ms` of the settings from now on; raises the same."""
@@ -697,14 +706,18 @@ class PopConsumer:
         Raises NoRoute and SubscriptionError.
         """
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic."""
+        """Ends the subscription to a topic.
+
+        Raises nothing, even if the topic was not subscribed to or no broker can be reached.
+        """
 
 class Producer:
     """Sends messages as a member of a producer group.
 
     Every send raises MessageIllegal for a message that no broker would accept, NoRoute or
     NoNameServer if there is nowhere to send it, MQBrokerError for an answer that another broker
-    would give as well, and SendFailed when all attempts have failed.
+    would give as well, SendFailed when all attempts have failed, and ValueError for both a queue
+    and a selector, or for a selector that chooses none of the queues.
     """
     def __init__(
         self,
@@ -900,7 +913,7 @@ class PushConsumer:
     def suspend(self) -> None:
         """Stops pulling until `resume`; messages that were pulled already are consumed."""
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic."""
+        """Ends the subscription to a topic. Raises nothing, even if no broker can be reached."""
 
 class TransactionProducer:
     """A producer that can also send in transactions; `check` answers the brokers' questions.

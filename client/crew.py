@@ -7,6 +7,9 @@ is too slow is looked at every `LOOK_MS`: as long as calls wait that take some t
 members double. So listeners that return at once are called by one thread, in the order of the
 messages, and those that block soon have as many threads as they may.
 
+When the program ends, no more calls begin: Python waits for the threads before it ends, so that one
+forgotten consumer would otherwise keep the program until its group has no more messages.
+
 Java: the thread pool of a ConsumeMessageService, and its queue.
 """
 
@@ -75,6 +78,15 @@ class Elsewhere:
         return self._call(*arguments)
 
 
+class Ending:
+    """Whether the program ends; `has_begun` is set once, by any thread."""
+
+    __slots__ = ("has_begun",)
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+
 class Outbox:
     """What has ended, on its way to the client's thread: however much it is, with one wake-up."""
 
@@ -118,8 +130,10 @@ class ThreadCrew:
         submit: Callable[[Callable[[], None]], object],
         outbox: Outbox,
         clock: Clock,
+        ending: Ending | None = None,
     ) -> None:
         self._clock = clock
+        self._ending = ending or Ending()
         self._function = function
         self._most = most
         self._submit = submit
@@ -170,7 +184,7 @@ class ThreadCrew:
 
     def _ask_for_another(self) -> None:
         with self._lock:
-            if self._members >= self._most or not self._errands:
+            if self._members >= self._most or not self._errands or self._ending.has_begun:
                 return
             self._members += 1
         try:
@@ -182,9 +196,9 @@ class ThreadCrew:
 
     def _work(self) -> None:
         errands, function, put = self._errands, self._function, self._outbox.put
-        steady_ms = self._clock.steady_ms
+        steady_ms, ending = self._clock.steady_ms, self._ending
         now_ms = steady_ms()
-        while True:
+        while not ending.has_begun:
             try:
                 errand = errands.popleft()
             except IndexError:

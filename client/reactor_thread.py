@@ -3,11 +3,13 @@
 
 It is made and never installed, so that a program may have another one, or none. All clients of a
 process share it; it starts with the first of them and ends with the last. Functions of the program
-run in threads beside it. What is logged goes to Python's logger `txrocketmq`.
+run in threads beside it, which the end of the program waits for: no more calls begin then. What is
+logged goes to Python's logger `txrocketmq`.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -30,7 +32,7 @@ from twisted.python.failure import Failure
 from zope.interface import provider
 
 from txrocketmq.client.course import Course
-from txrocketmq.client.crew import Ended, Outbox, ThreadCrew
+from txrocketmq.client.crew import Ended, Ending, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
 from txrocketmq.client.started import Begin, Cancellable
@@ -53,6 +55,7 @@ class ReactorThread:
         self.reactor: Any = new_reactor()
         self.instances = ClientInstances(self.reactor)
         self.functions = ThreadPoolExecutor(MAX_THREADS, "txrocketmq-function")
+        self._ending = Ending()
         self._handover = Handover(self.reactor.callFromThread)
         self._users = 0
         self._pid = os.getpid()
@@ -97,6 +100,13 @@ class ReactorThread:
         """After a fork: the thread is the parent's."""
         cls._lock = threading.Lock()
         cls._shared = None
+
+    @classmethod
+    def end_calls(cls) -> None:
+        """The program ends: functions that are being called end, and no more calls begin."""
+        shared = cls._shared
+        if shared is not None:
+            shared._ending.has_begun = True  # noqa: SLF001 - of this class
 
     @property
     def is_current(self) -> bool:
@@ -178,7 +188,8 @@ class ReactorThread:
         clock: Clock,
     ) -> ThreadCrew:
         """Calls a function of the program in such threads, in up to `most` of them."""
-        return ThreadCrew(function, most, self.functions.submit, self.outbox(ended), clock)
+        outbox = self.outbox(ended)
+        return ThreadCrew(function, most, self.functions.submit, outbox, clock, self._ending)
 
     def outbox(self, ended: Ended) -> Outbox:
         """Brings what has ended elsewhere to the thread."""
@@ -286,3 +297,7 @@ def _log_to_logging() -> None:
 
 
 os.register_at_fork(after_in_child=ReactorThread.forget)
+
+# What atexit calls comes after the threads have ended, and they would go on as long as there are
+# messages. Nothing public is earlier; callbacks run in reverse order, so before the executor's own.
+getattr(threading, "_register_atexit", atexit.register)(ReactorThread.end_calls)

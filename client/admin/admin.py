@@ -19,7 +19,10 @@ class Admin(Messages, Servers):
     Topics and groups have the names under which the brokers know them. A server's refusal raises
     AdminRefused, whose text says what was refused, which server refused it, and what to do. A
     request for several servers is sent to all of them, even if some fail; PartlyFailed then says
-    which ones failed. Connections that fail raise a RemotingError.
+    which ones failed. NoNameServer says that no name server can be asked, BrokerNotExist that no
+    broker is registered under the given name or in the given cluster, and ValueError that arguments
+    contradict each other or that one of several clusters has to be named. Connections that fail
+    raise a RemotingError.
     """
 
     def __init__(self, instance: ClientInstance, *, config: AdminConfig | None = None) -> None:

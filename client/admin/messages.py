@@ -193,7 +193,8 @@ class Messages(Offsets):
         """Sends a message again, to its topic or to another one.
 
         All groups of that topic receive it. The new message has the body, the tag, the keys and the
-        user's properties of the old one. Raises MessageNotFound, and whatever a send raises.
+        user's properties of the old one. Raises MessageNotFound, NoRoute, and whatever else a send
+        raises.
         """
         message = await self.message(topic, msg_id)
         kept = {

@@ -195,7 +195,10 @@ class LitePullConsumer:
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic, so that other members get its queues."""
+        """Ends the subscription to a topic, so that other members get its queues.
+
+        Raises nothing, even if the topic was not subscribed to or no broker can be reached.
+        """
         topic = self._instance.with_namespace(topic)
         self._subscriptions.remove(topic)
         await self._give_up([each for each in self._assigned.all() if each.topic == topic])
@@ -260,7 +263,7 @@ class LitePullConsumer:
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """Returns the messages of one pull, or an empty list when the time is over.
 
-        Raises NotRunning.
+        Raises NotRunning, and ValueError for a negative time.
         """
         return await self._poll(timeout_ms)
 
@@ -309,8 +312,9 @@ class LitePullConsumer:
     async def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """Commits the offsets of the messages that `poll` has returned, or the given offsets.
 
-        Returns when the brokers have stored them. Raises MQBrokerError, BrokerNotExist and errors
-        of the connection.
+        Returns when the brokers have stored them, or in broadcasting the file. Raises NotRunning,
+        NotAssigned, MQBrokerError, BrokerNotExist and errors of the connection; in broadcasting
+        OffsetsUnreadable, and OSError if the file cannot be written.
         """
         self._check_running()
         if offsets is None:
@@ -337,8 +341,8 @@ class LitePullConsumer:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Moves to an offset of a queue; messages that were pulled already are dropped.
 
-        Raises NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of the
-        connection.
+        Raises NotRunning, NotAssigned, OffsetIllegal, MQBrokerError, BrokerNotExist and errors of
+        the connection.
         """
         self._check_running()
         queue = self._instance.queue_with_namespace(queue)

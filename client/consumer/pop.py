@@ -147,7 +147,10 @@ class PopConsumer:
             await self._instance.heartbeat_now()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic."""
+        """Ends the subscription to a topic.
+
+        Raises nothing, even if the topic was not subscribed to or no broker can be reached.
+        """
         self._subscriptions.remove(self._instance.with_namespace(topic))
         if self._running:
             await self._instance.heartbeat_now()
@@ -164,7 +167,8 @@ class PopConsumer:
         """Takes messages of one topic, and hides them from the group for a while.
 
         The list is empty if no message came within `wait_ms`. Raises NotRunning, PopNotSupported,
-        MQBrokerError, NoRoute, and errors of the connection if no broker could be asked.
+        MQBrokerError, NoRoute, errors of the connection if no broker could be asked, and ValueError
+        for a negative time or a number of messages that is out of range.
         """
         config = self.config
         hidden_ms = config.invisible_ms if invisible_ms is None else invisible_ms

@@ -24,7 +24,7 @@ from txrocketmq.client.consumer.at_work import no_longer_than
 from txrocketmq.client.consumer.begin import first_offset
 from txrocketmq.client.consumer.concurrent import ConcurrentConsumption
 from txrocketmq.client.consumer.config import MessageModel, PushConsumerConfig
-from txrocketmq.client.consumer.consume_trace import ConsumeTrace
+from txrocketmq.client.consumer.consume_trace import ConsumeTrace, start_trace
 from txrocketmq.client.consumer.directly import consume_directly
 from txrocketmq.client.consumer.give_back import GiveBack
 from txrocketmq.client.consumer.hooks import ConsumeHook, ConsumeHooks
@@ -207,10 +207,9 @@ class PushConsumer:
         self._stopped = False
         self.started_ms = self._clock.now_ms()
         self._calls.start()
-        if self.config.enable_trace:
-            self._trace = ConsumeTrace(self._instance, self.group, self.config.trace_topic)
-            self._trace.start()
-            self.add_consume_hook(self._trace)
+        self._trace = start_trace(self._instance, self.group, self.config, self._hooks)
+        if self._hooks:
+            self._calls.around = self._hooks.around
         every, config, steady_ms = self._clock.every, self.config, self._clock.steady_ms
         self._repeating = [
             every(config.persist_interval_ms, self._persist_soon),
@@ -277,7 +276,7 @@ class PushConsumer:
             self._rebalance.look()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Ends the subscription to a topic."""
+        """Ends the subscription to a topic. Raises nothing, even if no broker can be reached."""
         name = self._instance.with_namespace(topic)
         self.subscriptions.remove(name)
         if not self._stopped:

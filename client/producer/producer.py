@@ -43,7 +43,8 @@ class Producer:
 
     Every send raises MessageIllegal for a message that no broker would accept, NoRoute or
     NoNameServer if there is nowhere to send it, MQBrokerError for an answer that another broker
-    would give as well, and SendFailed when all attempts have failed.
+    would give as well, SendFailed when all attempts have failed, and ValueError for both a queue
+    and a selector, or for a selector that chooses none of the queues.
     """
 
     def __init__(

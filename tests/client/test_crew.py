@@ -12,7 +12,7 @@ import pytest
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock as Time
 
-from txrocketmq.client.crew import LOOK_MS, QUICK_CALLS, Elsewhere, Outbox, ThreadCrew
+from txrocketmq.client.crew import LOOK_MS, QUICK_CALLS, Elsewhere, Ending, Outbox, ThreadCrew
 from txrocketmq.remoting.transport.clock import Clock
 
 
@@ -56,8 +56,11 @@ class Scene:
         self.told: list[list[int]] = []
         self.clock = SteadyClock()
         self.during: Callable[[int], Any] = lambda number: -number
+        self.ending = Ending()
         outbox = Outbox(self.woken.append, self._ended)
-        self.crew = ThreadCrew(self._function, most, self.members.append, outbox, self.clock)
+        self.crew = ThreadCrew(
+            self._function, most, self.members.append, outbox, self.clock, self.ending
+        )
 
     def _function(self, number: int) -> Any:
         self.called.append(number)
@@ -205,6 +208,31 @@ def test_what_has_not_begun_can_be_forgotten() -> None:
     assert scene.crew.clear() == []
     scene.members[0]()
     assert (scene.called, scene.woken) == ([], [])
+
+
+def test_when_the_program_ends_the_call_that_is_made_ends_and_no_other_begins() -> None:
+    scene = Scene()
+
+    def end(_: int) -> None:
+        scene.ending.has_begun = True
+
+    scene.during = end
+    scene.crew.take([Errand(n) for n in range(3)])
+    scene.members.pop()()
+    scene.wake()
+    assert (scene.called, scene.told) == ([0], [[0]])
+    scene.crew.take([Errand(3)])
+    scene.clock.pass_ms()
+    assert (scene.members, scene.called) == ([], [0])
+    assert [each.arguments[0] for each in scene.crew.clear()] == [1, 2, 3]
+
+
+def test_nobody_is_asked_for_any_more_when_the_program_ends() -> None:
+    scene = Scene()
+    scene.ending.has_begun = True
+    scene.crew.take([Errand(1)])
+    scene.clock.pass_ms()
+    assert scene.members == []
 
 
 def test_where_no_thread_can_be_had_somebody_is_told_unless_others_work() -> None:

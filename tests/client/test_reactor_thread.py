@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
 from txrocketmq.client.reactor_thread import ReactorThread
+from txrocketmq.remoting.transport.clock import Clock
 
 
 @pytest.fixture
@@ -60,6 +61,35 @@ def test_functions_of_the_program_run_beside(thread: ReactorThread) -> None:
     assert thread.ask(lambda: thread.call_beside(names)).startswith("txrocketmq-function")
     with pytest.raises(ZeroDivisionError):
         thread.ask(lambda: thread.call_beside(lambda: 1 // 0))
+
+
+def test_when_the_program_ends_no_more_calls_of_its_functions_begin(
+    thread: ReactorThread,
+) -> None:
+    called: list[int] = []
+    ended = threading.Event()
+
+    class Errand:
+        arguments = (1,)
+        answer: object = None
+        error: Exception | None = None
+        ended_ms = 0
+
+        def begin(self, _: int) -> bool:
+            return True
+
+    crew = thread.crew(called.append, 1, lambda _: ended.set(), Clock(thread.reactor))
+    thread.ask(lambda: crew.take([Errand()]))
+    assert ended.wait(30)
+    ReactorThread.end_calls()
+    thread.ask(lambda: crew.take([Errand()]))
+    assert len(thread.ask(crew.clear)) == 1
+    assert called == [1]
+
+
+def test_the_end_of_the_program_is_nothing_to_whom_there_is_no_thread() -> None:
+    ReactorThread.end_calls()
+    assert ReactorThread._shared is None
 
 
 def test_begun_work_can_be_cancelled(thread: ReactorThread) -> None:

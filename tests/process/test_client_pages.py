@@ -60,25 +60,3 @@ def test_an_example_runs(example: Block, rocketmq_server: Server) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stderr == ""
     assert done.stdout.strip(), "it prints nothing"
-
-
-FORGOTTEN = """
-from txrocketmq.client import Producer, new_message
-import sys
-producer = Producer("forgetful", namesrv_addr=sys.argv[1]).start()
-producer.send(new_message("Orders", "x"))
-assert "twisted.internet.reactor" not in sys.modules
-"""
-
-
-@pytest.mark.timeout(120)
-def test_a_forgotten_shutdown_is_said_and_the_program_ends(rocketmq_server: Server) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORGOTTEN, rocketmq_server.namesrv_addr],
-        capture_output=True, text=True, check=False, timeout=100,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == (
-        "txrocketmq: Producer of group forgetful was not shut down: call shutdown(), or use it in"
-        " a with statement\n"
-    )

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name of the client, and every setting of it, says what it is."""
+"""Every public name of the client, and every setting of it, says what it is, and what it raises."""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import dataclasses
 import importlib
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from txrocketmq.client import blocking, names
 from txrocketmq.client.config import ClientConfig
-from txrocketmq.client.faces import config_class, members
+from txrocketmq.client.faces import LIFE, config_class, members
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -45,3 +49,108 @@ def test_all_of_it_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = list(_texts(config_page.field_texts))
     assert len(everything) > 200
     assert [name for name, text in everything if not (text or "").strip()] == []
+
+
+CORE: Final[list[type]] = [
+    getattr(blocking, name)._core_class for name in blocking.__all__ if name not in names.__all__
+]
+
+
+def _outside_try(node: ast.AST) -> Iterator[ast.AST]:
+    """What a function does, but for what it tries: that is handled, or raised as something else."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if not (isinstance(node, ast.Try) and name == "body"):
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, ast.AST):
+                    yield from _outside_try(each)
+
+
+def _raised(core: type, function: Callable[..., Any], seen: set[Any]) -> set[str]:
+    """The errors that a method raises by itself, or by other methods of its class."""
+    if function in seen:
+        return set()
+    seen.add(function)
+    found: set[str] = set()
+    for node in _outside_try(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        match node:
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=name))):
+                found.add(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
+                other = inspect.getattr_static(core, name, None)
+                if inspect.isfunction(other):
+                    found |= _raised(core, other, seen)
+    return found
+
+
+def _said(core: type, text: str) -> str:
+    """What a docstring says, with the docstrings of those that it refers to."""
+    referred = re.findall(r"[Rr]aises\s+the\s+same\s+as\s+`(\w+)`", text)
+    classes = [each.__doc__ or "" for each in core.__mro__[:-1]]
+    return " ".join([text, *(getattr(core, name).__doc__ for name in referred), *classes])
+
+
+def _unsaid(core: type) -> Iterator[str]:
+    """The public methods whose docstrings do not say all that they raise."""
+    for member in members(core):
+        text = member.function.__doc__ or ""
+        if member.waits and not re.search(r"\b[Rr]aises?\b", text):
+            yield f"{core.__name__}.{member.name}: what it raises, or that it raises nothing"
+        said = _said(core, text)
+        for error in sorted(_raised(core, member.function, set())):
+            if error not in said:
+                yield f"{core.__name__}.{member.name}: {error}"
+
+
+@pytest.mark.parametrize("core", CORE)
+def test_all_that_is_raised_is_said(core: type) -> None:
+    assert list(_unsaid(core)) == []
+
+
+@pytest.mark.parametrize("core", CORE)
+def test_what_is_said_to_be_raised_can_be_caught(core: type) -> None:
+    texts = [core.__doc__ or "", *(each.function.__doc__ or "" for each in members(core))]
+    texts += [getattr(core, name).__doc__ or "" for name in LIFE if hasattr(core, name)]
+    for text in texts:
+        for sentence in re.findall(r"\b[Rr]aises?\b([^.;:]*)", text):
+            for word in re.findall(r"\b[A-Z]+[a-z]+[A-Z]\w*", sentence):
+                assert word in names.__all__ or hasattr(builtins, word), f"{core.__name__}: {word}"
+
+
+class Forgetful:
+    """Its docstrings leave something out."""
+
+    def __init__(self, instance: object) -> None:
+        """It is made."""
+
+    async def waits(self) -> None:
+        """Says nothing of errors."""
+
+    async def fails(self) -> None:
+        """Raises LookupError at times."""
+        self._check()
+
+    async def handles(self) -> None:
+        """Raises nothing."""
+        try:
+            self._check()
+        except ValueError:
+            return
+
+    async def refers(self) -> None:
+        """Raises the same as `complete`."""
+        self._check()
+
+    def complete(self) -> None:
+        """Raises ValueError."""
+        self._check()
+
+    def _check(self) -> None:
+        raise ValueError("no")
+
+
+def test_what_is_not_said_is_seen() -> None:
+    assert list(_unsaid(Forgetful)) == [
+        "Forgetful.fails: ValueError",
+        "Forgetful.waits: what it raises, or that it raises nothing",
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our client with original servers: accounts (ACL 2) and encryption; ours know neither yet."""
+"""Our client with original servers: accounts (ACL 1 and 2) and encryption; ours know neither."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene
 from txrocketmq.client import (
+    Admin,
     ConsumeFrom,
     LitePullConsumer,
     MQBrokerError,
@@ -26,6 +27,17 @@ ACL_2 = {
     "initAuthenticationUser": f'{{"username":"{USER}","password":"{PASSWORD}"}}',
     "innerClientAuthenticationCredentials": (f'{{"accessKey":"{USER}","secretKey":"{PASSWORD}"}}'),
 }
+ACL_1 = f"""
+accounts:
+- accessKey: {USER}
+  secretKey: {PASSWORD}
+  admin: true
+- accessKey: reader
+  secretKey: {PASSWORD}
+  defaultTopicPerm: SUB
+  defaultGroupPerm: SUB
+"""
+"""conf/plain_acl.yml of a broker of 4.9.7, with an account that may only read."""
 WAIT_MS = 20_000
 
 
@@ -37,17 +49,18 @@ class Closed(Broker):
 
 
 @pytest.fixture
-def names(origin: Origin, work_folder: Path) -> NameServer:
-    if origin.name != "original-5.4.0":
-        pytest.skip("accounts of ACL 2 are the original's, since 5.3")
-    return NameServer(origin, work_folder / "secured-namesrv")
-
-
-@pytest.fixture
-def guarded(origin: Origin, names: NameServer, work_folder: Path) -> Iterator[Broker]:
-    """A broker that wants an account."""
+def guarded(origin: Origin, work_folder: Path) -> Iterator[Broker]:
+    """A broker that wants an account: by ACL 1 in 4.9.7, by ACL 2 in 5.4.0."""
+    if origin.name == "ours":
+        pytest.skip("our servers know no accounts")
     folder = work_folder / "guarded"
-    settings = {**ACL_2, "authConfigPath": str(folder / "auth")}
+    if origin.name == "original-4.9.7":
+        settings = {"aclEnable": "true"}
+        (folder / "conf").mkdir(parents=True, exist_ok=True)
+        (folder / "conf" / "plain_acl.yml").write_text(ACL_1)
+    else:
+        settings = {**ACL_2, "authConfigPath": str(folder / "auth")}
+    names = NameServer(origin, work_folder / "secured-namesrv")
     broker = Closed(origin, folder, names, "broker-g", settings)
     with running(names, broker):
         yield broker
@@ -71,6 +84,46 @@ def test_an_account_signs(guarded: Broker) -> None:
         with pytest.raises(Exception, match=r"SYSTEM_ERROR|NO_PERMISSION|signature|ccess") as error:
             send(namesrv, **wrong)
         assert isinstance(error.value, MQBrokerError) or hasattr(error.value, "attempts")
+
+
+@pytest.mark.timeout(240)
+def test_whatever_is_asked_is_signed(guarded: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a consumer and an administrator as well, whose account the environment names."""
+    where: dict[str, Any] = {"namesrv_addr": guarded.name_server.address}
+    with pytest.raises(MQBrokerError), Admin(**where) as admin:
+        admin.broker_config(broker=guarded.name)
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", USER)
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", PASSWORD)
+    with Admin(**where) as admin:
+        admin.create_topic("Signed", queues=1)
+        assert admin.broker_config(broker=guarded.name)["brokerName"] == guarded.name
+    with Producer("python-signs", send_timeout_ms=WAIT_MS, **where) as producer:
+        producer.send(new_message("Signed", "x"))
+    with LitePullConsumer(
+        "python-signed", {"Signed": "*"}, consume_from=ConsumeFrom.FIRST_OFFSET,
+        auto_commit=False, **where,
+    ) as consumer:  # fmt: skip
+        assert next(iter(consumer)).body == b"x"
+        (queue,) = consumer.assignment
+        consumer.commit()
+    with Admin(**where) as admin:
+        (its,) = [each for each in admin.progress("python-signed").queues if each.queue == queue]
+        assert its.consumer_offset == 1
+
+
+@pytest.mark.timeout(240)
+def test_an_account_that_may_only_read(guarded: Broker) -> None:
+    if guarded.origin.name != "original-4.9.7":
+        pytest.skip("the accounts of ACL 2 are made by requests of its own")
+    namesrv = guarded.name_server.address
+    send(namesrv, access_key=USER, secret_key=PASSWORD)
+    with pytest.raises(Exception, match=r"ermission"):
+        send(namesrv, access_key="reader", secret_key=PASSWORD)
+    with LitePullConsumer(
+        "python-reads", {"Guarded": "*"}, consume_from=ConsumeFrom.FIRST_OFFSET,
+        namesrv_addr=namesrv, access_key="reader", secret_key=PASSWORD,
+    ) as consumer:  # fmt: skip
+        assert next(iter(consumer)).body == b"x"
 
 
 @pytest.mark.timeout(240)

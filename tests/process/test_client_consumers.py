@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,3 +128,39 @@ def test_the_classes_of_rocketmq_client_python(
     consumer.shutdown()
     assert seen == [0, *range(COUNT)]
     assert bool(list(tmp_path.rglob("offsets.json"))) == (model.name == "BROADCASTING")
+
+
+@pytest.mark.rocketmq(transactionTimeOut=500, transactionCheckInterval=500)
+def test_transactions_of_rocketmq_client_python(rocketmq: Server) -> None:
+    """The program of its samples: a local transaction each, and a checker for what is open."""
+    status = compat.TransactionStatus
+    asked: list[tuple[bytes, bytes]] = []
+    executed: list[tuple[bytes, Any]] = []
+    ends = {"now": status.COMMIT, "never": status.ROLLBACK, "later": status.UNKNOWN}
+
+    def check(message: compat.ReceivedMessage) -> compat.TransactionStatus:
+        asked.append((message.body, message.keys))
+        return status.COMMIT
+
+    def execute(message: compat.ReceivedMessage, user_args: Any) -> compat.TransactionStatus:
+        executed.append((message.body, user_args))
+        return ends[message.body.decode()]
+
+    rocketmq.create_topic("Paid", queues=1)
+    producer = compat.TransactionMQProducer("compat-transactions", check)
+    producer.set_name_server_address(rocketmq.namesrv_addr)
+    producer.start()
+    for number, body in enumerate(ends):
+        message = compat.Message("Paid")
+        message.set_keys(f"key{number}")
+        message.set_body(body)
+        result = producer.send_message_in_transaction(message, execute, number)
+        assert result.status == compat.SendStatus.OK
+    deadline = time.monotonic() + ENOUGH_S
+    while len(rocketmq.messages("Paid")) < 2:
+        assert time.monotonic() < deadline, asked
+        time.sleep(0.1)
+    producer.shutdown()
+    assert executed == [(b"now", 0), (b"never", 1), (b"later", 2)]
+    assert set(asked) == {(b"later", b"key2")}
+    assert [each.body for each in rocketmq.messages("Paid")] == [b"now", b"later"]

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our producers while servers go away and come back, and while producers are killed.
+
+Every message whose send was answered is there afterwards; the producers go on by themselves, and
+are neither busy meanwhile nor do they grow.
+"""
+
+import contextlib
+import itertools
+import random
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from compat_tests.java_client import text
+from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.scene import Scene, poll
+from txrocketmq.client import (
+    MQClientError,
+    Producer,
+    RemotingError,
+    TransactionProducer,
+    TransactionStatus,
+    new_message,
+)
+
+pytestmark = pytest.mark.timeout(900)
+
+AWAY_S: Final = 30.0
+RECOVERED_S: Final = 120.0
+ANSWERED_S: Final = 60.0
+MAX_CPU_SHARE: Final = 0.5
+"""Of a core, while there is no server; senders that do not wait would take all of it."""
+MAX_GROWTH_KIB: Final = 100 * 1024
+CHECKS: Final = {
+    "transactionTimeOut": "1000",
+    "transactionCheckInterval": "1000",
+    "transactionOpBatchInterval": "200",
+}
+
+
+class Servers:
+    """A name server and a broker that are away and come back."""
+
+    def __init__(self, origin: Origin, folder: Path) -> None:
+        self.names = NameServer(origin, folder / "restart-namesrv")
+        self.broker = Broker(origin, folder / "restart-broker", self.names, "broker-back", CHECKS)
+        self.names.start()
+        self.broker.start()
+
+    def close(self) -> None:
+        self.broker.close()
+        self.names.close()
+
+
+@pytest.fixture
+def servers(origin: Origin, work_folder: Path, tmp_path: Path) -> Iterator[Servers]:
+    """Of this test alone."""
+    found = Servers(origin, work_folder / tmp_path.name)
+    yield found
+    found.close()
+
+
+class Load:
+    """Messages all the time, each in another way; `acknowledged` are those that were answered."""
+
+    def __init__(self, producer: Any, topic: str) -> None:
+        self.acknowledged: dict[str, list[str]] = {"one": [], "many": [], "batch": []}
+        self._producer = producer
+        self._topic = topic
+        self._over = threading.Event()
+        ways: list[Callable[[list[str]], list[str]]] = [self._one, self._many, self._batch]
+        self._threads = [
+            threading.Thread(target=self._send, args=(name, way))
+            for name, way in zip(self.acknowledged, ways, strict=True)
+        ]
+        for each in self._threads:
+            each.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        for each in self._threads:
+            each.join()
+
+    def counts(self) -> list[int]:
+        return [len(each) for each in self.acknowledged.values()]
+
+    def _send(self, name: str, way: Callable[[list[str]], list[str]]) -> None:
+        for number in itertools.count():
+            if self._over.wait(0.01):
+                return
+            with contextlib.suppress(MQClientError, RemotingError):
+                bodies = [f"{name}-{number}-{each}" for each in range(5)]
+                self.acknowledged[name] += way(bodies)
+
+    def _one(self, bodies: list[str]) -> list[str]:
+        self._producer.send(new_message(self._topic, bodies[0]))
+        return bodies[:1]
+
+    def _many(self, bodies: list[str]) -> list[str]:
+        sends = [
+            (body, self._producer.send_async(new_message(self._topic, body))) for body in bodies
+        ]
+        return [body for body, send in sends if send.exception(ANSWERED_S) is None]
+
+    def _batch(self, bodies: list[str]) -> list[str]:
+        self._producer.send_batch([new_message(self._topic, body) for body in bodies])
+        return bodies
+
+
+def test_what_was_acknowledged_is_there_whatever_became_of_the_servers(
+    jvm: Any, servers: Servers
+) -> None:
+    scene = Scene(jvm, servers.broker)
+    topic, chance = scene.topic(queues=6), random.Random(20_261_123)
+    with Producer(scene.unique("restarts"), namesrv_addr=scene.namesrv) as producer:
+        load = Load(producer, topic)
+        try:
+            for step in ("broker", "names", "broker killed", "all"):
+                time.sleep(chance.uniform(1, 3))
+                if step == "names":
+                    servers.names.kill()
+                    time.sleep(2)
+                    servers.names.start()
+                elif step == "all":
+                    away(servers)
+                else:
+                    servers.broker.kill() if step.endswith("killed") else servers.broker.stop()
+                    time.sleep(2)
+                    servers.broker.start()
+                before = load.counts()
+
+                def goes_on(before: list[int] = before) -> bool:
+                    pairs = zip(load.counts(), before, strict=True)
+                    return all(now > then + 10 for now, then in pairs)
+
+                poll(goes_on, f"all sends succeed again after: {step}", RECOVERED_S)
+        finally:
+            load.stop()
+    wanted = set[str]().union(*load.acknowledged.values())
+    assert len(wanted) > 100
+    stored = {text(each) for each in scene.read(topic, len(wanted), 60)}
+    assert wanted - stored == set()
+    scene.close()
+
+
+def away(servers: Servers) -> None:
+    """All servers are away for half a minute, in which the producer does next to nothing."""
+    servers.broker.kill()
+    servers.names.kill()
+    used_s, most_kib = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    time.sleep(AWAY_S)
+    assert time.process_time() - used_s < MAX_CPU_SHARE * AWAY_S
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most_kib < MAX_GROWTH_KIB
+    servers.names.start()
+    servers.broker.start()
+
+
+KILLED: Final = """
+import os, signal, sys
+from txrocketmq.client import TransactionProducer, new_message
+
+namesrv, group, topic = sys.argv[1:]
+
+def die(message, argument):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with TransactionProducer(group, lambda message: None, namesrv_addr=namesrv) as producer:
+    producer.send_in_transaction(new_message(topic, "half"), die)
+"""
+
+
+@pytest.mark.parametrize("status", [TransactionStatus.COMMIT, TransactionStatus.ROLLBACK])
+def test_another_of_the_group_decides_for_one_that_was_killed(
+    jvm: Any, servers: Servers, status: TransactionStatus
+) -> None:
+    """It is killed in its local transaction, after the half message was stored."""
+    scene = Scene(jvm, servers.broker)
+    topic, group = scene.topic(queues=1), scene.unique("killed")
+    asked: list[bytes] = []
+
+    def check(message: Any) -> TransactionStatus:
+        asked.append(message.body)
+        return status
+
+    command = [sys.executable, "-c", KILLED, scene.namesrv, group, topic]
+    killed = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert killed.returncode == -9, killed.stderr
+    with TransactionProducer(group, check, namesrv_addr=scene.namesrv) as producer:
+        poll(lambda: b"half" in asked, "the other producer is asked", 120)
+        producer.send(new_message(topic, "plain"))
+        is_committed = status is TransactionStatus.COMMIT
+        found = {text(each) for each in scene.read(topic, 1 + is_committed, 60)}
+    assert found == ({"half", "plain"} if is_committed else {"plain"})
+    scene.close()

@@ -73,7 +73,7 @@ LOADS: Final = (
         ("drain", {"consume-batch": 32}),
         drains=True,
     ),
-    Load("lite", "lite pull", ("lite", {}), None, drains=True),
+    Load("lite", "lite pull", ("lite", {}), ("lite", {}), drains=True),
 )
 
 

@@ -49,16 +49,18 @@ class BrokerState:
             raise ValueError(f"a topic has from 1 to {MAX_QUEUES} queues, not {queues}")
         config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
         self._parts.topics.update(config)
-        found: Deferred[None] = Deferred()
-        self._look(topic, queues, self._clock.steady_ms() + ROUTE_MS, found)
-        return found
+        return self._routed(topic, queues)
 
     def ensure_topic(self, topic: str) -> Deferred[None] | None:
-        """Makes a topic that is missing where sends may do so."""
+        """Makes a topic that is missing where sends may do so.
+
+        Fires when clients find it, as they may not yet find one that a send has just made.
+        """
         parts = self._parts
-        if parts.topics.get(topic) is None and parts.config.auto_create_topic_enable:
-            return self.create_topic(topic)
-        return None
+        config = parts.topics.get(topic)
+        if config is not None:
+            return self._routed(topic, config.write_queue_nums)
+        return self.create_topic(topic) if parts.config.auto_create_topic_enable else None
 
     def topics(self) -> list[str]:
         """The topics that clients have made, in order: no retry topics, none of the broker's."""
@@ -115,6 +117,12 @@ class BrokerState:
         got = self._parts.store.get(topic, queue_id, offset, PAGE_MESSAGES, PAGE_BYTES)
         text = base64.b64encode(b"".join(got.buffers)).decode()
         return {"records": text, "next": got.next_begin_offset}
+
+    def _routed(self, topic: str, queues: int) -> Deferred[None]:
+        """Fires when the name server has the topic with its queues."""
+        found: Deferred[None] = Deferred()
+        self._look(topic, queues, self._clock.steady_ms() + ROUTE_MS, found)
+        return found
 
     def _look(self, topic: str, queues: int, until_ms: int, found: Deferred[None]) -> None:
         """Whether the name server has the topic with its queues."""

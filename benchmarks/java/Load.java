@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -30,7 +31,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * One load on the official client, then exit: {@code Load NAMESRV TOPIC MODE [name=value ...]}.
  *
- * <p>Modes: sync, batch, async, oneway, transaction, timer, drain, latency; properties=N gives each message so many
+ * <p>Modes: sync, batch, async, oneway, transaction, timer, drain, lite, latency; properties=N gives each message so many
  * properties of the user's own. Standard output carries one JSON object per line:
  * {"event":"start"} and {"event":"end"} stand at the edges of the measured window (the harness
  * reads the server's CPU time there), {"event":"result", ...} is the answer.
@@ -58,7 +59,7 @@ public final class Load {
 
     public static void main(String[] args) throws Exception {
         if (args.length < 3) {
-            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|oneway|transaction|timer|drain|latency [name=value ...]");
+            System.err.println("usage: Load NAMESRV TOPIC sync|batch|async|oneway|transaction|timer|drain|lite|latency [name=value ...]");
             System.exit(2);
         }
         Load load = new Load(args[0], args[1], Arrays.copyOfRange(args, 3, args.length));
@@ -70,6 +71,7 @@ public final class Load {
             case "transaction": load.transaction(); break;
             case "timer": load.timer(); break;
             case "drain": load.drain(); break;
+            case "lite": load.lite(); break;
             case "latency": load.latency(); break;
             default:
                 System.err.println("no such mode: " + args[2]);
@@ -269,6 +271,35 @@ public final class Load {
         }
         result("drain", taken.get() - first, nanos, new long[0],
             String.format(Locale.ROOT, ",\"fill_rate\":%.1f", total / fillSeconds));
+    }
+
+    /** Counts what one lite pull consumer takes by polls; the topic has stored=N messages already. */
+    private void lite() throws Exception {
+        long total = option("stored", 0);
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("bench-lite-" + topic);
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setPullBatchSize(32);
+        consumer.subscribe(topic, "*");
+        consumer.start();
+        long taken = 0;
+        long first = 0;
+        long start = 0;
+        long giveUp = System.nanoTime() + TimeUnit.SECONDS.toNanos(180);
+        while (taken < total && System.nanoTime() < giveUp) {
+            taken += consumer.poll().size();
+            if (first == 0 && taken >= total / 10) { // the first tenth warms both sides up
+                first = taken;
+                start = System.nanoTime();
+                event("start");
+            }
+        }
+        long nanos = System.nanoTime() - start;
+        event("end");
+        if (taken < total) {
+            failed(new IllegalStateException("polled only " + taken + " of " + total));
+        }
+        result("lite", taken - first, nanos, new long[0], "");
     }
 
     /** Sends at a low, even rate and times each message from before send() to the listener. */

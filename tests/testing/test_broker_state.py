@@ -86,9 +86,21 @@ def test_a_missing_topic_is_made_only_where_sends_may(tmp_path: Path) -> None:
         config = BrokerConfig(auto_create_topic_enable=allowed)
         scene = Scene(tmp_path / str(allowed), config)
         assert (scene.state.ensure_topic("T") is None) is not allowed
-        assert scene.state.ensure_topic("TBW102") is None
         assert scene.state.topics() == (["T"] if allowed else [])
         scene.parts.store.stop(scene.parts.now_ms)
+
+
+def test_a_topic_that_a_send_has_made_is_there_when_the_name_server_has_it(scene: Scene) -> None:
+    scene.state.create_topic("T", 2).addErrback(lambda _: None)
+    done: list[None] = []
+    ensured = scene.state.ensure_topic("T")
+    assert ensured is not None
+    ensured.addCallback(done.append)
+    scene.reactor.advance(0.1)
+    assert done == []
+    scene.routes["T"] = 2
+    scene.reactor.advance(0.1)
+    assert done == [None]
 
 
 def test_topics_and_groups_are_those_of_clients(scene: Scene) -> None:

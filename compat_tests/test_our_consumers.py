@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.java_client import ClientJvm, message, text
+from compat_tests.java_client import ClientJvm, PushConsumer, message, text
 from compat_tests.our_consumer import OurConsumer, OurError
 from compat_tests.peers import Broker, NameServer, Origin
 from compat_tests.scene import Scene, poll
@@ -174,6 +174,33 @@ def test_broadcasting_reaches_each_of_ours_and_goes_on_by_the_file_of_offsets(
     assert {body.partition("/")[2] for body in again.bodies()} == {"2"}
     again.stop()
     assert path.with_name("offsets.json.bak").exists()
+
+
+def test_broadcasting_goes_on_by_the_file_of_offsets_of_the_other(
+    scene: Scene, ours: Make, work_folder: Path
+) -> None:
+    """A member is who has its client id: first Java's, then ours, then Java's again."""
+    topic, group, name = scene.topic(queues=4), scene.unique("group"), scene.unique("member")
+    folder = work_folder / f"java-{scene.jvm.release}" / "offsets"
+    java: Any = {"topic": topic, "group": group, "model": "BROADCASTING"}
+    send_keys(scene, topic, range(2), keys=10)
+    first = PushConsumer(scene.jvm, name, scene.namesrv, **java)
+    first.wait_for(20)
+    first.stop()
+    send_keys(scene, topic, range(2, 3), keys=10)
+    python = ours(
+        "push", topic, group, model="BROADCASTING", client_ip="127.0.0.1", instance=name,
+        config={"local_offset_store_dir": str(folder)},
+    )  # fmt: skip
+    newest = {f"k{key}/2" for key in range(10)}
+    poll(lambda: newest <= set(python.bodies()), "ours has all that is new", 60)
+    python.stop()
+    # What Java's listener had at the moment of its end may come again, and nothing else.
+    assert len(set(python.bodies()) - newest) < 20
+    send_keys(scene, topic, range(3, 4), keys=10)
+    again = PushConsumer(scene.jvm, name, scene.namesrv, **java)
+    assert {text(each) for each in again.wait_for(30)[20:]} == {f"k{key}/3" for key in range(10)}
+    again.stop()
 
 
 # -------------------------------------------------------------------------------- lite and groups

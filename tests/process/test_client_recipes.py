@@ -1,88 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/client_recipes.md for frameworks, with stand-ins for these frameworks."""
+"""The programs of docs/client_recipes.md for FastAPI and Django, served by these frameworks."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from tests.pages import blocks
-from txrocketmq.client import Producer, new_message
 from txrocketmq.testing.server import Server
 
+pytestmark = pytest.mark.timeout(180)
+DEADLINE_S: Final = 60
 PROGRAMS: Final = {
     block.text.splitlines()[0].removeprefix("# "): block.text
     for block in blocks()
     if block.page == "docs/client_recipes.md" and block.text.startswith("# ")
 }
 FASTAPI: Final = """
-class FastAPI:
-    def __init__(self, lifespan):
-        self.lifespan, self.routes, self.state = lifespan, {}, type("State", (), {})()
+from fastapi_app import app, seen
 
-    def post(self, path):
-        return lambda handler: self.routes.setdefault(path, handler)
+@app.get("/seen")
+async def what_was_seen():
+    return seen
 """
 DJANGO: Final = """
-class JsonResponse(dict):
-    pass
+import sys
+from wsgiref.simple_server import make_server, WSGIServer
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.urls import path
+
+settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, SECRET_KEY="x")
+application = get_wsgi_application()
+
+import django_orders  # before any fork, as a server that forks imports the application
+
+urlpatterns = [path("orders/<str:name>", django_orders.order)]
 """
-ASK_FASTAPI: Final = """
-import asyncio
-import fastapi_app as page
+PREFORK: Final = """
+import os, signal, sys
+import django_app
+from wsgiref.simple_server import make_server
 
-async def main():
-    async with page.app.lifespan(page.app):
-        answer = await page.app.routes["/orders/{name}"](name="book")
-        async with asyncio.timeout(90):
-            while "book" not in page.seen:
-                await asyncio.sleep(0.05)
-        print("answered", len(answer["id"]))
-
-asyncio.run(main())
-"""
-ASK_DJANGO: Final = """
-import django_orders as page
-first, second = page.order(None, "book"), page.order(None, "pen")
-print("answered", len(first["id"]), first != second)
+server = make_server("127.0.0.1", 0, django_app.application)
+workers = []
+for _ in range(2):  # each serves one connection after the other, and ends after three
+    if not (pid := os.fork()):
+        for _ in range(3):
+            server.handle_request()
+        sys.exit(0)
+    workers.append(pid)
+print("http://127.0.0.1:%d" % server.server_port, flush=True)
+print("workers ended with", *(os.waitpid(pid, 0)[1] for pid in workers), flush=True)
 """
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize(
-    ("name", "stand_in", "module", "ask", "printed"),
-    [
-        ("fastapi_app.py", FASTAPI, "fastapi.py", ASK_FASTAPI, "answered 32\n"),
-        ("django_orders.py", DJANGO, "django/http.py", ASK_DJANGO, "answered 32 True\n"),
-    ],
-    ids=["fastapi", "django"],
-)
-def test_a_service_sends(
-    rocketmq_server: Server,
-    tmp_path: Path,
-    name: str,
-    stand_in: str,
-    module: str,
-    ask: str,
-    printed: str,
-) -> None:
-    where = rocketmq_server.namesrv_addr
-    with Producer("makes-orders", namesrv_addr=where) as producer:
-        producer.send(new_message("Orders", "x"))
-    (tmp_path / module).parent.mkdir(exist_ok=True)
-    (tmp_path / module).write_text(stand_in)
-    (tmp_path / name).write_text(PROGRAMS[name])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ask],
-        capture_output=True, text=True, check=False, timeout=150, cwd=tmp_path,
-        env={**os.environ, "NAMESRV_ADDR": where},
+@contextmanager
+def served(
+    command: list[str], folder: Path, where: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A server that says on which address it listens, until the end of the block."""
+    process = subprocess.Popen(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "NAMESRV_ADDR": where, "PYTHONPATH": str(folder)},
     )  # fmt: skip
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", printed)
+    try:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                yield found.group(), process
+                return
+        pytest.fail(f"it does not listen: {said}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address: str, *, method: str = "GET") -> Any:
+    request = urllib.request.Request(address, method=method)  # noqa: S310 - of our own server
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:  # noqa: S310 - likewise
+        return json.loads(answer.read())
+
+
+def test_fastapi(rocketmq: Server, tmp_path: Path) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    (tmp_path / "fastapi_app.py").write_text(PROGRAMS["fastapi_app.py"])
+    (tmp_path / "app_to_ask.py").write_text(FASTAPI)
+    command = [sys.executable, "-m", "uvicorn", "app_to_ask:app", "--port", "0"]
+    with served(command, tmp_path, rocketmq.namesrv_addr) as (address, process):
+        assert len(ask(f"{address}/orders/book", method="POST")["id"]) == 32
+        deadline = time.monotonic() + DEADLINE_S
+        while ask(f"{address}/seen") != ["book"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, said
+    assert "Application shutdown complete" in said
+    assert "was not shut down" not in said
+    assert rocketmq.lag("web-consumers", "Orders") == 0
+
+
+def test_django_in_processes_that_were_forked(rocketmq: Server, tmp_path: Path) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    (tmp_path / "django_orders.py").write_text(PROGRAMS["django_orders.py"])
+    (tmp_path / "django_app.py").write_text(DJANGO)
+    (tmp_path / "prefork.py").write_text(PREFORK)
+    command = [sys.executable, "prefork.py"]
+    with served(command, tmp_path, rocketmq.namesrv_addr) as (address, process):
+        ids = [ask(f"{address}/orders/order{number}")["id"] for number in range(6)]
+        said, _ = process.communicate(timeout=DEADLINE_S)
+    assert len(set(ids)) == 6
+    assert process.returncode == 0, said
+    assert "workers ended with 0 0" in said
+    assert "was not shut down" not in said
+    messages = rocketmq.messages("Orders")
+    assert [each.body.decode() for each in messages] == [f"order{number}" for number in range(6)]
+    producers = {each.unique_key[:16] for each in messages if each.unique_key}
+    assert len(producers) == 2, "each process has a producer of its own"
 
 
 def test_all_programs_are_run() -> None:

@@ -61,7 +61,9 @@ class Driver:
         self._settings = settings
         self._client = ClientInstance(
             ClientConfig(
-                namesrv_addr=settings["namesrv"], instance_name=settings.get("instance", "DEFAULT")
+                namesrv_addr=settings["namesrv"],
+                client_ip=settings.get("client_ip", ""),
+                instance_name=settings.get("instance", "DEFAULT"),
             )
         )
         topic, group = settings["topic"], settings["group"]

@@ -99,7 +99,7 @@ class AioFace(ThreadedFace):
             loop = self._loop_of_program()
             running = asyncio.run_coroutine_threadsafe(_called(function, arguments), loop)
             running.add_done_callback(
-                lambda future: self._thread.reactor.callFromThread(settle_deferred, result, future)
+                lambda future: self._thread.call_there(settle_deferred, result, future)
             )
             return result
 

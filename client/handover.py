@@ -22,6 +22,7 @@ class Handover:
     def __init__(self, wake: Callable[[Callable[[], None]], object]) -> None:
         self._wake = wake
         self._lock = threading.Lock()
+        self._is_over = False
         self._waiting: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
 
     @property
@@ -32,6 +33,8 @@ class Handover:
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Calls a function in the other thread, unless `wake` raises something, which is raised."""
         with self._lock:
+            if self._is_over:
+                return
             self._waiting.append((function, arguments))
             if len(self._waiting) > 1:
                 return
@@ -40,6 +43,12 @@ class Handover:
             except BaseException:
                 self._waiting.clear()
                 raise
+
+    def close(self) -> None:
+        """The other thread has ended: from now on nobody is woken, and nothing is called."""
+        with self._lock:
+            self._is_over = True
+            self._waiting.clear()
 
     def _run(self) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from types import CoroutineType
 from typing import Any, ClassVar, Final
@@ -61,12 +62,16 @@ class ReactorThread:
         self._pid = os.getpid()
         self._is_over = False
         self._thread = threading.Thread(
-            target=self.reactor.run,
-            kwargs={"installSignalHandlers": False},
+            target=self._run,
             name="txrocketmq-reactor",
             daemon=True,
         )
         self._thread.start()
+
+    def _run(self) -> None:
+        self.reactor.run(installSignalHandlers=False)
+        self._handover.close()
+        close_reactor(self.reactor)
 
     @classmethod
     def take(cls) -> ReactorThread:
@@ -168,6 +173,8 @@ class ReactorThread:
             return future.result()
         except KeyboardInterrupt:
             handed.cancel()
+            with suppress(Exception):  # what was cancelled may have to be ended in order
+                future.result(END_S)
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
@@ -191,6 +198,10 @@ class ReactorThread:
         outbox = self.outbox(ended)
         return ThreadCrew(function, most, self.functions.submit, outbox, clock, self._ending)
 
+    def call_there(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Calls a function in the thread, soon; nothing once it has ended. Of any thread."""
+        self._handover.call(function, *arguments)
+
     def outbox(self, ended: Ended) -> Outbox:
         """Brings what has ended elsewhere to the thread."""
         return Outbox(self._handover.call, ended)
@@ -210,6 +221,19 @@ def new_reactor() -> Any:
     pool = reactor.getThreadPool()  # for looking up names
     pool.threadFactory = _daemon
     return reactor
+
+
+def close_reactor(reactor: Any) -> None:
+    """Closes what a reactor has open once it has ended, which Twisted leaves to the program's end.
+
+    A program may make clients, and end them, any number of times.
+    """
+    waker, reactor.waker = reactor.waker, None
+    if waker is not None:
+        waker.connectionLost(None)
+    poller = getattr(reactor, "_poller", None)
+    if poller is not None:
+        poller.close()
 
 
 def _daemon(*arguments: Any, **named: Any) -> threading.Thread:

@@ -50,9 +50,13 @@ class Core:
         if self.group == "bad":
             raise MQClientError("it cannot start")
         self.said.append("start")
+        if self.group == "never":
+            await Deferred[None]()
 
     async def shutdown(self) -> None:
         """Ends."""
+        if self.group == "never":
+            await self._instance.clock.pause(50)
         self.said.append("shutdown")
 
     def group_changed(self) -> None:

@@ -137,14 +137,28 @@ def test_before_and_after_its_life() -> None:
         made.later(1)
 
 
-def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Made("g", **WHERE).start()
+def interrupt_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits next is interrupted."""
 
     def interrupted(self: Future[Any], timeout: float | None = None) -> Any:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Future, "result", interrupted)
+
+
+def test_ctrl_c_while_it_starts_ends_it_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made("never", **WHERE)
+    interrupt_next(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        made.start()
+    assert made._life.core.said == ["start", "shutdown"]
+    assert ReactorThread._shared is None
+
+
+def test_ctrl_c_cancels_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made("g", **WHERE).start()
+    interrupt_next(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         made.never()
     assert made._thread.ask(lambda: made._life.core.cancelled)

@@ -39,6 +39,16 @@ def test_many_calls_wake_once_and_run_in_their_order() -> None:
     assert other.said == ["a", "b", "c", "d"]
 
 
+def test_a_thread_that_has_ended_is_not_woken() -> None:
+    other = Other()
+    other.handover.call(other.said.append, "a")
+    other.handover.close()
+    other.run()
+    for text in "bc":
+        other.handover.call(other.said.append, text)
+    assert (other.woken, other.said, other.handover._waiting) == ([], [], [])
+
+
 def test_a_call_that_comes_while_others_run_wakes_again() -> None:
     other = Other()
     other.handover.call(lambda: other.handover.call(other.said.append, "later"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from twisted.internet.defer import Deferred, fail, succeed
@@ -33,6 +34,27 @@ def test_all_share_one_and_the_last_ends_it() -> None:
     ReactorThread.take().leave()
     assert ReactorThread._shared is not None
     ReactorThread._shared.leave()
+
+
+OPEN = Path("/proc/self/fd")
+
+
+@pytest.mark.skipif(not OPEN.is_dir(), reason="only Linux tells what is open")
+def test_what_it_has_open_ends_with_it() -> None:
+    before = len(list(OPEN.iterdir()))
+    for _ in range(3):
+        taken = ReactorThread.take()
+        assert taken.ask(lambda: 1) == 1
+        assert len(list(OPEN.iterdir())) > before
+        taken.leave()
+        taken.call_there(pytest.fail, "it has ended")
+    assert len(list(OPEN.iterdir())) <= before
+
+
+def test_what_is_handed_over_is_called_there(thread: ReactorThread) -> None:
+    called = threading.Event()
+    thread.call_there(called.set)
+    assert called.wait(30)
 
 
 def test_work_is_done_there(thread: ReactorThread) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our consumers and the official Java ones: in one group, one after the other, side by side."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.java_client import ClientJvm, PushConsumer, message, text
+from compat_tests.java_client import ClientJvm, PushConsumer, body, message, text
 from compat_tests.our_consumer import OurConsumer, OurError
 from compat_tests.peers import Broker, NameServer, Origin
 from compat_tests.scene import Scene, poll
@@ -141,6 +142,56 @@ def test_what_fails_too_often_in_order_is_a_dead_letter(scene: Scene, ours: Make
     dead = scene.read(f"%DLQ%{group}", 2, timeout_s=60)
     assert {text(each) for each in dead} == {"k0/0", "k0/1"}
     assert consumer.bodies() == ["k0/0", "k0/0", "k0/1", "k0/1"]
+
+
+# ---------------------------------------------------------------------- whatever Java has sent
+
+
+@pytest.mark.parametrize("kind", ["push", "orderly", "lite"])
+def test_whatever_java_sends_reaches_ours(scene: Scene, ours: Make, kind: str) -> None:
+    topic = scene.topic(queues=1)
+    large = os.urandom(64) * 1000
+    compressions = ["ZLIB"] if scene.jvm.release == "4.9.7" else ["ZLIB", "LZ4", "ZSTD"]
+    bodies = [bytes(range(256)), "größe 漢字 \U0001f680".encode(), b"\x00"]
+    words = {"tags": "tägs", "keys": "k1 漢字", "properties": {"own": "größe"}}
+    scene.producer().send([message(topic, each, **words) for each in bodies])
+    for each in compressions:
+        settings = {} if each == "ZLIB" else {"compression": each}
+        scene.producer(**settings).send([message(topic, large)])
+    scene.producer().send_batch([message(topic, f"batch {n}", tags=f"t{n}") for n in range(3)])
+    wanted = [*bodies, *[large] * len(compressions), *(f"batch {n}".encode() for n in range(3))]
+    consumer = ours(kind, topic, scene.unique("group"))
+    if kind == "lite":
+        got = consumer.poll_until(len(wanted))
+    else:
+        got = consumer.wait_for(len(wanted))
+    in_order = sorted(got, key=lambda each: int(each["queue_offset"]))
+    assert [body(each) for each in in_order] == wanted
+    first = in_order[0]
+    assert (first["tags"], first["keys"], first["own"]) == ("tägs", "k1 漢字", "größe")
+    assert [each["tags"] for each in in_order[-3:]] == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("kind", ["push", "orderly", "lite"])
+def test_tags_are_filtered_by_the_broker_and_compared_here(
+    scene: Scene, ours: Make, kind: str
+) -> None:
+    """Brokers compare hashes, which "Aa" and "BB" have in common, as "C#" and "Bb" have."""
+    topic = scene.topic(queues=1)
+    consumer = ours(kind, topic, scene.unique("group"), expression="Aa || C#")
+    tags = ["Aa", "BB", "C#", "Bb", "other", "Aa", None]
+    scene.producer().send(
+        [message(topic, f"{n}", **({"tags": tag} if tag else {})) for n, tag in enumerate(tags)]
+    )
+    wanted = ["0", "2", "5"]
+    if kind == "lite":
+        assert [text(each) for each in consumer.poll_until(3)] == wanted
+        assert consumer.call("poll", timeout_ms=500) == []
+        return
+    consumer.wait_for(3)
+    scene.producer().send([message(topic, "last", tags="C#")])
+    consumer.wait_for(4)
+    assert sorted(consumer.bodies()) == [*wanted, "last"]
 
 
 # ---------------------------------------------------------------------------------- broadcasting

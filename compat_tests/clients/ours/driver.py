@@ -50,6 +50,9 @@ def shown(message: MessageExt) -> dict[str, Any]:
         "queue_offset": message.queue_offset,
         "reconsume_times": message.reconsume_times,
         "msg_id": message.msg_id,
+        "tags": message.tags,
+        "keys": message.properties.get("KEYS"),
+        "own": message.properties.get("own"),
         "body": base64.b64encode(message.body).decode(),
     }
 

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-_open: dict[int, tuple[int, str, Callable[[], None]]] = {}
+_open: dict[int, tuple[object, int, str, Callable[[], None]]] = {}
+"""By identity, which stays an item's own only as long as the item is kept."""
 
 
 def opened(item: object, what: str, end: Callable[[], None]) -> None:
     """It has been started; `end` is called when the program ends before it was shut down."""
-    _open[id(item)] = (os.getpid(), what, end)
+    _open[id(item)] = (item, os.getpid(), what, end)
 
 
 def closed(item: object) -> None:
@@ -24,7 +25,7 @@ def closed(item: object) -> None:
 
 def end_all(errors: TextIO | None = None) -> None:
     """Says what is still open, and ends it; what a parent process has open is left alone."""
-    for pid, what, end in list(_open.values()):
+    for _, pid, what, end in list(_open.values()):
         if pid != os.getpid():
             continue
         print(

@@ -161,10 +161,7 @@ def test_whatever_java_sends_reaches_ours(scene: Scene, ours: Make, kind: str) -
     scene.producer().send_batch([message(topic, f"batch {n}", tags=f"t{n}") for n in range(3)])
     wanted = [*bodies, *[large] * len(compressions), *(f"batch {n}".encode() for n in range(3))]
     consumer = ours(kind, topic, scene.unique("group"))
-    if kind == "lite":
-        got = consumer.poll_until(len(wanted))
-    else:
-        got = consumer.wait_for(len(wanted))
+    got = consumer.poll_until(len(wanted)) if kind == "lite" else consumer.wait_for(len(wanted))
     in_order = sorted(got, key=lambda each: int(each["queue_offset"]))
     assert [body(each) for each in in_order] == wanted
     first = in_order[0]
@@ -176,20 +173,20 @@ def test_whatever_java_sends_reaches_ours(scene: Scene, ours: Make, kind: str) -
 def test_tags_are_filtered_by_the_broker_and_compared_here(
     scene: Scene, ours: Make, kind: str
 ) -> None:
-    """Brokers compare hashes, which "Aa" and "BB" have in common, as "C#" and "Bb" have."""
+    """Brokers compare hashes, which "Aa", "BB" and "C#" have in common."""
     topic = scene.topic(queues=1)
-    consumer = ours(kind, topic, scene.unique("group"), expression="Aa || C#")
-    tags = ["Aa", "BB", "C#", "Bb", "other", "Aa", None]
+    consumer = ours(kind, topic, scene.unique("group"), expression="Aa || other")
+    tags = ["Aa", "BB", "C#", "other", "third", "Aa", None]
     scene.producer().send(
         [message(topic, f"{n}", **({"tags": tag} if tag else {})) for n, tag in enumerate(tags)]
     )
-    wanted = ["0", "2", "5"]
+    wanted = ["0", "3", "5"]
     if kind == "lite":
         assert [text(each) for each in consumer.poll_until(3)] == wanted
         assert consumer.call("poll", timeout_ms=500) == []
         return
     consumer.wait_for(3)
-    scene.producer().send([message(topic, "last", tags="C#")])
+    scene.producer().send([message(topic, "last", tags="other")])
     consumer.wait_for(4)
     assert sorted(consumer.bodies()) == [*wanted, "last"]
 

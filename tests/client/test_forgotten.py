@@ -31,6 +31,14 @@ def test_who_is_open_is_named_and_ended() -> None:
     )
 
 
+def test_who_is_dropped_before_is_named_as_well() -> None:
+    for group in "abc":
+        forgotten.opened(object(), group, lambda: None)
+    errors = io.StringIO()
+    forgotten.end_all(errors)
+    assert [line.split()[1] for line in errors.getvalue().splitlines()] == ["a", "b", "c"]
+
+
 def test_what_the_parent_has_open_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten.opened(object(), "Producer of group a", lambda: pytest.fail("not ours"))
     monkeypatch.setattr(os, "getpid", lambda: -1)

@@ -89,7 +89,13 @@ def why_not_writable(route: TopicRouteData) -> str:
         return "its route names no queues"
     writable = [data for data in route.queue_datas if is_writable(data.perm)]
     if not writable and route.queue_datas:
-        return "its brokers allow no writing"
+        acting = sorted(
+            each.broker_name for each in route.broker_datas if each.enable_acting_master
+        )
+        why = "its brokers allow no writing"
+        if acting:  # name servers of 5.x take the right away while there is no master
+            why += f"; if the master of {', '.join(acting)} is away, a slave acts for it meanwhile"
+        return why
     if any(data.write_queue_nums > 0 for data in writable):
         names = ", ".join(sorted({data.broker_name for data in writable}))
         return f"no master is registered for {names}; a slave takes no messages"

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from txrocketmq.remoting.routes import (
     is_changed,
     publish_queues,
     subscribe_queues,
+    why_not_writable,
 )
 
 
@@ -37,6 +40,23 @@ def test_a_slave_alone_takes_no_messages_but_gives_them() -> None:
     route = a_route({"broker-a": 1}, addresses={"broker-a": {1: BROKER_A}})
     assert publish_queues("T", route) == []
     assert subscribe_queues("T", route) == [queue("broker-a", 0)]
+
+
+def test_why_nothing_can_be_sent_is_told() -> None:
+    slave = a_route({"broker-a": 1}, addresses={"broker-a": {1: BROKER_A}})
+    assert why_not_writable(slave) == (
+        "no master is registered for broker-a; a slave takes no messages"
+    )
+    closed = a_route({"broker-a": 1}, perm=4)
+    assert why_not_writable(closed) == "its brokers allow no writing"
+    (broker,) = closed.broker_datas
+    acting = replace(closed, broker_datas=[replace(broker, enable_acting_master=True)])
+    assert why_not_writable(acting) == (
+        "its brokers allow no writing; if the master of broker-a is away, a slave acts for it"
+        " meanwhile"
+    )
+    assert subscribe_queues("T", acting) == [queue("broker-a", 0)]
+    assert why_not_writable(a_route({})) == "its route names no queues"
 
 
 @pytest.mark.parametrize(("perm", "writes", "reads"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0)])

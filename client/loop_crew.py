@@ -2,7 +2,8 @@
 """A crew in an event loop: it calls coroutine functions, and plain ones, for the client.
 
 All calls that are handed over come with one wake-up of the loop, and what has ended goes back with
-one. The loop gets its turn after a slice of time.
+one. The loop gets its turn after a slice of time. A loop that ends cancels its tasks: nothing is
+said of those, so that their messages are as if they had not come, and no more calls begin.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from txrocketmq.client.handover import Handover
 
 SLICE_S: Final = 0.02
 """So long calls are begun in a row."""
+CANCELLED_S: Final = 1.0
+"""If the loop still runs then, a call that was cancelled has failed."""
 
 
 class LoopCrew:
@@ -38,6 +41,8 @@ class LoopCrew:
         self._steady_ms = steady_ms
         self._errands: deque[Errand] = deque()
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._cancelled = 0
+        """Calls that were cancelled just now, perhaps since the loop ends."""
 
     def take(self, errands: Sequence[Errand]) -> None:
         """See Crew."""
@@ -50,7 +55,7 @@ class LoopCrew:
 
     def _go_on(self) -> None:
         until_s = time.monotonic() + SLICE_S
-        while self._errands and len(self._tasks) < self._most:
+        while self._errands and len(self._tasks) < self._most and not self._cancelled:
             if time.monotonic() > until_s:
                 asyncio.get_running_loop().call_soon(self._go_on)
                 return
@@ -79,12 +84,18 @@ class LoopCrew:
     def _done(self, errand: Errand, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
-            self._end(errand, None, RuntimeError("the task of the function was cancelled"))
+            self._cancelled += 1
+            task.get_loop().call_later(CANCELLED_S, self._was_cancelled, errand)
         elif (error := task.exception()) is None:
             self._end(errand, task.result(), None)
         else:
             known = error if isinstance(error, Exception) else RuntimeError(repr(error))
             self._end(errand, None, known)
+        self._go_on()
+
+    def _was_cancelled(self, errand: Errand) -> None:
+        self._cancelled -= 1
+        self._end(errand, None, RuntimeError("the task of the function was cancelled"))
         self._go_on()
 
     def _end(self, errand: Errand, answer: Any, error: Exception | None) -> None:

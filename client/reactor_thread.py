@@ -178,8 +178,13 @@ class ReactorThread:
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
-        """Calls a function of the program in a thread of its own; to be called in the thread."""
+        """Calls a function of the program in a thread of its own; to be called in the thread.
+
+        When the program ends, it is not called, and nobody hears of it.
+        """
         result: Deferred[Any] = Deferred()
+        if self._ending.has_begun:
+            return result
 
         def done(future: Future[Any]) -> None:
             self._handover.call(settle_deferred, result, future)

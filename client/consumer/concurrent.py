@@ -2,9 +2,10 @@
 """Consumes the messages of all queues in any order, several batches at the same time.
 
 What the listener fails to consume is sent back to the broker, which delivers it again to the group,
-later each time. Where sending back fails as well, the message is consumed here once more after five
-seconds. A message is done, and its offset may be committed, when it was consumed or sent back. In
-broadcasting there is nobody to send it back for: what fails is logged, and done.
+later each time. Where sending back fails as well, or nobody can call the listener, the message is
+consumed here once more after five seconds. A message is done, and its offset may be committed, when
+it was consumed or sent back. In broadcasting there is nobody to send it back for: what fails is
+logged, and done.
 
 Where a listener runs in threads, a crew is given all that is at hand, and tells what has ended; how
 much is at hand is limited for each queue. Of other listeners most answer at once. For them there is
@@ -36,7 +37,7 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.transport.clock import Clock
 
 RETRY_MS = 5_000
-"""When messages are consumed again that could not be sent back."""
+"""When messages are consumed again that could not be sent back, or that nobody could take."""
 EXPIRED_DELAY_LEVEL = 3
 MAX_EXPIRED = 16
 """So many messages of a queue that took too long are sent back at a time."""
@@ -177,11 +178,19 @@ class Consumption(ABC, Generic[Q]):
         self._at_work.add(len(batches))
         try:
             crew.take([_Batch(process_queue, batch) for batch in batches])
-        except RuntimeError as error:  # no thread, or a loop that is closed: they come again
+        except RuntimeError as error:  # no thread, or a loop that is closed
             cleared: list[Any] = crew.clear()
+            log.warn(
+                "the listener cannot be called for {count} batches now: {error}",
+                count=len(cleared),
+                error=error,
+            )
+            again: dict[Q, list[MessageExt]] = {}
             for each in cleared:
-                each.begun_ms, each.error = self._clock.steady_ms(), error
-            self._ended(cleared)
+                again.setdefault(each.process_queue, []).extend(each.messages)
+            for its, waiting in again.items():
+                self._clock.later(RETRY_MS, self.put, its, waiting)
+            self._at_work.done(len(cleared))
 
     def _ended(self, batches: Sequence[_Batch[Q]]) -> None:
         """A crew has called the listener; what was consumed of a queue is done, all together."""

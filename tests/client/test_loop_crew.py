@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.client.test_crew import Errand
+from txrocketmq.client import loop_crew
 from txrocketmq.client.crew import Outbox
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.loop_crew import LoopCrew
@@ -71,7 +72,11 @@ def test_no_more_coroutines_run_at_once_than_wanted() -> None:
     asyncio.run(main())
 
 
-def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called() -> None:
+def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop_crew, "CANCELLED_S", 0.01)
+
     async def main() -> None:
         called: list[int] = []
 
@@ -96,6 +101,25 @@ def test_what_is_raised_is_the_errands_and_what_is_not_wanted_is_not_called() ->
         assert called == [0, 1, 2]
 
     asyncio.run(main())
+
+
+def test_a_loop_that_ends_is_no_failure_of_what_it_cancels() -> None:
+    called: list[int] = []
+
+    async def waits(number: int) -> None:
+        called.append(number)
+        await asyncio.sleep(1_000)
+
+    async def main() -> Scene:
+        scene = Scene(waits)
+        scene.crew.take([Errand(n) for n in range(4)])
+        while len(called) < 2:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        return scene
+
+    scene = asyncio.run(main())
+    assert (called, scene.told) == ([0, 1], [])
+    assert [each.arguments[0] for each in scene.crew.clear()] == [2, 3]
 
 
 def test_what_has_not_begun_can_be_forgotten() -> None:

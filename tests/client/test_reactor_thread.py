@@ -106,7 +106,8 @@ def test_when_the_program_ends_no_more_calls_of_its_functions_begin(
     ReactorThread.end_calls()
     thread.ask(lambda: crew.take([Errand()]))
     assert len(thread.ask(crew.clear)) == 1
-    assert called == [1]
+    beside = thread.ask(lambda: [thread.call_beside(called.append, 2)])
+    assert (called, beside[0].called) == ([1], False)
 
 
 def test_the_end_of_the_program_is_nothing_to_whom_there_is_no_thread() -> None:

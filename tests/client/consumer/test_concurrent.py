@@ -296,15 +296,39 @@ def test_the_time_of_a_message_begins_when_a_crew_calls_the_listener() -> None:
     assert [each.queue_offset for each in looked[0]] == [1]
 
 
-def test_what_no_crew_can_take_is_sent_back() -> None:
+def test_what_no_crew_can_take_comes_again_here() -> None:
+    """As what the executor of the original rejects: others of the group have no threads either."""
+
+    class Nobody(CrewScene):
+        has_threads = False
+
+        def submit(self, member: Callable[[], None]) -> None:
+            if not self.has_threads:
+                raise RuntimeError("can't start new thread")
+            super().submit(member)
+
+    scene = Nobody()
+    scene.pull(1, 2)
+    assert (scene.calls, scene.sent_back, scene.noted) == ([], [], [])
+    scene.time.advance(RETRY_MS / 1000)
+    assert scene.calls == []
+    scene.has_threads = True
+    scene.time.advance(RETRY_MS / 1000)
+    scene.work()
+    assert (scene.calls, scene.sent_back, scene.noted[-1]) == ([[1], [2]], [], 3)
+    assert scene.consumption.when_idle().called
+
+
+def test_what_no_crew_could_take_is_left_alone_after_the_end() -> None:
     class Nobody(CrewScene):
         def submit(self, member: Callable[[], None]) -> None:
             raise RuntimeError("can't start new thread")
 
     scene = Nobody()
     scene.pull(1, 2)
-    assert (scene.calls, scene.sent_back, scene.noted[-1]) == ([], [(1, 0), (2, 0)], 3)
     assert scene.consumption.when_idle().called
+    scene.time.advance(RETRY_MS / 1000)
+    assert (scene.calls, scene.time.getDelayedCalls()) == ([], [])
 
 
 def test_hooks_see_the_calls_on_the_thread_of_the_client() -> None:

@@ -18,7 +18,7 @@ from txrocketmq.client import (
     new_message,
 )
 
-USER, PASSWORD = "python", "12345678"
+USER, READER, PASSWORD = "python-user", "python-reader", "12345678"
 PROVIDER = "org.apache.rocketmq.auth.authentication.provider"
 ACL_2 = {
     "authenticationEnabled": "true",
@@ -32,7 +32,7 @@ accounts:
 - accessKey: {USER}
   secretKey: {PASSWORD}
   admin: true
-- accessKey: reader
+- accessKey: {READER}
   secretKey: {PASSWORD}
   defaultTopicPerm: SUB
   defaultGroupPerm: SUB
@@ -118,10 +118,10 @@ def test_an_account_that_may_only_read(guarded: Broker) -> None:
     namesrv = guarded.name_server.address
     send(namesrv, access_key=USER, secret_key=PASSWORD)
     with pytest.raises(Exception, match=r"ermission"):
-        send(namesrv, access_key="reader", secret_key=PASSWORD)
+        send(namesrv, access_key=READER, secret_key=PASSWORD)
     with LitePullConsumer(
         "python-reads", {"Guarded": "*"}, consume_from=ConsumeFrom.FIRST_OFFSET,
-        namesrv_addr=namesrv, access_key="reader", secret_key=PASSWORD,
+        namesrv_addr=namesrv, access_key=READER, secret_key=PASSWORD,
     ) as consumer:  # fmt: skip
         assert next(iter(consumer)).body == b"x"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from txrocketmq.client.producer.send_result import (
     TransactionSendResult,
     TransactionStatus,
 )
+from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import decode_message_id
@@ -73,14 +75,28 @@ class TransactionProducer(Producer):
         self._concurrency = check_concurrency
         self._checks: deque[tuple[str, MessageExt, CheckTransactionStateRequestHeader]] = deque()
         self._checking = 0
+        self._end_watching: Callable[[], None] = lambda: None
         super().__init__(instance, group, config)
 
     def _register(self) -> None:
         self._instance.register_producer(self._registered_group, self)
 
+    async def start(self) -> None:
+        """As that of a producer, and brokers that create topics hear of it as well.
+
+        They may ask from now on, also about transactions of a producer that has ended, before this
+        one has sent anything. Raises the same as that of a producer.
+        """
+        asked = self._instance.refresh(self.config.create_topic_key)
+        with suppress(MQClientError, RemotingError):  # it is asked for again
+            await asked
+        self._end_watching = self._instance.watch(self.config.create_topic_key, lambda: None)
+        await super().start()
+
     async def shutdown(self) -> None:
         """As that of a producer; questions that wait are left to the others of the group."""
         self._checks.clear()
+        self._end_watching()
         await self._instance.unregister_producer(self._registered_group, self)
         await super().shutdown()
 

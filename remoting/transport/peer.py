@@ -228,7 +228,8 @@ class TcpPeer(Protocol):
         self._held = []
         if self._closed is not None:  # first, so that what is tried again finds another connection
             self._closed(self)
-        self._connection.lost(SendError(f"the connection to {self.remote_address} was lost"))
+        why = f"the connection to {self.remote_address} was lost{_told_by_tls(reason)}"
+        self._connection.lost(SendError(why))
 
     # --------------------------------------------------------- IPushProducer
 
@@ -291,3 +292,9 @@ class TcpPeer(Protocol):
                 "closing {peer}: it does not read {n} bytes", peer=self.remote_address, n=unsent
             )
             self.abort()
+
+
+def _told_by_tls(reason: Failure) -> str:
+    """Why the other end of an encrypted connection refuses it, such as "certificate required"."""
+    module = getattr(reason.type, "__module__", "")
+    return f": {reason.getErrorMessage()}" if module.startswith("OpenSSL") else ""

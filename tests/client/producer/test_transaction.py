@@ -17,7 +17,8 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, encode_message_id
 from txrocketmq.remoting.message.message import Message, MessageExt
 from txrocketmq.remoting.message.properties import decode_properties
-from txrocketmq.remoting.protocol import send, transaction
+from txrocketmq.remoting.protocol import heartbeat, send, transaction
+from txrocketmq.remoting.protocol.body.heartbeat import HeartbeatData
 from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 from txrocketmq.remoting.protocol.transaction import CheckTransactionStateRequestHeader
 
@@ -45,6 +46,27 @@ def ends(scene: Scene) -> list[Any]:
         header for _, call, header, _ in scene.connections.told
         if call is transaction.END_TRANSACTION
     ]  # fmt: skip
+
+
+def test_brokers_can_ask_before_anything_was_sent(scene: Scene) -> None:
+    """One that was started anew answers for what it did before, as with the client of 4.9.7."""
+    scene.routes["TBW102"] = a_route({"broker-a": 1})
+    producer = producer_of(scene)
+    result_of(producer.start())
+    ((address, told),) = [
+        (address, HeartbeatData.decode(body))
+        for address, call, _, body, _ in scene.connections.asked
+        if call is heartbeat.HEART_BEAT
+    ]
+    assert address == BROKER_A
+    assert [each.group_name for each in told.producer_data_set] == ["g"]
+    result_of(producer.shutdown())
+
+
+def test_it_starts_where_no_broker_creates_topics(scene: Scene) -> None:
+    producer = producer_of(scene)
+    result_of(producer.start())
+    result_of(producer.shutdown())
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What UPDATE_BROKER_CONFIG takes counts at once: no part keeps a live setting for itself.
 
-For each live setting there is a check in one of five tables: here, in the modules of this name in
-`store`, `timer`, `transaction` and `pop`, or in test_broadcast_offsets.py.
+For each live setting there is a check in one of six tables: here, in the modules of this name in
+`processors`, `store`, `timer`, `transaction` and `pop`, or in test_broadcast_offsets.py.
 
 A setting that is declared live must be read when it is used. So none may be read while the parts,
 the processors and the service are built, but for those whose later use is named here; and each must
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.broker.pop.test_live_settings import check as check_of_pops
+from tests.broker.processors.test_live_settings import check as check_of_topics
 from tests.broker.store.test_live_settings import check as check_of_store
 from tests.broker.test_broadcast_offsets import check as check_of_broadcasting
 from tests.broker.test_service import Client, Scene
@@ -37,7 +38,7 @@ from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import decode_message, decode_messages
 from txrocketmq.remoting.message.tags import SubscriptionData
-from txrocketmq.remoting.protocol import offset, pull, query, topic
+from txrocketmq.remoting.protocol import offset, pull, query
 from txrocketmq.remoting.protocol.body.pop import (
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
@@ -45,18 +46,12 @@ from txrocketmq.remoting.protocol.body.pop import (
 from txrocketmq.remoting.protocol.body.route import (
     QueueData,
     TopicConfig,
-    TopicConfigAndMappingSerializeWrapper,
     TopicRouteData,
 )
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 from txrocketmq.remoting.protocol.offset import ResetOffsetRequestHeader
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader
-from txrocketmq.remoting.protocol.topic import (
-    CreateTopicRequestHeader,
-    DeleteTopicRequestHeader,
-    GetAllTopicConfigRequestHeader,
-)
 
 READ_AT_THE_START_TOO = {
     "region_id": "what answers to sends and messages have; both are made anew when it changes",
@@ -359,56 +354,6 @@ def use_server_side_reset_offset(scene: Scene) -> None:
         assert Client(scene).ask(offset.INVOKE_BROKER_TO_RESET_OFFSET, header).code == code
 
 
-def topics_of_a_page(scene: Scene) -> int:
-    version = scene.broker.parts.topics.data_version.encode().decode()
-    header = GetAllTopicConfigRequestHeader(topic_seq=0, data_version=version, max_topic_num=5)
-    body = Client(scene).ask(topic.GET_ALL_TOPIC_CONFIG, header).body
-    return len(TopicConfigAndMappingSerializeWrapper.decode(body).topic_config_table)
-
-
-@check
-def enable_split_metadata(scene: Scene) -> None:
-    assert topics_of_a_page(scene) == 5
-    update(scene, enableSplitMetadata="false")
-    assert topics_of_a_page(scene) == len(scene.broker.parts.topics.all())
-
-
-@check
-def split_metadata_size(scene: Scene) -> None:
-    assert topics_of_a_page(scene) == 5
-    update(scene, splitMetadataSize=2)
-    assert topics_of_a_page(scene) == 2
-
-
-@check
-def validate_system_topic_when_update_topic(scene: Scene) -> None:
-    header = CreateTopicRequestHeader(
-        topic="TBW102", default_topic="TBW102", read_queue_nums=4, write_queue_nums=4, perm=7,
-        topic_filter_type="SINGLE_TAG",
-    )  # fmt: skip
-    for protected, code in (
-        ("true", ResponseCode.INVALID_PARAMETER), ("false", ResponseCode.SUCCESS),
-    ):  # fmt: skip
-        update(scene, validateSystemTopicWhenUpdateTopic=protected)
-        client = Client(scene)
-        client.tell(topic.UPDATE_AND_CREATE_TOPIC, header)
-        scene.pass_ms(1_000)
-        assert [answer.code for answer in client.heard()] == [code]
-
-
-@check
-def clear_retry_topic_when_delete_topic(scene: Scene) -> None:
-    retry = "%RETRY%g_T"
-    for clears, is_left in (("false", True), ("true", False)):
-        update(scene, clearRetryTopicWhenDeleteTopic=clears)
-        make_topic(scene)
-        make_topic(scene, retry)
-        scene.broker.parts.offsets.commit("g", "T", 0, 1)
-        Client(scene).tell(topic.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic="T"))
-        scene.pass_ms(1_000)
-        assert (scene.broker.parts.topics.get(retry) is not None) is is_left
-
-
 @check
 def server_load_balancer_enable(scene: Scene) -> None:
     Client(scene).beat()
@@ -491,6 +436,6 @@ def test_a_live_setting_counts_at_once(tmp_path: Path, name: str) -> None:
 def test_each_live_setting_has_its_check() -> None:
     tables = (
         check, check_of_store, check_of_transactions, check_of_broadcasting, check_of_pops,
-        check_of_timers,
+        check_of_timers, check_of_topics,
     )  # fmt: skip
     assert set().union(*tables) == ALL_LIVE

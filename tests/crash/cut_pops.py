@@ -37,7 +37,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "pop_ck_stay_buffer_time_out": 1_000,
     "revive_queue_num": 3,
 }
-_MOST_ROUNDS: Final = 400
+_MOST_ROUNDS: Final = 4_000
 
 
 class Debts:

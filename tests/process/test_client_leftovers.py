@@ -153,7 +153,7 @@ def test_nothing_that_clients_start_outlives_them(
         [sys.executable, "-W", "error", "-c", program, rocketmq_server.namesrv_addr],
         capture_output=True, text=True, check=False, timeout=DEADLINE_S,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert len(done.stdout.splitlines()) == printed
     with Admin(namesrv_addr=rocketmq_server.namesrv_addr) as admin:
         for group in {"push", "orderly", "lite", "pop"} & set(rocketmq_server.groups()):

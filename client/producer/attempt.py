@@ -153,10 +153,13 @@ class Attempts:
         """Sends without an answer. Raises NoRoute, NoNameServer and BrokerNotExist."""
         target = queue or await self.next_queue(parcel.topic, None)
         address = await self._address(parcel, target)
-        if self._hooks:
-            self._hooks.before(self._context(parcel, target, address))
+        context = self._context(parcel, target, address) if self._hooks else None
+        if context is not None:
+            self._hooks.before(context)
         header = self._packer.header(parcel, target)
         self._instance.api.send_oneway(address, self._packer.call(parcel), header, parcel.body)
+        if context is not None:
+            self._hooks.after(context)
 
     def known_address(self, queue: MessageQueue) -> str | None:
         """The address of a queue's broker, if it is known by now."""

@@ -22,7 +22,10 @@ log = Logger()
 
 @dataclass(slots=True)
 class SendContext:
-    """An attempt to send, and afterwards its `result` or `error`; hooks may use `state`."""
+    """An attempt to send, and afterwards its `result` or `error`; hooks may use `state`.
+
+    A one-way send has neither.
+    """
 
     group: str
     message: Message

@@ -52,6 +52,14 @@ def test_a_hook_sees_what_became_of_a_message(one: Scene) -> None:
     assert isinstance(bad.error, MQBrokerError)
 
 
+def test_a_hook_sees_what_nobody_answers(one: Scene) -> None:
+    producer, seen = Producer(one.client, "g"), Seen()
+    producer.add_send_hook(seen)
+    result_of(producer.send_oneway(Message("T", b"x")))
+    (context,) = seen.contexts
+    assert (context.broker_address, context.result, context.error) == (BROKER_A, None, None)
+
+
 def test_a_hook_that_fails_loses_no_message(one: Scene) -> None:
     producer, seen = Producer(one.client, "g"), Seen()
     seen.fails = True

@@ -72,7 +72,8 @@ class Driver:
         topic, group = settings["topic"], settings["group"]
         sql = settings.get("sql")
         self._expression: Any = MessageSelector.by_sql(sql) if sql else settings["expression"]
-        config = {"consume_from": ConsumeFrom.FIRST_OFFSET, **settings["config"]}
+        config = {"consume_from": "FIRST_OFFSET", **settings["config"]}
+        config["consume_from"] = ConsumeFrom[config["consume_from"]]
         config["message_model"] = MessageModel[settings["model"]]
         if "local_offset_store_dir" in config:
             config["local_offset_store_dir"] = Path(config["local_offset_store_dir"])

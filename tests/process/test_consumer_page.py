@@ -24,6 +24,7 @@ PROGRAMS: dict[str, str] = dict(
 PRINTED = {
     "push.py": "o1 o2 o3 o4",
     "push_aio.py": "o1 o2 o3 o4",
+    "push_decorated.py": "o1 o2 o3 o4",
     "orderly.py": "5 calls for 4 messages",
     "lite_pull.py": "o1 o2 o3 o4",
     "broadcast.py": "offsets.json",

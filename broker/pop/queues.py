@@ -5,9 +5,9 @@ Where a pop of all queues begins is left to chance, so that none is preferred, a
 retry topic comes first; else it comes last, if there is room. A pop of a topic of the type PRIORITY
 begins with the queue of the highest number, and messages that come back are last, unless
 popFromRetryProbabilityForPriority says otherwise; how many of a group's pops do so is the group's
-priority.factor. Not in order, a pop is remembered by
-a check point for each queue it took from, and the group's offset follows later; in order, the queue
-is closed until the messages are acknowledged, and the offset moves then.
+priority.factor. If it is not in order, a pop is remembered by a check point for each queue that it
+took from, and the group's offset follows later; in order, the queue is closed until the messages
+are acknowledged, and the offset moves then.
 
 Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getInitOffset.
 """

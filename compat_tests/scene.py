@@ -64,6 +64,15 @@ class Scene:
 
         poll(known, f"the name server knows {topic}")
 
+    def mqadmin(self, line: str) -> str:
+        """What a command of the official mqadmin prints."""
+        said = self.jvm.call("mqadmin", line=[*line.split(), "-n", self.namesrv], seconds=60)
+        return f"{said['out']}{said['err']}"
+
+    def mqadmin_here(self, line: str) -> str:
+        """The same of a command for this broker alone."""
+        return self.mqadmin(f"{line} -b {self.broker.address}")
+
     def producer(self, **settings: Any) -> Producer:
         return self._keep(Producer(self.jvm, self.unique("producer"), self.namesrv, **settings))
 

@@ -22,11 +22,6 @@ SIZES = [5, 1, 3, 1]
 TOTAL = sum(SIZES)
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    words = [*line.split(), "-n", scene.namesrv]
-    return str(scene.jvm.call("mqadmin", line=words, seconds=30)["out"])
-
-
 class Turn:
     """One turn of a broker on the store; all messages are in queue 0."""
 
@@ -38,7 +33,7 @@ class Turn:
 
     def create(self) -> None:
         line = f"updateTopic -b {self.scene.broker.address} -t {self.topic} -r 1 -w 1"
-        mqadmin(self.scene, f"{line} -a +queue.type=BatchCQ")
+        self.scene.mqadmin(f"{line} -a +queue.type=BatchCQ")
         self.scene.wait_for_route(self.topic)
 
     def write(self, word: str) -> list[int]:

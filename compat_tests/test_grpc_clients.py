@@ -16,7 +16,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.grpc_client import GrpcClient, GrpcJvm
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Proxy
+from compat_tests.peers import Broker, NameServer, Origin, Proxy, running
 from compat_tests.python_client import GRPC, PythonClientUnavailable, install, run
 from compat_tests.scene import Scene, poll
 
@@ -43,13 +43,8 @@ def grpc_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     folder = work_folder / "grpc"
     names = NameServer(origin, folder / "namesrv")
     server = Broker(origin, folder / "broker", names, "broker-g", BROKER_SETTINGS)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from compat_tests.engine import Engine
 from compat_tests.jars import RELEASES
 from compat_tests.java_client import ClientJvm, JavaError, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, running
 from compat_tests.scene import Scene, poll
 
 SETTINGS = {"enablePropertyFilter": "true"}
@@ -25,13 +25,8 @@ def filtering(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     """A broker that filters by expressions, with a name server of its own."""
     names = NameServer(origin, work_folder / "filter-namesrv")
     server = Broker(origin, work_folder / "filter-broker", names, "broker-filter", SETTINGS)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture

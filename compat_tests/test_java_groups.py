@@ -19,11 +19,6 @@ EXPONENTIAL = (
 CUSTOMIZED = '{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[600000,600000]}}'
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    words = [*line.split(), "-n", scene.namesrv]
-    return str(scene.jvm.call("mqadmin", line=words, seconds=30)["out"])
-
-
 @pytest.fixture
 def scene_of_5(jvms: dict[str, ClientJvm], broker: Broker, origin: Origin) -> Scene:
     if origin.behaves_as == "4.9.7":
@@ -33,7 +28,7 @@ def scene_of_5(jvms: dict[str, ClientJvm], broker: Broker, origin: Origin) -> Sc
 
 def shown(scene: Scene, group: str) -> dict[str, str]:
     """What getConsumerConfig prints of a group, by name."""
-    said = mqadmin(scene, f"getConsumerConfig -g {group}")
+    said = scene.mqadmin(f"getConsumerConfig -g {group}")
     pairs = [line.partition("=") for line in said.splitlines() if "=" in line]
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -43,19 +38,19 @@ def test_retry_policies_and_attributes_are_kept_and_shown(scene_of_5: Scene) -> 
     scene = scene_of_5
     group = scene.unique("group")
     update = f"updateSubGroup -b {scene.broker.address} -g {group}"
-    mqadmin(scene, f"{update} -p {EXPONENTIAL} --attributes +priority.factor=100")
+    scene.mqadmin(f"{update} -p {EXPONENTIAL} --attributes +priority.factor=100")
     first = shown(scene, group)
     policy = first["groupRetryPolicy"]
     assert "type=EXPONENTIAL" in policy
     assert "ExponentialRetryPolicy{initial=600000, max=7200000, multiplier=3}" in policy
     assert first["attributes"] == "{priority.factor=100}"
-    mqadmin(scene, f"{update} -p {CUSTOMIZED} --attributes +priority.factor=100")
+    scene.mqadmin(f"{update} -p {CUSTOMIZED} --attributes +priority.factor=100")
     second = shown(scene, group)
     assert "type=CUSTOMIZED" in second["groupRetryPolicy"]
     assert "CustomizedRetryPolicy{next=[600000, 600000]}" in second["groupRetryPolicy"]
     assert second["attributes"] == "{priority.factor=100}"
-    mqadmin(scene, f"{update} --attributes +no.such=1")
-    mqadmin(scene, f"{update} --attributes +priority.factor=101")
+    scene.mqadmin(f"{update} --attributes +no.such=1")
+    scene.mqadmin(f"{update} --attributes +priority.factor=101")
     assert shown(scene, group) == second
 
 
@@ -65,7 +60,7 @@ def test_what_is_sent_back_waits_by_the_delay_levels(scene_of_5: Scene, policy: 
     """The policy is for proxies, which ask for it; the broker's own retries go by levels."""
     scene = scene_of_5
     topic, group = scene.topic(queues=1), scene.unique("group")
-    mqadmin(scene, f"updateSubGroup -b {scene.broker.address} -g {group} -p {policy}")
+    scene.mqadmin(f"updateSubGroup -b {scene.broker.address} -g {group} -p {policy}")
     assert policy.split('"')[3] in shown(scene, group)["groupRetryPolicy"]
     consumer = scene.push_consumer(topic, group, times_later=1, later_level=0)
     scene.producer().send([message(topic, "again")])
@@ -109,7 +104,7 @@ def test_a_reset_reaches_consumers_that_are_there(scene: Scene) -> None:
     consumer = scene.push_consumer(topic, group)
     consumer.wait_for(5)
     poll(lambda: consumed(scene, group, topic) == 5, "the offset is committed", 60)
-    said = mqadmin(scene, f"resetOffsetByTime -g {group} -t {topic} -s 0")
+    said = scene.mqadmin(f"resetOffsetByTime -g {group} -t {topic} -s 0")
     assert topic in said or "reset" in said
     consumer.wait_for(10, timeout_s=120)
     assert sorted(consumer.bodies()) == sorted([f"m{n}" for n in range(5)] * 2)

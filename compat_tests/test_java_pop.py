@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from compat_tests.java_client import ClientJvm, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.pops import BACK_S, BATCH_ACK, NOTIFY, POLLING, POP, Popped, text_of
 from compat_tests.scene import Scene, poll
 
@@ -40,13 +40,8 @@ def pop_broker(
     names = NameServer(origin, folder / "namesrv")
     settings = {**_AT_ONCE, "enablePopBufferMerge": request.param}
     server = Broker(origin, folder, names, "broker-p", settings)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture
@@ -56,19 +51,13 @@ def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
     scene.close()
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    words = [*line.split(), "-n", scene.namesrv]
-    said = scene.jvm.call("mqadmin", line=words, seconds=60)
-    return f"{said['out']}{said['err']}"
-
-
 def group_that_pops(scene: Scene, topic: str, share: int = 0) -> str:
     """A new group for which an administrator has set the mode."""
     group, broker = scene.unique("group"), scene.broker.address
-    said = mqadmin(scene, f"updateSubGroup -g {group} -b {broker}")
+    said = scene.mqadmin(f"updateSubGroup -g {group} -b {broker}")
     assert "success" in said, said
     mode = f"setConsumeMode -b {broker} -t {topic} -g {group} -m POP -q {share}"
-    said = mqadmin(scene, mode)
+    said = scene.mqadmin(mode)
     assert "success" in said, said
     return group
 
@@ -80,7 +69,7 @@ def consumer_of(scene: Scene, topic: str, group: str, **settings: Any) -> Any:
 
 def progress(scene: Scene, topic: str, group: str) -> int:
     """What the group has consumed of the topic, of all its queues."""
-    said = mqadmin(scene, f"consumerProgress -g {group} -t {topic}")
+    said = scene.mqadmin(f"consumerProgress -g {group} -t {topic}")
     rows = [line.split() for line in said.splitlines() if line.startswith(topic)]
     return sum(int(row[4]) for row in rows)
 
@@ -316,14 +305,14 @@ def test_a_group_goes_from_pull_to_pop_and_back(pops: Scene) -> None:
     pops.stopped(puller)
     poll(lambda: progress(pops, topic, group) == 6, "the offsets are known", 60)
     broker = pops.broker.address
-    mqadmin(pops, f"setConsumeMode -b {broker} -t {topic} -g {group} -m POP -q 0")
+    pops.mqadmin(f"setConsumeMode -b {broker} -t {topic} -g {group} -m POP -q 0")
     producer.send([message(topic, f"popped-{n}") for n in range(6)])
     popper = consumer_of(pops, topic, group)
     popper.wait_for(6, BACK_S)
     assert {text(item) for item in popper.messages()} == {f"popped-{n}" for n in range(6)}
     poll(lambda: progress(pops, topic, group) == 12, "the offsets go on", 60)
     pops.stopped(popper)
-    mqadmin(pops, f"setConsumeMode -b {broker} -t {topic} -g {group} -m PULL")
+    pops.mqadmin(f"setConsumeMode -b {broker} -t {topic} -g {group} -m PULL")
     producer.send([message(topic, f"again-{n}") for n in range(6)])
     again = pops.push_consumer(topic, group)
     again.wait_for(6, BACK_S)
@@ -341,7 +330,7 @@ def test_an_administrator_sends_a_group_back(pops: Scene, order: str) -> None:
     assert len(popped.ask(order=order, maxMsgNums=3)) == 3
     for offset in (0, 1):
         assert popped.ack(offset)["code"] == 0
-    said = mqadmin(pops, f"resetOffsetByTime -g {group} -t {topic} -s 0")
+    said = pops.mqadmin(f"resetOffsetByTime -g {group} -t {topic} -s 0")
     assert topic in said or "reset" in said, said
     again = [text_of(item) for item in popped.ask(order=order)]
     assert again == [f"m{n}" for n in range(5)]

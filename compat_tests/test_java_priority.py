@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, running
 from compat_tests.pops import BACK_S, Popped, text_of
 from compat_tests.scene import Scene, poll
 
@@ -33,13 +33,8 @@ def only_5x(origin: Origin) -> None:
 def priority_broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     names = NameServer(origin, work_folder / "priority-namesrv")
     server = Broker(origin, work_folder / "priority", names, "broker-y", SETTINGS)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture
@@ -49,15 +44,9 @@ def scene(jvms: dict[str, ClientJvm], priority_broker: Broker) -> Iterator[Scene
     scene.close()
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    words = [*line.split(), "-b", scene.broker.address, "-n", scene.namesrv]
-    said = scene.jvm.call("mqadmin", line=words, seconds=60)
-    return f"{said['out']}{said['err']}"
-
-
 def create(scene: Scene, topic: str, message_type: str = "PRIORITY") -> None:
     update = f"updateTopic -t {topic} -r {QUEUES} -w {QUEUES} -a +message.type={message_type}"
-    assert "success" in mqadmin(scene, update)
+    assert "success" in scene.mqadmin_here(update)
     scene.wait_for_route(topic)
 
 
@@ -135,14 +124,9 @@ def test_what_comes_back_is_last(scene: Scene) -> None:
 
 
 def _stored(scene: Scene, topic: str) -> str:
-    said = mqadmin_of_all(scene, f"topicStatus -t {topic}")
+    said = scene.mqadmin(f"topicStatus -t {topic}")
     rows = [line.split() for line in said.splitlines() if line.startswith(scene.broker.name)]
     return "".join(row[3] for row in rows if row[3] != "0")
-
-
-def mqadmin_of_all(scene: Scene, line: str) -> str:
-    said = scene.jvm.call("mqadmin", line=[*line.split(), "-n", scene.namesrv], seconds=60)
-    return f"{said['out']}{said['err']}"
 
 
 @pytest.mark.timeout(300)
@@ -154,7 +138,7 @@ def test_other_pops_do_not(scene: Scene, message_type: str, factor: int, order: 
     """Of topics of other types, of groups without it, and in order: every queue is the first."""
     topic, group = topic_of(scene, message_type), scene.unique("group")
     update = f"updateSubGroup -g {group} --attributes +priority.factor={factor}"
-    assert "success" in mqadmin(scene, update)
+    assert "success" in scene.mqadmin_here(update)
     popped = Popped(scene.broker, topic, group)
     first: set[str] = set()
     for _ in range(3 * POPS):
@@ -177,19 +161,19 @@ def test_the_lowest_may_come_first(scene: Scene) -> None:
     topic = topic_of(scene)
     popped = Popped(scene.broker, topic, scene.unique("group"))
     try:
-        assert "success" in mqadmin(scene, "updateBrokerConfig -k priorityOrderAsc -v false")
+        assert "success" in scene.mqadmin_here("updateBrokerConfig -k priorityOrderAsc -v false")
         send(scene, topic, (2, 0, 3, 1))
         assert [text_of(each) for each in popped.ask()] == ["0", "1", "2", "3"]
     finally:
-        mqadmin(scene, "updateBrokerConfig -k priorityOrderAsc -v true")
+        scene.mqadmin_here("updateBrokerConfig -k priorityOrderAsc -v true")
 
 
 @pytest.mark.timeout(300)
 def test_the_client_pops_them(scene: Scene) -> None:
     """And those that fail come back."""
     topic, group = topic_of(scene), scene.unique("group")
-    assert "success" in mqadmin(scene, f"updateSubGroup -g {group}")
-    assert "success" in mqadmin(scene, f"setConsumeMode -t {topic} -g {group} -m POP -q 0")
+    assert "success" in scene.mqadmin_here(f"updateSubGroup -g {group}")
+    assert "success" in scene.mqadmin_here(f"setConsumeMode -t {topic} -g {group} -m POP -q 0")
     send(scene, topic, range(8))
     consumer = scene.push_consumer(topic, group, pop=True, pop_invisible_ms=10_000, times_later=1)
     received = consumer.wait_for(16, BACK_S)

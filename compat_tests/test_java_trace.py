@@ -34,12 +34,6 @@ def trace_scene(jvm: ClientJvm, trace_broker: Broker) -> Iterator[Scene]:
     scene.close()
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    words = [*line.split(), "-n", scene.namesrv]
-    said = scene.jvm.call("mqadmin", line=words, seconds=30)
-    return str(said["out"])
-
-
 def traces(scene: Scene, key: str) -> list[Json]:
     """The messages of the trace topic that are found by a key."""
     try:
@@ -76,7 +70,7 @@ def test_traces_are_written_and_found(trace_scene: Scene) -> None:
 
     def told() -> dict[str, tuple[str, str]]:
         """What mqadmin prints: Pub and Sub, each with its group and its status."""
-        said = mqadmin(scene, f"queryMsgTraceById -i {by_id}")
+        said = scene.mqadmin(f"queryMsgTraceById -i {by_id}")
         rows = [line.split() for line in said.splitlines()]
         return {row[0]: (row[1], row[-1]) for row in rows if row and row[0] in ("Pub", "Sub")}
 
@@ -133,7 +127,7 @@ def test_traces_of_our_consumers_are_found(
     (before,), (after,) = lines("SubBefore"), lines("SubAfter")
     assert (len(before), before[3], before[5]) == (8, group, by_id)
     assert (len(after), after[1:3], after[4]) == (9, [before[4], by_id], "true")
-    said = mqadmin(scene, f"queryMsgTraceById -i {by_id}")
+    said = scene.mqadmin(f"queryMsgTraceById -i {by_id}")
     (row,) = [line.split() for line in said.splitlines() if line.startswith("Sub")]
     assert (row[1], row[-1]) == (group, "success")
 

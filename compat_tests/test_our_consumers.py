@@ -11,7 +11,7 @@ import pytest
 
 from compat_tests.java_client import ClientJvm, PushConsumer, body, message, text
 from compat_tests.our_consumer import OurConsumer, OurError
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene, poll
 from compat_tests.test_java_orderly import assert_in_order, locked, try_lock
 
@@ -337,13 +337,8 @@ def filtering(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     names = NameServer(origin, work_folder / "our-filter-namesrv")
     settings = {"enablePropertyFilter": "true"}
     server = Broker(origin, work_folder / "our-filter-broker", names, "broker-sql", settings)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.mark.parametrize("kind", ["push", "orderly"])
@@ -364,23 +359,16 @@ def test_sql_is_filtered_by_the_broker(
 # -------------------------------------------------------------------------------- administrators
 
 
-def mqadmin(scene: Scene, line: str) -> str:
-    """What a command of mqadmin prints."""
-    words = [*line.split(), "-n", scene.namesrv]
-    said = scene.jvm.call("mqadmin", line=words, seconds=60)
-    return f"{said['out']}{said['err']}"
-
-
 @pytest.mark.parametrize("kind", ["push", "orderly", "lite"])
 def test_mqadmin_sees_our_consumers(scene: Scene, ours: Make, kind: str) -> None:
     topic, group = scene.topic(queues=2), scene.unique("group")
     consumer = ours(kind, topic, group)
     poll(lambda: len(consumer.assignment()) == 2, "ours has both queues", 60)
-    seen = mqadmin(scene, f"consumerStatus -g {group} -i {consumer.client_id} -s")
+    seen = scene.mqadmin(f"consumerStatus -g {group} -i {consumer.client_id} -s")
     assert "pullThresholdForQueue" in seen, seen
     assert f"{topic}" in seen
     assert "MainThread" in seen
-    assert consumer.client_id in mqadmin(scene, f"consumerConnection -g {group}")
+    assert consumer.client_id in scene.mqadmin(f"consumerConnection -g {group}")
 
 
 def test_mqadmin_gives_a_message_to_our_consumer_and_sets_it_back(scene: Scene, ours: Make) -> None:
@@ -389,8 +377,8 @@ def test_mqadmin_gives_a_message_to_our_consumer_and_sets_it_back(scene: Scene, 
     consumer = ours("push", topic, group)
     (first, *_) = consumer.wait_for(3)
     line = f"queryMsgByUniqueKey -t {topic} -i {first['msg_id']} -g {group} -d {consumer.client_id}"
-    said = mqadmin(scene, line)
+    said = scene.mqadmin(line)
     poll(lambda: len(consumer.events()) == 4, f"it was consumed once more: {said}", 60)
-    mqadmin(scene, f"resetOffsetByTime -g {group} -t {topic} -s 0 -f true")
+    scene.mqadmin(f"resetOffsetByTime -g {group} -t {topic} -s 0 -f true")
     consumer.wait_for(7, timeout_s=120)
     assert consumer.bodies()[4:] == ["m0", "m1", "m2"]

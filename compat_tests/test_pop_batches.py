@@ -15,7 +15,7 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, body, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, running
 from compat_tests.pops import BACK_S, Popped, text_of
 from compat_tests.scene import Scene, poll
 
@@ -42,13 +42,8 @@ def pop_broker(
     names = NameServer(origin, folder / "namesrv")
     settings = {**SETTINGS, "enablePopBufferMerge": request.param}
     server = Broker(origin, folder, names, "broker-q", settings)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture
@@ -58,14 +53,9 @@ def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
     scene.close()
 
 
-def mqadmin(scene: Scene, line: str) -> None:
-    words = [*line.split(), "-b", scene.broker.address, "-n", scene.namesrv]
-    said = scene.jvm.call("mqadmin", line=words, seconds=60)
-    assert "success" in f"{said['out']}{said['err']}", said
-
-
 def create(scene: Scene, topic: str) -> str:
-    mqadmin(scene, f"updateTopic -t {topic} -r 1 -w 1 -a +queue.type=BatchCQ")
+    update = f"updateTopic -t {topic} -r 1 -w 1 -a +queue.type=BatchCQ"
+    assert "success" in scene.mqadmin_here(update)
     scene.wait_for_route(topic)
     return topic
 
@@ -87,8 +77,8 @@ def write(scene: Scene, topic: str, word: str) -> list[str]:
 def test_the_client_pops_batches(pops: Scene, origin: Origin) -> None:
     """What fails comes back by itself; from the original's broker only what was sent alone."""
     topic, group = create(pops, pops.unique("batches")), pops.unique("group")
-    mqadmin(pops, f"updateSubGroup -g {group}")
-    mqadmin(pops, f"setConsumeMode -t {topic} -g {group} -m POP -q 0")
+    assert "success" in pops.mqadmin_here(f"updateSubGroup -g {group}")
+    assert "success" in pops.mqadmin_here(f"setConsumeMode -t {topic} -g {group} -m POP -q 0")
     texts = write(pops, topic, "m")
     consumer = pops.push_consumer(topic, group, pop=True, pop_invisible_ms=10_000, times_later=1)
     if not isinstance(origin, Ours):

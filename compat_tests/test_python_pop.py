@@ -10,14 +10,13 @@ import pytest
 
 from compat_tests.java_client import ClientJvm, message, text
 from compat_tests.our_consumer import OurConsumer
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker, NameServer, Origin, running
 from compat_tests.scene import Scene, poll
 from compat_tests.test_java_pop import (
     INVISIBLE_MS,
     RELEASE,
     consumer_of,
     group_that_pops,
-    mqadmin,
 )
 from txrocketmq.client import (
     MessageExt,
@@ -39,13 +38,8 @@ def broker(origin: Origin, work_folder: Path) -> Iterator[Broker]:
     names = NameServer(origin, folder / "namesrv")
     settings = {} if origin.behaves_as == "4.9.7" else {"popFromRetryProbability": "0"}
     server = Broker(origin, folder, names, "broker-p", settings)
-    try:
-        names.start()
-        server.start()
+    with running(names, server):
         yield server
-    finally:
-        server.close()
-        names.close()
 
 
 @pytest.fixture
@@ -179,10 +173,7 @@ def test_push_consumers_of_both_pop_and_pull_as_the_administrator_says(pops: Sce
         poll(all_consume, "all three consume", 90)
         sent: list[str] = []
         for mode in ("POP", "PULL", "POP"):
-            said = mqadmin(
-                pops,
-                f"setConsumeMode -b {pops.broker.address} -t {topic} -g {group} -m {mode} -q 0",
-            )
+            said = pops.mqadmin_here(f"setConsumeMode -t {topic} -g {group} -m {mode} -q 0")
             assert "success" in said, said
             ours.rebalance()
             failing.rebalance()

@@ -160,6 +160,7 @@ class LocalProcess:
             self._process = subprocess.Popen(
                 [*_ends_with_its_parent(), *command],
                 env={**os.environ, **environment},
+                cwd=folder,  # where some commands of mqadmin make folders
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

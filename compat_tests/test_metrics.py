@@ -28,6 +28,8 @@ COUNTED = {
     "rocketmq_messages_in_total": {"message_type": "normal", "is_system": "false"},
     "rocketmq_messages_out_total": {"is_system": "false"},
 }
+OF_OURS = "txrocketmq_"
+"""How the names of what the original does not have begin."""
 OF_PULLS_TOO = ("rocketmq_messages_out_total", "rocketmq_throughput_out_total")
 OF_TRANSACTIONS = (
     "rocketmq_commit_messages_total",
@@ -163,7 +165,7 @@ def told_as_the_original(port: int) -> set[str]:
             "labels": sorted({name for each in family.samples for name in each.labels} - {"le"}),
         }
         for family in scrape(port)
-        if not family.name.startswith(OF_THE_PROCESS)
+        if not family.name.startswith((*OF_THE_PROCESS, OF_OURS))
     }
     for name in OF_PULLS_TOO:
         if name in shown:  # the original says is_retry of what is popped, and not of what is pulled

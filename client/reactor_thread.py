@@ -95,7 +95,9 @@ class ReactorThread:
             if ReactorThread._shared is self:
                 ReactorThread._shared = None
         self._is_over = True
-        self.reactor.callFromThread(self.reactor.stop)
+        # By the handover, since it holds its lock until the reactor is awake: the thread closes
+        # what wakes it as soon as it has stopped, and would do so under a caller that still uses it.
+        self._handover.call(self.reactor.stop)
         self.functions.shutdown(wait=False)
         if not self.is_current:
             self._thread.join(END_S)

@@ -51,6 +51,24 @@ def test_what_it_has_open_ends_with_it() -> None:
     assert len(list(OPEN.iterdir())) <= before
 
 
+def test_whoever_wakes_it_at_the_end_is_done_before_it_closes_what_wakes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = ReactorThread.take()
+    is_held: list[bool] = []
+    wake_up = taken.reactor.wakeUp
+
+    def wake() -> None:
+        if not taken.is_current:
+            is_held.append(taken._handover._lock.locked())  # what the thread takes before it closes
+        wake_up()
+
+    monkeypatch.setattr(taken.reactor, "wakeUp", wake)
+    taken.leave()
+    assert is_held
+    assert all(is_held)
+
+
 def test_what_is_handed_over_is_called_there(thread: ReactorThread) -> None:
     called = threading.Event()
     thread.call_there(called.set)

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -20,7 +21,8 @@ from compat_tests.engine import ContainerEngine, Engine, open_java
 from compat_tests.image import NAME, NotBuilt, build, distribution
 from compat_tests.jars import RELEASES, JarsUnavailable
 from compat_tests.java_client import ClientJvm, compile_clients
-from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, Server, running
+from compat_tests.pops import SETTINGS as POP_SETTINGS
 from compat_tests.scene import Scene
 from tests import failures
 
@@ -28,6 +30,12 @@ _ENGINE: pytest.StashKey[Engine | str] = pytest.StashKey()
 _FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 _SERVERS: list[Server] = []
 _JVMS: dict[str, ClientJvm] = {}
+_CHECKS: Final = {
+    "transactionTimeOut": "1000",
+    "transactionCheckInterval": "1000",
+    "transactionOpBatchInterval": "200",
+}
+"""Brokers ask soon what became of transactions."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -201,6 +209,30 @@ def strict_broker(origin: Origin, work_folder: Path) -> Broker:
     return server
 
 
+@pytest.fixture
+def own_broker(origin: Origin, test_folder: Path) -> Iterator[Broker]:
+    """A broker and a name server of one test, which may stop and kill them."""
+    names = NameServer(origin, test_folder / "own-namesrv")
+    broker = Broker(origin, test_folder / "own-broker", names, "broker-own", _CHECKS)
+    with running(names, broker):
+        yield broker
+
+
+@pytest.fixture(scope="module", params=["false", "true"], ids=["written", "merged"])
+def pop_broker(
+    request: pytest.FixtureRequest, origin: Origin, work_folder: Path
+) -> Iterator[Broker]:
+    """A broker, with what is popped written at once, or kept in memory at first."""
+    if origin.behaves_as == "4.9.7":
+        pytest.skip("4.9.7 has no POP")
+    folder = work_folder / f"{request.module.__name__.rpartition('.')[2]}-{request.param}"
+    names = NameServer(origin, folder / "namesrv")
+    settings = {**POP_SETTINGS, "enablePopBufferMerge": request.param}
+    broker = Broker(origin, folder, names, "broker-p", settings)
+    with running(names, broker):
+        yield broker
+
+
 @pytest.fixture(params=RELEASES)
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
     """The JVM with the official clients, of each release in turn."""
@@ -246,5 +278,13 @@ def scene(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
 def strict_scene(jvm: ClientJvm, strict_broker: Broker) -> Iterator[Scene]:
     """Topics and clients of one test on the strict broker."""
     scene = Scene(jvm, strict_broker)
+    yield scene
+    scene.close()
+
+
+@pytest.fixture
+def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
+    """Topics and clients of one test on a broker that they pop from."""
+    scene = Scene(jvms[RELEASES[-1]], pop_broker)
     yield scene
     scene.close()

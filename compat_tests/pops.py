@@ -13,6 +13,8 @@ from compat_tests.peers import Broker
 from compat_tests.scene import poll
 
 POP, ACK, HIDE, NOTIFY, POLLING, BATCH_ACK = 200050, 200051, 200053, 200054, 200055, 200151
+SETTINGS: Final = {"popFromRetryProbability": "0"}
+"""Of brokers: messages come from retry topics as soon as they may."""
 BACK_S: Final = 120.0
 """A message that is not acknowledged is back long before that."""
 _BODY_LENGTH_AT: Final = 84

@@ -8,47 +8,25 @@ with plain frames, of whichever server is under test.
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from compat_tests.java_client import ClientJvm, Json, message, text
-from compat_tests.peers import Broker, NameServer, Origin, running
-from compat_tests.pops import BACK_S, BATCH_ACK, NOTIFY, POLLING, POP, Popped, text_of
+from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.pops import BACK_S, BATCH_ACK, NOTIFY, POLLING, POP, SETTINGS, Popped, text_of
 from compat_tests.scene import Scene, poll
 
 RELEASE: Final = "5.4.0"
 INVISIBLE_MS: Final = 10_000
 """The shortest that the client allows."""
-_AT_ONCE: Final = {"popFromRetryProbability": "0"}
 
 
 @pytest.fixture(autouse=True)
 def only_5x(origin: Origin) -> None:
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9.7 has no POP")
-
-
-@pytest.fixture(scope="module", params=["false", "true"], ids=["written", "merged"])
-def pop_broker(
-    request: pytest.FixtureRequest, origin: Origin, work_folder: Path
-) -> Iterator[Broker]:
-    """A broker, with what is popped written at once, or kept in memory at first."""
-    folder = work_folder / f"pop-{request.param}"
-    names = NameServer(origin, folder / "namesrv")
-    settings = {**_AT_ONCE, "enablePopBufferMerge": request.param}
-    server = Broker(origin, folder, names, "broker-p", settings)
-    with running(names, server):
-        yield server
-
-
-@pytest.fixture
-def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
-    scene = Scene(jvms[RELEASE], pop_broker)
-    yield scene
-    scene.close()
 
 
 def group_that_pops(scene: Scene, topic: str, share: int = 0) -> str:
@@ -137,7 +115,7 @@ def test_acks_hold_and_nothing_is_lost(
 ) -> None:
     """Over a restart, and over a kill."""
     names = NameServer(origin, test_folder / f"pop-{end}-namesrv")
-    broker = Broker(origin, test_folder / f"pop-{end}", names, "broker-e", _AT_ONCE)
+    broker = Broker(origin, test_folder / f"pop-{end}", names, "broker-e", SETTINGS)
     try:
         names.start()
         broker.start()

@@ -10,14 +10,13 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from compat_tests.java_client import ClientJvm, JavaError, Producer, message
 from compat_tests.our_consumer import OurConsumer
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker
 from compat_tests.scene import Scene, poll
 
 pytestmark = pytest.mark.timeout(1200)
@@ -27,28 +26,6 @@ RECOVERED_S = 240.0
 MAX_CPU_SHARE = 0.5
 """Of a core, while there is no server; a loop without pauses would take all of it."""
 MAX_GROWTH_BYTES = 100 * 1024 * 1024
-
-
-class Servers:
-    """A name server and a broker that are away and come back."""
-
-    def __init__(self, origin: Origin, folder: Path) -> None:
-        self.names = NameServer(origin, folder / "away-namesrv")
-        self.broker = Broker(origin, folder / "away-broker", self.names, "broker-away", {})
-        self.names.start()
-        self.broker.start()
-
-    def close(self) -> None:
-        self.broker.close()
-        self.names.close()
-
-
-@pytest.fixture
-def servers(origin: Origin, work_folder: Path, tmp_path: Path) -> Iterator[Servers]:
-    """Of this test alone."""
-    found = Servers(origin, work_folder / tmp_path.name)
-    yield found
-    found.close()
 
 
 class Load:
@@ -85,8 +62,8 @@ def resident_bytes(consumer: OurConsumer) -> int:
 
 
 @pytest.mark.parametrize("kind", ["push", "orderly"])
-def test_nothing_acknowledged_is_lost(jvm: ClientJvm, servers: Servers, kind: str) -> None:
-    scene = Scene(jvm, servers.broker)
+def test_nothing_acknowledged_is_lost(jvm: ClientJvm, own_broker: Broker, kind: str) -> None:
+    scene = Scene(jvm, own_broker)
     topic, group = scene.topic(queues=6), scene.unique("group")
     chance = random.Random(20_261_122)
     made = [OurConsumer(scene, kind, topic, group) for _ in range(3)]
@@ -101,15 +78,15 @@ def test_nothing_acknowledged_is_lost(jvm: ClientJvm, servers: Servers, kind: st
                 alive.append(OurConsumer(scene, kind, topic, group))
                 made.append(alive[-1])
             elif step == "names":
-                servers.names.kill()
+                own_broker.name_server.kill()
                 time.sleep(2)
-                servers.names.start()
+                own_broker.name_server.start()
             elif step == "all":
-                away(servers, alive)
+                away(own_broker, alive)
             else:
-                servers.broker.kill() if step.endswith("killed") else servers.broker.stop()
+                own_broker.kill() if step.endswith("killed") else own_broker.stop()
                 time.sleep(2)
-                servers.broker.start()
+                own_broker.start()
         before = len(load.acknowledged)
         poll(lambda: len(load.acknowledged) > before + 50, "sends succeed again", RECOVERED_S)
         load.stop()
@@ -129,14 +106,14 @@ def test_nothing_acknowledged_is_lost(jvm: ClientJvm, servers: Servers, kind: st
         scene.close()
 
 
-def away(servers: Servers, alive: list[OurConsumer]) -> None:
+def away(own_broker: Broker, alive: list[OurConsumer]) -> None:
     """All servers are away for half a minute, in which the consumers do next to nothing."""
-    servers.broker.kill()
-    servers.names.kill()
+    own_broker.kill()
+    own_broker.name_server.kill()
     begun = [(cpu_s(each), resident_bytes(each)) for each in alive]
     time.sleep(AWAY_S)
     for consumer, (used_s, bytes_before) in zip(alive, begun, strict=True):
         assert cpu_s(consumer) - used_s < MAX_CPU_SHARE * AWAY_S
         assert resident_bytes(consumer) - bytes_before < MAX_GROWTH_BYTES
-    servers.names.start()
-    servers.broker.start()
+    own_broker.name_server.start()
+    own_broker.start()

@@ -13,14 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from compat_tests.java_client import text
-from compat_tests.peers import Broker, NameServer, Origin
+from compat_tests.peers import Broker
 from compat_tests.scene import Scene, poll
 from txrocketmq.client import (
     MQClientError,
@@ -39,33 +38,6 @@ ANSWERED_S: Final = 60.0
 MAX_CPU_SHARE: Final = 0.5
 """Of a core, while there is no server; senders that do not wait would take all of it."""
 MAX_GROWTH_KIB: Final = 100 * 1024
-CHECKS: Final = {
-    "transactionTimeOut": "1000",
-    "transactionCheckInterval": "1000",
-    "transactionOpBatchInterval": "200",
-}
-
-
-class Servers:
-    """A name server and a broker that are away and come back."""
-
-    def __init__(self, origin: Origin, folder: Path) -> None:
-        self.names = NameServer(origin, folder / "restart-namesrv")
-        self.broker = Broker(origin, folder / "restart-broker", self.names, "broker-back", CHECKS)
-        self.names.start()
-        self.broker.start()
-
-    def close(self) -> None:
-        self.broker.close()
-        self.names.close()
-
-
-@pytest.fixture
-def servers(origin: Origin, work_folder: Path, tmp_path: Path) -> Iterator[Servers]:
-    """Of this test alone."""
-    found = Servers(origin, work_folder / tmp_path.name)
-    yield found
-    found.close()
 
 
 class Load:
@@ -116,9 +88,9 @@ class Load:
 
 
 def test_what_was_acknowledged_is_there_whatever_became_of_the_servers(
-    jvm: Any, servers: Servers
+    jvm: Any, own_broker: Broker
 ) -> None:
-    scene = Scene(jvm, servers.broker)
+    scene = Scene(jvm, own_broker)
     topic, chance = scene.topic(queues=6), random.Random(20_261_123)
     with Producer(scene.unique("restarts"), namesrv_addr=scene.namesrv) as producer:
         load = Load(producer, topic)
@@ -126,15 +98,15 @@ def test_what_was_acknowledged_is_there_whatever_became_of_the_servers(
             for step in ("broker", "names", "broker killed", "all"):
                 time.sleep(chance.uniform(1, 3))
                 if step == "names":
-                    servers.names.kill()
+                    own_broker.name_server.kill()
                     time.sleep(2)
-                    servers.names.start()
+                    own_broker.name_server.start()
                 elif step == "all":
-                    away(servers)
+                    away(own_broker)
                 else:
-                    servers.broker.kill() if step.endswith("killed") else servers.broker.stop()
+                    own_broker.kill() if step.endswith("killed") else own_broker.stop()
                     time.sleep(2)
-                    servers.broker.start()
+                    own_broker.start()
                 before = load.counts()
 
                 def goes_on(before: list[int] = before) -> bool:
@@ -151,16 +123,16 @@ def test_what_was_acknowledged_is_there_whatever_became_of_the_servers(
     scene.close()
 
 
-def away(servers: Servers) -> None:
+def away(own_broker: Broker) -> None:
     """All servers are away for half a minute, in which the producer does next to nothing."""
-    servers.broker.kill()
-    servers.names.kill()
+    own_broker.kill()
+    own_broker.name_server.kill()
     used_s, most_kib = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     time.sleep(AWAY_S)
     assert time.process_time() - used_s < MAX_CPU_SHARE * AWAY_S
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most_kib < MAX_GROWTH_KIB
-    servers.names.start()
-    servers.broker.start()
+    own_broker.name_server.start()
+    own_broker.start()
 
 
 KILLED: Final = """
@@ -179,10 +151,10 @@ with TransactionProducer(group, lambda message: None, namesrv_addr=namesrv) as p
 
 @pytest.mark.parametrize("status", [TransactionStatus.COMMIT, TransactionStatus.ROLLBACK])
 def test_another_of_the_group_decides_for_one_that_was_killed(
-    jvm: Any, servers: Servers, status: TransactionStatus
+    jvm: Any, own_broker: Broker, status: TransactionStatus
 ) -> None:
     """It is killed in its local transaction, after the half message was stored."""
-    scene = Scene(jvm, servers.broker)
+    scene = Scene(jvm, own_broker)
     topic, group = scene.topic(queues=1), scene.unique("killed")
     asked: list[bytes] = []
 

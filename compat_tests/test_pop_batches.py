@@ -7,7 +7,6 @@ never comes back. Ours hands out each message by itself.
 """
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +14,11 @@ import pytest
 
 from compat_tests.engine import Engine
 from compat_tests.java_client import ClientJvm, body, message, text
-from compat_tests.peers import Broker, NameServer, Origin, Original, Ours, running
-from compat_tests.pops import BACK_S, Popped, text_of
+from compat_tests.peers import Broker, NameServer, Origin, Original, Ours
+from compat_tests.pops import BACK_S, SETTINGS, Popped, text_of
 from compat_tests.scene import Scene, poll
 
 RELEASE: Final = "5.4.0"
-SETTINGS: Final = {"popFromRetryProbability": "0"}
 HIDDEN_MS: Final = 120_000
 """Longer than it takes until the next broker but one is there."""
 KEPT_S: Final = 12.0
@@ -32,25 +30,6 @@ SIZES: Final = (5, 1, 3)
 def only_5x(origin: Origin) -> None:
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9 has no such queues")
-
-
-@pytest.fixture(scope="module", params=["false", "true"], ids=["written", "merged"])
-def pop_broker(
-    request: pytest.FixtureRequest, origin: Origin, work_folder: Path
-) -> Iterator[Broker]:
-    folder = work_folder / f"pop-batches-{request.param}"
-    names = NameServer(origin, folder / "namesrv")
-    settings = {**SETTINGS, "enablePopBufferMerge": request.param}
-    server = Broker(origin, folder, names, "broker-q", settings)
-    with running(names, server):
-        yield server
-
-
-@pytest.fixture
-def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
-    scene = Scene(jvms[RELEASE], pop_broker)
-    yield scene
-    scene.close()
 
 
 def create(scene: Scene, topic: str) -> str:

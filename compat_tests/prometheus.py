@@ -90,11 +90,13 @@ class Prometheus:
         return answer
 
     def targets(self) -> dict[str, str]:
-        """The address of each target, and its last error or nothing."""
+        """The address of each target: nothing if it was scraped, else why not."""
         answer = self._get("targets")
         assert isinstance(answer, dict)
         return {
-            each["labels"]["instance"]: "" if each["health"] == "up" else str(each["lastError"])
+            each["labels"]["instance"]: (
+                "" if each["health"] == "up" else str(each["lastError"] or each["health"])
+            )
             for each in answer["activeTargets"]
         }
 
@@ -124,17 +126,16 @@ class Prometheus:
 
 @contextlib.contextmanager
 def watching(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
-    """One that scrapes these ports of the loopback, by job. Raises NotInstalled."""
-    path = program()
+    """One that scrapes these ports of the loopback, by job, and itself. Raises NotInstalled."""
+    path, port = program(), probe.free_ports([0])
     jobs = [
-        {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
-        for job, port in targets.items()
+        {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
+        for job, target in {**targets, "prometheus": port}.items()
     ]
     settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
     folder.mkdir()
     file = folder / "prometheus.yml"
     file.write_text(json.dumps(settings))  # which is YAML, too
-    port = probe.free_ports([0])
     command = [
         str(path), f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",

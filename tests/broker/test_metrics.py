@@ -29,8 +29,8 @@ from txrocketmq.remoting.transport.exporter import exposition
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics-5.4.0.json"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "txrocketmq.json"
-OF_PROMETHEUS = {"job", "instance"}
-"""Labels that Prometheus itself gives to whatever it scrapes."""
+OF_PROMETHEUS = {"job", "instance", "__name__"}
+"""Labels that Prometheus itself gives to whatever it scrapes, and its own for the name."""
 _OF_HISTOGRAM = re.compile("_(bucket|count|sum)$")
 V5_4_0 = 493
 

@@ -90,13 +90,11 @@ class Prometheus:
         return answer
 
     def targets(self) -> dict[str, str]:
-        """The address of each target: nothing if it was scraped, else why not."""
+        """The address of each target, and its last error or nothing."""
         answer = self._get("targets")
         assert isinstance(answer, dict)
         return {
-            each["labels"]["instance"]: (
-                "" if each["health"] == "up" else str(each["lastError"] or each["health"])
-            )
+            each["labels"]["instance"]: "" if each["health"] == "up" else str(each["lastError"])
             for each in answer["activeTargets"]
         }
 

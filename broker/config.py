@@ -117,6 +117,11 @@ class BrokerConfig(MetricsConfig):
     """How long after its last heartbeat a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never."""
+    enable_shutdown_gracefully: bool = setting(False, live=True)
+    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
+    stops, so that they repeat elsewhere what was not served."""
+    shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
+    """For how many seconds they are sent away then."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
     """The period between two writes of the consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)

@@ -58,7 +58,7 @@ BROKER_KEYS: Final = original_keys(
       enablePopLog=false
      enablePopMetrics=true enableReconnectForGoAway=true
     enableRegisterProducer=true enableRemoteEscape=false enableRemotingMetrics=true
-    enableRequestMetrics=true enableShutdownGracefully=false
+    enableRequestMetrics=true
     enableSingleTopicRegister=false enableSkipLongAwaitingAck=false
     enableSlaveActingMaster=false enableSplitRegistration=false enableStatsMetrics=true
     enableTransactionMetrics=true endTransactionPoolQueueCapacity=100000
@@ -92,7 +92,7 @@ BROKER_KEYS: Final = original_keys(
     serverCallbackExecutorThreads=0 serverNettyWorkerGroupEnable=true
     serverOnewaySemaphoreValue=256 serverPooledByteBufAllocatorEnable=true
     serverSelectorThreads=3 serverSocketBacklog=1024 serverSocketRcvBufSize=0
-    serverSocketSndBufSize=0 serverWorkerThreads=8 shutdownWaitTimeSeconds=30
+    serverSocketSndBufSize=0 serverWorkerThreads=8
     skipPreOnline=false socksProxyConfig={}
     splitRegistrationSize=800 statefulAuthenticationCacheExpiredSecond=60
     statefulAuthenticationCacheMaxNum=10000 statefulAuthorizationCacheExpiredSecond=60

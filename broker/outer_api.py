@@ -99,6 +99,7 @@ class NameServers:
         self._on_order_topics = on_order_topics
         self._in_thread = in_thread
         self.addresses: tuple[str, ...] = ()
+        self._has_left = False
         self._registered: dict[str, bool] = {}
         self._take_single: set[str] = set()
         """Name servers that can be told one topic alone."""
@@ -126,6 +127,8 @@ class NameServers:
     @property
     def is_registered(self) -> bool:
         """Whether some name server has registered the broker, or there is none to do so."""
+        if self._has_left:
+            return False
         return not self.addresses or any(map(self._registered.get, self.addresses))
 
     def tick(self) -> None:
@@ -142,6 +145,8 @@ class NameServers:
 
     def register_topics(self, topics: Iterable[TopicConfig]) -> None:
         """Tells every name server of topics that are new or have changed."""
+        if self._has_left:
+            return
         permission = self._topic_table().permission
         told = [_permitted(topic, permission) for topic in topics]
         for address in self.addresses:
@@ -154,7 +159,11 @@ class NameServers:
         self._register_due()
 
     def unregister(self, then: Callable[[], None]) -> None:
-        """Takes leave of every name server; `then` is called when all have answered, or not."""
+        """Takes leave of every name server; `then` is called when all have answered, or not.
+
+        They are told of nothing more.
+        """
+        self._has_left = True
         waiting = set(self.addresses)
         it = self._identity
         header = UnRegisterBrokerRequestHeader(
@@ -246,7 +255,7 @@ class NameServers:
 
     def _register_due(self) -> None:
         """Makes one registration for all that wait for one; again when more have come meanwhile."""
-        if self._is_encoding or not self._due:
+        if self._is_encoding or not self._due or self._has_left:
             return
         self._is_encoding = True
         addresses, self._due = list(self._due), {}
@@ -259,7 +268,7 @@ class NameServers:
                 log.error("the registration could not be made: {error}", error=error)
                 return
             for address in addresses:
-                if address in self.addresses:
+                if address in self.addresses and not self._has_left:
                     self._register(address, bodies[0])
             self._register_due()
 

@@ -276,10 +276,12 @@ class Broker:
     def stop(self) -> Deferred[None]:
         """Unregisters, lets no one in, writes everything, closes the store; in this order."""
         done: Deferred[None] = Deferred()
+        close = partial(self._close, done)
         if self.name_servers is None:
-            self._close(done)
+            close()
         else:
-            self.name_servers.unregister(lambda: self._close(done))
+            see_off = partial(self.server.see_off, self.parts.config, close)
+            self.name_servers.unregister(see_off)
         return done
 
     def _close(self, done: Deferred[None]) -> None:
@@ -383,9 +385,7 @@ class Broker:
             self.name_servers.register_topics(changed)
 
     def _ask_route(self, topic: str) -> PendingReply:
-        if self.name_servers is not None:
-            return self.name_servers.ask_route(topic)
-        return unanswered(topic)
+        return self.name_servers.ask_route(topic) if self.name_servers else unanswered(topic)
 
     def _disconnected(self, peer: TcpPeer, steady_ms: int) -> None:
         parts = self.parts

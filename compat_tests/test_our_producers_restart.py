@@ -5,7 +5,6 @@ Every message whose send was answered is there afterwards; the producers go on b
 are neither busy meanwhile nor do they grow.
 """
 
-import contextlib
 import itertools
 import random
 import resource
@@ -14,12 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from compat_tests.java_client import text
-from compat_tests.peers import Broker
+from compat_tests.peers import Broker, Origin, Ours
 from compat_tests.scene import Scene, poll
 from txrocketmq.client import (
     MQClientError,
@@ -38,6 +39,7 @@ ANSWERED_S: Final = 60.0
 MAX_CPU_SHARE: Final = 0.5
 """Of a core, while there is no server; senders that do not wait would take all of it."""
 MAX_GROWTH_KIB: Final = 100 * 1024
+GRACE: Final = {"enableShutdownGracefully": "true", "shutdownWaitTimeSeconds": "2"}
 
 
 class Load:
@@ -45,6 +47,7 @@ class Load:
 
     def __init__(self, producer: Any, topic: str) -> None:
         self.acknowledged: dict[str, list[str]] = {"one": [], "many": [], "batch": []}
+        self.failed: list[Exception] = []
         self._producer = producer
         self._topic = topic
         self._over = threading.Event()
@@ -68,9 +71,11 @@ class Load:
         for number in itertools.count():
             if self._over.wait(0.01):
                 return
-            with contextlib.suppress(MQClientError, RemotingError):
-                bodies = [f"{name}-{number}-{each}" for each in range(5)]
+            bodies = [f"{name}-{number}-{each}" for each in range(5)]
+            try:
                 self.acknowledged[name] += way(bodies)
+            except (MQClientError, RemotingError) as error:
+                self.failed.append(error)
 
     def _one(self, bodies: list[str]) -> list[str]:
         self._producer.send(new_message(self._topic, bodies[0]))
@@ -80,7 +85,9 @@ class Load:
         sends = [
             (body, self._producer.send_async(new_message(self._topic, body))) for body in bodies
         ]
-        return [body for body, send in sends if send.exception(ANSWERED_S) is None]
+        errors = [send.exception(ANSWERED_S) for _, send in sends]
+        self.failed += [error for error in errors if isinstance(error, Exception)]
+        return [body for (body, _), error in zip(sends, errors, strict=True) if error is None]
 
     def _batch(self, bodies: list[str]) -> list[str]:
         self._producer.send_batch([new_message(self._topic, body) for body in bodies])
@@ -133,6 +140,44 @@ def away(own_broker: Broker) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most_kib < MAX_GROWTH_KIB
     own_broker.name_server.start()
     own_broker.start()
+
+
+def test_no_send_fails_while_one_of_two_brokers_stops_in_order(
+    first_jvm: Any, origin: Origin, own_broker: Broker, test_folder: Path
+) -> None:
+    """What it has begun is answered, all else is sent away: nothing is stored twice either.
+
+    No answer is tried again for its code: the producer never sees a GO_AWAY.
+    """
+    folder, names = test_folder / "graceful-broker", own_broker.name_server
+    leaving = Broker(origin, folder, names, "broker-leaving", GRACE)
+    with closing(leaving):
+        leaving.start()
+        scene = Scene(first_jvm, own_broker)
+        topic = scene.topic(queues=2)
+        scene.admin().create_topic(leaving.address, topic, 2, 6)
+        poll(
+            lambda: leaving.name in scene.admin().topic_route(topic), "both brokers have the topic"
+        )
+        settings: Any = {"namesrv_addr": scene.namesrv, "retry_response_codes": frozenset()}
+        with Producer(scene.unique("restarts"), **settings) as producer:
+            load = Load(producer, topic)
+            try:
+                time.sleep(1)
+                leaving.stop()
+                if isinstance(origin, Ours):
+                    assert "please go away" in leaving.log_tail(100)
+                time.sleep(0.5)
+                leaving.start()
+            finally:
+                load.stop()
+        assert load.failed == []
+        wanted = [body for bodies in load.acknowledged.values() for body in bodies]
+        stored = [text(each) for each in scene.read(topic, len(wanted), 60)]
+        assert set(wanted) == set(stored)
+        if "4.9" not in origin.name:  # whose servers do not send anybody away
+            assert len(wanted) == len(stored)
+        scene.close()
 
 
 KILLED: Final = """

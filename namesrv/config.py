@@ -65,6 +65,11 @@ class NamesrvConfig(MetricsConfig):
     """For how many seconds after the start routes are refused then."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never."""
+    enable_shutdown_gracefully: bool = setting(False, live=True)
+    """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
+    stops, so that they repeat elsewhere what was not served."""
+    shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
+    """For how many seconds they are sent away then."""
     product_env_name: str = setting("center", effect=False)
     """Of another name server that is asked for unknown topics in cluster tests."""
     cluster_test: bool = setting(False, effect=False)

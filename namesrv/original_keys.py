@@ -19,7 +19,7 @@ NAMESRV_KEYS: Final = original_keys(
     controllerDLegerSelfId controllerRequestThreadPoolQueueCapacity controllerStorePath
     controllerThreadPoolNums controllerType disableCallbackExecutor disableNettyWorkerGroup
     electMasterMaxRetryCount enableElectUncleanMaster enableReconnectForGoAway
-    enableShutdownGracefully=false isProcessReadEvent jraftConfig jRaftControllerRPCAddr
+    isProcessReadEvent jraftConfig jRaftControllerRPCAddr
     jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs jRaftServerId
     jRaftSnapshotIntervalSecs mappedFileSize maxReconnectIntervalTimeSeconds
     metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills
@@ -29,7 +29,7 @@ NAMESRV_KEYS: Final = original_keys(
     serverNettyWorkerGroupEnable=true serverOnewaySemaphoreValue=256
     serverPooledByteBufAllocatorEnable=true serverSelectorThreads=3 serverSocketBacklog=1024
     serverSocketRcvBufSize=0 serverSocketSndBufSize=0 serverWorkerThreads=8
-    shutdownWaitTimeSeconds=30 socksProxyConfig useEpollNativeSelector=false useTLS
+    socksProxyConfig useEpollNativeSelector=false useTLS
     writeBufferHighWaterMark=0 writeBufferLowWaterMark=0
     """
 )

@@ -103,6 +103,12 @@ class NameServer:
     def stop(self) -> Deferred[Any]:
         """Ends all connections and stops listening."""
         log.info("name server stops")
+        done: Deferred[Any] = Deferred()
+        config = self.configuration.get(NamesrvConfig)
+        self._server.see_off(config, lambda: self._close().chainDeferred(done))
+        return done
+
+    def _close(self) -> Deferred[Any]:
         self.metrics.close()
         if self._connections is not None:
             self._connections.close()

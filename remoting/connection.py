@@ -31,25 +31,32 @@ MAX_IN_FLIGHT = 65_535
 """Requests of ours without answer (clientAsyncSemaphoreValue)."""
 
 _OPAQUE_MASK = 0x7FFFFFFF
+_GO_AWAY = int(ResponseCode.GO_AWAY)
 
 Seal = Callable[[dict[str, str], bytes], None]
 """Adds fields to those of a request before it leaves, by these and its body: a signature, say."""
 
 
-class _InFlight(PendingReply):
-    """A request whose answer has not come."""
+class InFlight(PendingReply):
+    """A request whose answer has not come; it has all that is needed to ask somebody else."""
 
-    __slots__ = ("call", "deadline_ms")
+    __slots__ = ("body", "call", "deadline_ms", "header")
 
-    def __init__(self, call: Call[Any, Any], deadline_ms: int) -> None:
+    def __init__(self, call: Call[Any, Any], header: Header, body: bytes, deadline_ms: int) -> None:
         self._listener = None
         self._outcome = None
         self.call = call
+        self.header = header
+        self.body = body
         self.deadline_ms = deadline_ms
 
 
 class Connection:
-    """Requests in flight by opaque, and the decoder of what comes in."""
+    """Requests in flight by opaque, and the decoder of what comes in.
+
+    `told_to_go` gets, in place of an answer, each request to which the peer says GO_AWAY: it has
+    not been served, and its outcome is for whoever was told.
+    """
 
     def __init__(
         self,
@@ -57,12 +64,14 @@ class Connection:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         max_in_flight: int = MAX_IN_FLIGHT,
         seal: Seal | None = None,
+        told_to_go: Callable[[InFlight], None] | None = None,
     ) -> None:
         self._seal = seal
+        self._told_to_go = told_to_go
         self._decoder = FrameDecoder(max_frame_bytes)
         self._max_in_flight = max_in_flight
         self._opaques = count(1)
-        self._in_flight: dict[int, _InFlight] = {}
+        self._in_flight: dict[int, InFlight] = {}
         self.error: FrameError | None = None
         """Set once the peer has sent what is no frame: close the connection."""
 
@@ -93,7 +102,7 @@ class Connection:
             raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
         opaque = next(self._opaques) & _OPAQUE_MASK
         buffers = self._frame(call, header, body, opaque)
-        pending = self._in_flight[opaque] = _InFlight(call, deadline_ms)
+        pending = self._in_flight[opaque] = InFlight(call, header, body, deadline_ms)
         return pending, buffers
 
     def oneway(self, call: Call[Any, Any], header: Header, body: bytes) -> list[Buffer]:
@@ -144,7 +153,11 @@ class Connection:
         if not command.flag & RESPONSE_FLAG:
             return False
         waiting = self._in_flight.pop(command.opaque, None)
-        if waiting is not None:  # else it came too late
+        if waiting is None:  # it came too late
+            return True
+        if command.code == _GO_AWAY and self._told_to_go is not None:
+            self._told_to_go(waiting)
+        else:
             waiting.resolve(reply_of(command, waiting.call))
         return True
 

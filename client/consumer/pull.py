@@ -50,7 +50,6 @@ _PASSING: Final = frozenset(
         ResponseCode.SERVICE_NOT_AVAILABLE,
         ResponseCode.TOPIC_NOT_EXIST,
         ResponseCode.FLOW_CONTROL,
-        ResponseCode.GO_AWAY,
     }
 )
 """Refusals that may be over in a moment: a broker starts or stops, a queue moves."""

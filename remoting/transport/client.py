@@ -6,6 +6,10 @@ when it cannot be made, all of that fails with ConnectError. One whose peer lets
 request pass and says nothing more is given up, as with clientCloseSocketIfTimeout: a network that
 drops a connection tells nobody. Peers may ask back: their requests go to the dispatcher that was
 given.
+
+A server that stops in order answers GO_AWAY to what it does not serve any more. Such a request is
+repeated once, within its time, on a new connection, where a balancer in front of servers may lead
+to another one; the old connection ends when all its answers have come (enableReconnectForGoAway).
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from zope.interface import implementer
 
 from txrocketmq.remoting.call import Call, PendingReply, Reply
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.connection import Seal
+from txrocketmq.remoting.connection import InFlight, Seal
 from txrocketmq.remoting.dispatch import Dispatcher, Registry
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.header import Header
@@ -37,6 +41,8 @@ _EXPIRE_MS = 200
 _FIRST_PAUSE_MS = 100
 """After the second attempt in a row that failed; twice as long after each further one."""
 _LAST_PAUSE_MS = 1_000
+GOING_MS = 1_000
+"""How long whoever says GO_AWAY on a new connection too is left alone."""
 _MAX_FAILURES = 10_000
 
 
@@ -130,6 +136,10 @@ class Connections:
         """How often in a row no connection could be made, and until when none is tried."""
         self._dispatcher = dispatcher or Dispatcher(Registry(), clock.now_ms, clock.steady_ms)
         self._peers: dict[str, TcpPeer] = {}
+        self._leaving: set[TcpPeer] = set()
+        """Those that have said GO_AWAY and still owe answers, as to pulls that wait."""
+        self._repeated: set[PendingReply] = set()
+        """What was asked once more for GO_AWAY, and has no answer yet."""
         self._connecting: dict[str, list[Callable[[TcpPeer | ConnectError], None]]] = {}
         self._attempts: dict[str, Deferred[Any]] = {}
         self._given_up_ms: dict[str, int] = {}
@@ -151,19 +161,12 @@ class Connections:
         if peer is not None:
             return peer.invoke(call, header, body, timeout_ms=timeout_ms)
         promise = PendingReply()
-        deadline_ms = self._clock.steady_ms() + timeout_ms
-
-        def connected(outcome: TcpPeer | ConnectError) -> None:
-            if isinstance(outcome, ConnectError):
-                promise.resolve(outcome)
-                return
-            left_ms = deadline_ms - self._clock.steady_ms()
-            if left_ms <= 0:
-                promise.resolve(RequestTimeout(f"no connection to {address} in {timeout_ms} ms"))
-                return
-            outcome.invoke(call, header, body, timeout_ms=left_ms).then(promise.resolve)
-
-        self._connect(address, connected)
+        self._ask(
+            address,
+            self._clock.steady_ms() + timeout_ms,
+            lambda peer, left_ms: peer.invoke(call, header, body, timeout_ms=left_ms),
+            promise.resolve,
+        )
         return promise
 
     def invoke_oneway(
@@ -183,8 +186,58 @@ class Connections:
         self._expire.cancel()
         for attempt in list(self._attempts.values()):
             attempt.cancel()
-        for peer in list(self._peers.values()):
+        for peer in [*self._peers.values(), *self._leaving]:
             peer.close()
+
+    def _ask(
+        self,
+        address: str,
+        deadline_ms: int,
+        ask: Callable[[TcpPeer, int], PendingReply],
+        then: Callable[[Reply[Any] | Exception], None],
+    ) -> None:
+        """Asks as soon as there is a connection, for the rest of the time."""
+
+        def connected(outcome: TcpPeer | ConnectError) -> None:
+            if isinstance(outcome, ConnectError):
+                then(outcome)
+                return
+            left_ms = deadline_ms - self._clock.steady_ms()
+            if left_ms <= 0:
+                then(RequestTimeout(f"no connection to {address} in time"))
+                return
+            ask(outcome, left_ms).then(then)
+
+        self._connect(address, connected)
+
+    def _told_to_go(self, address: str) -> Callable[[TcpPeer, InFlight], None]:
+        def told(peer: TcpPeer, asked: InFlight) -> None:
+            if self._peers.get(address) is peer:
+                del self._peers[address]
+                self._leaving.add(peer)
+            if asked not in self._repeated:
+                self._repeat(address, asked)
+                return
+            # Whoever is behind this address goes: connections are not made for each request.
+            self._failures[address] = 0, self._clock.steady_ms() + GOING_MS
+            asked.resolve(SendError(f"{address} stops: it said GO_AWAY on a new connection too"))
+
+        return told
+
+    def _repeat(self, address: str, asked: InFlight) -> None:
+        repeated: list[PendingReply] = []
+
+        def ask(peer: TcpPeer, left_ms: int) -> PendingReply:
+            again = peer.invoke(asked.call, asked.header, asked.body, timeout_ms=left_ms)
+            self._repeated.add(again)
+            repeated.append(again)
+            return again
+
+        def answered(outcome: Reply[Any] | Exception) -> None:
+            self._repeated.difference_update(repeated)
+            asked.resolve(outcome)
+
+        self._ask(address, asked.deadline_ms, ask, answered)
 
     def _connect(self, address: str, then: Callable[[TcpPeer | ConnectError], None]) -> None:
         peer = self._peers.get(address)
@@ -197,8 +250,8 @@ class Connections:
         count, not_before_ms = self._failures.get(address, (0, 0))
         again_in_ms = not_before_ms - self._clock.steady_ms()
         if address not in self._connecting and again_in_ms > 0:
-            text = f"connect to {address} failed {count} times, the last time just now"
-            then(ConnectError(text, again_in_ms))
+            why = f"failed {count} times, the last time just now" if count else "waits: it stops"
+            then(ConnectError(f"connect to {address} {why}", again_in_ms))
             return
         waiting = self._connecting.setdefault(address, [])
         waiting.append(then)
@@ -215,7 +268,12 @@ class Connections:
         kind = TcpPeer if self._wrap is None else _SecuredPeer
         factory = _PeerFactory(
             lambda: kind(
-                self._clock, self._serve, self._peer_closed(address), seal=self._seal, gathers=True
+                self._clock,
+                self._serve,
+                self._peer_closed(address),
+                seal=self._seal,
+                gathers=True,
+                told_to_go=self._told_to_go(address),
             )
         )
         attempt: Deferred[Any] = endpoint.connect(factory)
@@ -258,6 +316,7 @@ class Connections:
 
     def _peer_closed(self, address: str) -> Callable[[TcpPeer], None]:
         def closed(peer: TcpPeer) -> None:
+            self._leaving.discard(peer)
             if self._peers.get(address) is peer:
                 del self._peers[address]
 
@@ -274,3 +333,9 @@ class Connections:
                 del self._peers[address]
                 peer.abort()
             peer.expire(steady_ms)
+        for peer in list(self._leaving):
+            if peer.is_lost(steady_ms):
+                peer.abort()
+            peer.expire(steady_ms)
+            if not peer.owes:
+                peer.close()

@@ -22,7 +22,7 @@ from zope.interface import implementer
 
 from txrocketmq.remoting.call import Buffer, Call, PendingReply
 from txrocketmq.remoting.command import RemotingCommand
-from txrocketmq.remoting.connection import Connection, Seal
+from txrocketmq.remoting.connection import Connection, InFlight, Seal
 from txrocketmq.remoting.errors import RemotingError, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.remoting.message.ids import pack_host
@@ -67,7 +67,8 @@ class TcpPeer(Protocol):
 
     It writes plainly unless `choose` makes another outlet when the first bytes come; if it
     `gathers`, what is written in one turn of the reactor leaves together. That a peer is
-    closed for what it has sent is told no more often than `seldom` lets it be.
+    closed for what it has sent is told no more often than `seldom` lets it be. `told_to_go` gets
+    the requests to which it says GO_AWAY.
     """
 
     def __init__(
@@ -80,12 +81,15 @@ class TcpPeer(Protocol):
         seldom: Seldom | None = None,
         seal: Seal | None = None,
         gathers: bool = False,
+        told_to_go: Callable[[TcpPeer, InFlight], None] | None = None,
     ) -> None:
         self._clock = clock
         self._gathers = gathers
         self._serve = serve
         self._closed = closed
-        self._connection = Connection(seal=seal)
+        self._connection = Connection(
+            seal=seal, told_to_go=None if told_to_go is None else partial(told_to_go, self)
+        )
         self._state: State = NEW
         self._outlet: Outlet
         self._choose = choose
@@ -163,6 +167,11 @@ class TcpPeer(Protocol):
     def state(self) -> State:
         """What may be done with it now."""
         return self._state
+
+    @property
+    def owes(self) -> bool:
+        """Whether answers to our requests are still to come."""
+        return self._connection.in_flight > 0
 
     def is_lost(self, steady_ms: int) -> bool:
         """Whether an answer's time is over and nothing else has come for long: nobody may be there.

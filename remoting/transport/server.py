@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server side: ports that accept peers, and the rules for idle ones.
+"""The server side: ports that accept peers, the rules for idle ones, and an end in order.
 
 Counterpart of NettyRemotingServer.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from twisted.internet import tcp
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
@@ -18,8 +18,11 @@ from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.protocol import ServerFactory
 from twisted.logger import Logger
 
-from txrocketmq.remoting.codes import SerializeType
+from txrocketmq.remoting.call import Peer
+from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
+from txrocketmq.remoting.command import RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher
+from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.seldom import Seldom
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.limits import ConnectionLimit, file_limit, reserved_files
@@ -46,6 +49,25 @@ def configured_serialize_type() -> SerializeType:
     """
     name = os.environ.get("ROCKETMQ_SERIALIZE_TYPE", "").strip().upper()
     return SerializeType.ROCKETMQ if name == "ROCKETMQ" else SerializeType.JSON
+
+
+class GracefulStop(Protocol):
+    """The settings of an end in order."""
+
+    @property
+    def enable_shutdown_gracefully(self) -> bool: ...
+
+    @property
+    def shutdown_wait_time_seconds(self) -> int: ...
+
+
+def go_away(_: Peer, command: RemotingCommand) -> None:
+    """A guard that sends away all clients that know GO_AWAY; they repeat the request elsewhere.
+
+    What nobody waits for is still served: its sender could not repeat it.
+    """
+    if command.version > MQVersion.V5_3_1 and not command.is_oneway:
+        raise ResponseError(ResponseCode.GO_AWAY, "please go away")
 
 
 def memory_is_short() -> None:
@@ -135,6 +157,7 @@ class RemotingServer:
         self._disconnected = disconnected
         self._max_idle_ms = max(max_idle_ms, 0)
         self._ports: list[IListeningPort] = []
+        self._dispatchers: list[Dispatcher] = []
         self._limit = ConnectionLimit()
         self.seldom = Seldom(_TOLD_A_MINUTE)
         """How often it is told that peers were closed for what they had sent."""
@@ -148,8 +171,22 @@ class RemotingServer:
         listening = self.clock.reactor.listenTCP(port, factory, _BACKLOG, interface)
         listening.transport = ServerSocket
         self._ports.append(listening)
+        self._dispatchers.append(dispatcher)
         address: Any = listening.getHost()
         return int(address.port)
+
+    def see_off(self, config: GracefulStop, then: Callable[[], object]) -> None:
+        """Sends clients away for as long as is wanted, while all else goes on; then calls `then`.
+
+        Clients that do not know GO_AWAY are served meanwhile.
+        """
+        if not config.enable_shutdown_gracefully:
+            then()
+            return
+        for dispatcher in self._dispatchers:
+            dispatcher.guards = [*dispatcher.guards, go_away]
+        log.info("clients are sent away for {s} s", s=config.shutdown_wait_time_seconds)
+        self.clock.later(config.shutdown_wait_time_seconds * 1000, then)
 
     def stop(self) -> Deferred[Any]:
         """Accepts no more, then ends all connections."""

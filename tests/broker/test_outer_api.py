@@ -284,6 +284,21 @@ def test_leave_is_taken_of_all_before_the_end(scene: Scene) -> None:
     assert done == [True]
 
 
+def test_after_the_leave_nobody_is_told_anything(scene: Scene) -> None:
+    begun: list[tuple[Callable[[], None], Done]] = []
+    scene.register_at(MQVersion.V5_4_0)
+    scene.in_thread = lambda work, done: begun.append((work, done))
+    assert scene.register() == []
+    scene.servers.unregister(lambda: None)
+    assert len(scene.connections.take()) == 2
+    ((work, done),) = begun
+    work()
+    done(None)
+    assert scene.register() == []
+    assert scene.register_topics(TOPICS["T"]) == []
+    assert not scene.servers.is_registered
+
+
 def test_without_name_servers_the_end_comes_at_once(scene: Scene) -> None:
     done: list[bool] = []
     scene.servers.set_addresses("")

@@ -182,3 +182,21 @@ def test_requests_of_a_read_around_a_refused_one_are_served_in_their_order(
     offsets = [answer.ext_fields["queueOffset"] for answer in answers if answer.ext_fields]
     assert offsets == ["0", "1", "2", "3"]
     assert scene.broker.parts.store.max_offset("Secret", 0) == 0
+
+
+def test_clients_are_sent_away_for_a_while_when_that_is_wanted(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, enable_shutdown_gracefully=True, shutdown_wait_time_seconds=30).start()
+    client, vip = Client(scene), Client(scene, 1)
+    assert scene.registered()
+    stopped = scene.stop()
+    for each in (client, vip):
+        assert each.send().code == ResponseCode.GO_AWAY
+    scene.pass_ms(29_000, 1_000)
+    assert (stopped, client.wire.disconnecting) == ([], False)
+    assert not scene.connections.take(), "it does not register anew"
+    scene.broker.register(force=True)
+    assert not scene.connections.take()
+    assert scene.broker.why_not_ready()
+    scene.pass_ms(2_000, 1_000)
+    assert (stopped, client.wire.disconnecting) == ([None], True)
+    assert scene.broker.parts.store.max_offset("T", 0) == 0

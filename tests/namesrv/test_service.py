@@ -264,6 +264,24 @@ def test_stopping_ends_everything(config: NamesrvConfig, reactor: MemoryReactorC
     assert not reactor.getDelayedCalls()
 
 
+def test_clients_are_sent_away_for_a_while_when_that_is_wanted(
+    config: NamesrvConfig, reactor: MemoryReactorClock
+) -> None:
+    config = dataclasses.replace(
+        config, enable_shutdown_gracefully=True, shutdown_wait_time_seconds=2
+    )
+    server = started(config, reactor)
+    client, stopped = Client(reactor), list[object]()
+    client.register()
+    assert client.code_of_route() == ResponseCode.SUCCESS
+    server.stop().addCallback(stopped.append)
+    assert client.code_of_route() == ResponseCode.GO_AWAY
+    reactor.advance(1)
+    assert (len(stopped), client.wire.disconnecting) == (0, False)
+    reactor.advance(1)
+    assert (len(stopped), client.wire.disconnecting) == (1, True)
+
+
 def test_two_brokers_of_one_name_and_id_are_told_seldom(
     config: NamesrvConfig, reactor: MemoryReactorClock, lines: list[str]
 ) -> None:

@@ -260,7 +260,6 @@ def test_the_suggested_broker_is_asked_next(scene: Scene, listener: Listener) ->
         (ConnectError("refused"), RETRY_MS),
         (refusal(ResponseCode.SYSTEM_BUSY), RETRY_MS),
         (refusal(ResponseCode.TOPIC_NOT_EXIST), RETRY_MS),
-        (refusal(ResponseCode.GO_AWAY), RETRY_MS),
         (refusal(ResponseCode.FLOW_CONTROL), FLOW_CONTROL_MS),
     ],
 )

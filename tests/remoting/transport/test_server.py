@@ -14,8 +14,8 @@ from twisted.logger import capturedLogs, formatEvent
 
 from tests.remoting.transport.wires import FarEnd
 from txrocketmq.remoting.call import Reply, Request
-from txrocketmq.remoting.codes import ResponseCode, SerializeType
-from txrocketmq.remoting.command import RemotingCommand
+from txrocketmq.remoting.codes import MQVersion, ResponseCode, SerializeType
+from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.protocol import offset
 from txrocketmq.remoting.protocol.offset import (
@@ -37,12 +37,16 @@ from txrocketmq.remoting.transport.server import (
 
 
 class Offsets:
-    """Answers with the the queue's number."""
+    """Answers with the queue's number."""
+
+    def heard(self, header: GetMaxOffsetRequestHeader) -> None:
+        """Something was asked."""
 
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(
         self, request: Request[GetMaxOffsetRequestHeader]
     ) -> Reply[GetMaxOffsetResponseHeader]:
+        self.heard(request.header)
         return Reply(GetMaxOffsetResponseHeader(offset=request.header.queue_id))
 
 
@@ -126,6 +130,60 @@ def test_one_too_many_is_closed_at_once_and_that_is_said_twice(
     assert texts[0].startswith("connections are refused: 1 are open, and of the ")
     assert "raise the limit (ulimit -n)" in texts[0]
     assert texts[1] == "connections are accepted again; 30 were refused"
+
+
+class Grace:
+    """Settings of an end in order."""
+
+    enable_shutdown_gracefully = True
+    shutdown_wait_time_seconds = 5
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (MQVersion.V5_4_0, ResponseCode.GO_AWAY),
+        (MQVersion.V5_3_1 + 1, ResponseCode.GO_AWAY),
+        (MQVersion.V5_3_1, ResponseCode.SUCCESS),
+    ],
+)
+def test_clients_that_know_how_are_sent_away(scene: Scene, version: int, code: int) -> None:
+    end, stopped = scene.connect(), list[bool]()
+    scene.server.see_off(Grace(), lambda: stopped.append(True))
+    asked = ask()
+    asked.version = version
+    (answer,) = end.tell(asked)
+    assert (answer.code, answer.opaque) == (code, asked.opaque)
+    assert answer.remark == ("please go away" if code else None)
+    scene.pass_s(4)
+    assert stopped == []
+    scene.pass_s(1)
+    assert stopped == [True]
+
+
+def test_what_nobody_waits_for_is_served_to_the_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[int] = []
+    monkeypatch.setattr(
+        Offsets, "heard", lambda _, header: served.append(header.queue_id), raising=True
+    )
+    scene.server.see_off(Grace(), lambda: None)
+    told = ask(7)
+    told.flag = ONEWAY_FLAG
+    assert scene.connect().tell(told) == []
+    assert served == [7]
+
+
+def test_nobody_is_sent_away_unless_it_is_wanted(scene: Scene) -> None:
+    class Plain(Grace):
+        enable_shutdown_gracefully = False
+
+    stopped: list[bool] = []
+    scene.server.see_off(Plain(), lambda: stopped.append(True))
+    assert stopped == [True]
+    (answer,) = scene.connect().tell(ask())
+    assert answer.code == ResponseCode.SUCCESS
 
 
 def test_nobody_need_be_told() -> None:

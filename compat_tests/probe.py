@@ -39,18 +39,28 @@ def request(
         "extFields": dict(fields or {}),
         "serializeTypeCurrentRPC": "JSON",
     }
-    text = json.dumps(header).encode()
     with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
         connection.settimeout(timeout_s)
-        connection.sendall(struct.pack(">ii", 4 + len(text) + len(body), len(text)) + text + body)
-        (length,) = struct.unpack(">i", _read(connection, 4))
-        frame = _read(connection, length)
-    (header_length,) = struct.unpack(">i", frame[:4])
-    end = 4 + (header_length & 0xFFFFFF)
-    answer: dict[str, Any] = json.loads(frame[4:end])
+        send_frame(connection, header, body)
+        answer, said = read_frame(connection)
     if answer.get("opaque") != header["opaque"]:
         raise ValueError(f"the answer is to another request: {answer}")
-    return answer, frame[end:]
+    return answer, said
+
+
+def send_frame(connection: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> None:
+    """Writes a frame, its header as JSON."""
+    text = json.dumps(header).encode()
+    connection.sendall(struct.pack(">ii", 4 + len(text) + len(body), len(text)) + text + body)
+
+
+def read_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
+    """Header and body of the next frame. Raises OSError, and ValueError for what is none."""
+    (length,) = struct.unpack(">i", _read(connection, 4))
+    frame = _read(connection, length)
+    (header_length,) = struct.unpack(">i", frame[:4])
+    end = 4 + (header_length & 0xFFFFFF)
+    return json.loads(frame[4:end]), frame[end:]
 
 
 def free_ports(offsets: Iterable[int]) -> int:

@@ -2,20 +2,27 @@
 """Our producer, in all its ways, with the official Java client on the other side."""
 
 import asyncio
+import socketserver
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
 
-from compat_tests.java_client import message, text
+from compat_tests import probe
+from compat_tests.java_client import ClientJvm, JavaError, message, text
+from compat_tests.java_client import Producer as JavaProducer
 from compat_tests.peers import Broker, NameServer, Origin
 from compat_tests.scene import Scene, poll
 from compat_tests.transactions import Asker, Replier
 from txrocketmq.client import (
     CompressionType,
     ConsumeFrom,
+    NoRoute,
     Producer,
+    PushConsumer,
     TransactionProducer,
     TransactionStatus,
     aio,
@@ -32,6 +39,7 @@ CHECKS: Final = {
 }
 """The broker asks soon what became of a transaction."""
 WAIT_MS: Final = 20_000
+TOPIC_NOT_EXIST: Final = 17
 
 
 def producer_of(scene: Scene, **settings: Any) -> Any:
@@ -261,3 +269,83 @@ def test_programs_of_the_older_python_client(scene: Scene) -> None:
     consumer.shutdown()
     assert {each[1] for each in got} == {f"body {n}".encode() for n in range(5)}
     assert {each[2:] for each in got} == {(b"ABC", b"ABC")}
+
+
+@contextmanager
+def listener() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """The address of a name server that knows nothing, and the fields of what it is asked."""
+    asked: list[dict[str, str]] = []
+
+    class Asked(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while True:
+                try:
+                    header, _ = probe.read_frame(self.request)
+                except OSError:
+                    return
+                asked.append(header.get("extFields") or {})
+                answer = {"code": TOPIC_NOT_EXIST, "opaque": header["opaque"], "flag": 1}
+                probe.send_frame(self.request, answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Asked) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+
+
+@pytest.mark.timeout(180)
+def test_a_namespace_beside_the_names_is_written_as_java_writes_it(
+    jvms: dict[str, ClientJvm],
+) -> None:
+    jvm = jvms["5.4.0"]
+    with listener() as (address, asked):
+        java = JavaProducer(jvm, "names-space", address, namespace_v2="space")
+        with pytest.raises(JavaError, match="No route info"):
+            java.send([message("T", "x")])
+        java.stop()
+        said, asked[:] = {tuple(sorted(each.items())) for each in asked}, []
+        with (
+            Producer("space", namesrv_addr=address, namespace_v2="space") as producer,
+            pytest.raises(NoRoute),
+        ):
+            producer.send(new_message("T", "x"))
+        own = [each for each in asked if each.get("topic") == "T"]
+    wanted = {"topic": "T", "nsd": "true", "ns": "space"}
+    assert any(wanted.items() <= set(each) for each in said)
+    assert own
+    assert all(wanted.items() <= each.items() for each in own)
+
+
+@pytest.mark.timeout(180)
+def test_a_namespace_beside_the_names_separates_nobody(
+    jvms: dict[str, ClientJvm], broker: Broker
+) -> None:
+    """It is for servers of vendors: name servers, brokers and proxies of the original ignore it."""
+    scene = Scene(jvms["5.4.0"], broker)
+    topic, got = scene.topic(queues=2), list[tuple[str, bytes]]()
+
+    def listen(messages: list[Any], context: Any) -> None:
+        got.extend((each.topic, each.body) for each in messages)
+
+    settings: Any = {"namesrv_addr": scene.namesrv, "consume_from": ConsumeFrom.FIRST_OFFSET}
+    java = [
+        scene.push_consumer(topic, scene.unique("group"), namespace_v2=name)
+        for name in ("space", "other")
+    ]
+    scene.producer(namespace_v2="space").send([message(topic, "java")])
+    with (
+        producer_of(scene, namespace_v2="space") as producer,
+        PushConsumer(scene.unique("group"), {topic: "*"}, listen, namespace_v2="other", **settings),
+    ):
+        producer.send(new_message(topic, "sync"))
+        producer.send_async(new_message(topic, "async")).result(60)
+        producer.send_oneway(new_message(topic, "oneway"))
+        producer.send_batch([new_message(topic, "batch")])
+        wanted = {"java", "sync", "async", "oneway", "batch"}
+        for each in java:
+            received = each.wait_for(len(wanted))
+            assert {(item["topic"], text(item)) for item in received} == {
+                (topic, body) for body in wanted
+            }
+        poll(lambda: {(topic, body.encode()) for body in wanted} == set(got), "all are there", 60)
+    scene.close()

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our client and a route with nothing but a slave: it is read, and nobody can send."""
+"""Our client and a route with nothing but a slave: it is read, and nobody can send.
+
+In 5.x the slave may act as master: then the route calls it the master, and takes away the right to
+write. Our name server does so for brokers of the original, as theirs does.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -25,21 +29,25 @@ GET_ALL_TOPIC_CONFIG, GET_MAX_OFFSET = 21, 30
 REPLICATED_S = 90.0
 
 
-@pytest.fixture
-def pair(origin: Origin, test_folder: Path) -> Iterator[tuple[Broker, Broker]]:
+@pytest.fixture(params=["slave", "acting", "acting, our name server"])
+def pair(
+    request: pytest.FixtureRequest, origin: Origin, test_folder: Path
+) -> Iterator[tuple[Broker, Broker]]:
     """A master and its slave, which may be read (slaveReadEnable)."""
+    acts = request.param != "slave"
     if isinstance(origin, Ours):
         pytest.skip("our brokers have no slaves")
-    names = NameServer(origin, test_folder / "pair-namesrv")
+    if acts and origin.behaves_as == "4.9.7":
+        pytest.skip("slaves of 4.9.7 do not act as masters")
+    is_ours = request.param.endswith("our name server")
+    names = NameServer(Ours() if is_ours else origin, test_folder / "pair-namesrv")
+    names.settings |= {"supportActingMaster": "true"} if acts else {}
+    own = {"enableSlaveActingMaster": "true"} if acts else {}
+    master = {"brokerRole": "ASYNC_MASTER", **own}
+    slave = {"brokerRole": "SLAVE", "brokerId": "1", "slaveReadEnable": "true", **own}
     brokers = (
-        Broker(origin, test_folder / "master", names, "broker-two", {"brokerRole": "ASYNC_MASTER"}),
-        Broker(
-            origin,
-            test_folder / "slave",
-            names,
-            "broker-two",
-            {"brokerRole": "SLAVE", "brokerId": "1", "slaveReadEnable": "true"},
-        ),
+        Broker(origin, test_folder / "master", names, "broker-two", master),
+        Broker(origin, test_folder / "slave", names, "broker-two", slave),
     )
     try:
         names.start()
@@ -73,6 +81,10 @@ def test_a_slave_is_read_and_nobody_can_send_until_the_master_is_back(
     pair: tuple[Broker, Broker],
 ) -> None:
     master, slave = pair
+    acts = "enableSlaveActingMaster" in slave.settings
+    why = "no master is registered for broker-two"
+    if acts:
+        why = "if the master of broker-two is away, a slave acts for it meanwhile"
     where: Any = {"namesrv_addr": master.name_server.address}
     wanted = {f"m{number}" for number in range(COUNT)}
     seen: set[str] = set()
@@ -96,12 +108,14 @@ def test_a_slave_is_read_and_nobody_can_send_until_the_master_is_back(
                 "the route has no master",
                 REPLICATED_S,
             )
+            (left,) = admin.topic_route(TOPIC).broker_datas
+            assert left.broker_addrs == {0 if acts else 1: slave.address}
         settings: Any = {"consume_from": ConsumeFrom.FIRST_OFFSET, **where}
         with PushConsumer("two-readers", {TOPIC: "*"}, listen, **settings):
             poll(lambda: seen == wanted, "all messages come from the slave", REPLICATED_S)
             with (
                 Producer("two-later", **where) as later,
-                pytest.raises(NoRoute, match="no master is registered for broker-two"),
+                pytest.raises(NoRoute, match=why),
             ):
                 later.send(new_message(TOPIC, "x"))
             master.start()

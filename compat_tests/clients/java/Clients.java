@@ -23,7 +23,7 @@ final class Clients<C extends ClientConfig> {
         clients.put(arguments.getString("name"), client);
     }
 
-    /** Takes namesrv, heartbeat_ms, vip; the name makes each client an instance of its own. */
+    /** Takes namesrv, heartbeat_ms, vip, namespace_v2 (5.x); the name makes each client an instance of its own. */
     static void configure(ClientConfig client, JSONObject arguments) {
         client.setNamesrvAddr(arguments.getString("namesrv"));
         client.setInstanceName(arguments.getString("name"));
@@ -31,6 +31,17 @@ final class Clients<C extends ClientConfig> {
         client.setVipChannelEnabled(arguments.getBooleanValue("vip"));
         if (arguments.containsKey("heartbeat_ms")) {
             client.setHeartbeatBrokerInterval(arguments.getIntValue("heartbeat_ms"));
+        }
+        if (arguments.containsKey("namespace_v2")) {
+            setNamespaceV2(client, arguments.getString("namespace_v2"));
+        }
+    }
+
+    private static void setNamespaceV2(ClientConfig client, String namespace) {
+        try {
+            ClientConfig.class.getMethod("setNamespaceV2", String.class).invoke(client, namespace);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalArgumentException("not in this release: namespaceV2", error);
         }
     }
 }

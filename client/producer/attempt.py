@@ -149,14 +149,25 @@ class Attempts:
             raise error
         return result
 
-    async def oneway(self, parcel: Parcel, queue: MessageQueue | None) -> None:
-        """Sends without an answer. Raises NoRoute, NoNameServer and BrokerNotExist."""
+    def oneway(self, parcel: Parcel, queue: MessageQueue | None) -> bool:
+        """Sends without an answer, if the queue and the address of its broker are known."""
+        target = queue or self.known_queue(parcel.topic, None)
+        address = None if target is None else self.known_address(target)
+        if target is None or address is None:
+            return False
+        self._tell(parcel, target, address)
+        return True
+
+    async def oneway_later(self, parcel: Parcel, queue: MessageQueue | None) -> None:
+        """The same, once they are known. Raises NoRoute, NoNameServer and BrokerNotExist."""
         target = queue or await self.next_queue(parcel.topic, None)
-        address = await self._address(parcel, target)
-        context = self._context(parcel, target, address) if self._hooks else None
+        self._tell(parcel, target, await self._address(parcel, target))
+
+    def _tell(self, parcel: Parcel, queue: MessageQueue, address: str) -> None:
+        context = self._context(parcel, queue, address) if self._hooks else None
         if context is not None:
             self._hooks.before(context)
-        header = self._packer.header(parcel, target)
+        header = self._packer.header(parcel, queue)
         self._instance.api.send_oneway(address, self._packer.call(parcel), header, parcel.body)
         if context is not None:
             self._hooks.after(context)

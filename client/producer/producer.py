@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.course import Course
@@ -151,19 +151,25 @@ class Producer:
 
         This is the way of nearly all messages, so it makes no coroutine where it need not wait.
         """
-        parcel = self._packer.at_once(message)
-        if selector is not None and parcel is not None:
-            info = self._instance.known_publish_info(parcel.topic)
-            if info is None:
-                parcel = None
-            else:
-                queue = _selected(_named(info, message.topic), message, queue, selector, key)
+        if selector is None:
+            parcel, target = self._packer.at_once(message), queue
+        else:
+            parcel, target = self._selected_at_once(message, queue, selector, key)
         if parcel is None:
-            return Course(
-                self._send_later(message, queue, selector, key, timeout_ms), settle
-            ).begun()
+            later = self._send_later(message, queue, selector, key, timeout_ms)
+            return Course(later, settle).begun()
         timeout_ms = timeout_ms or self.config.send_timeout_ms
-        return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
+        return Sending(self._attempts, parcel, target, timeout_ms, settle).begun()
+
+    def _selected_at_once(
+        self, message: Message, queue: MessageQueue | None, selector: Selector, key: Any
+    ) -> tuple[Parcel | None, MessageQueue | None]:
+        """A message as it leaves, and the queue for it; no parcel: that is to be waited for."""
+        parcel = self._packer.at_once(message)
+        info = None if parcel is None else self._instance.known_publish_info(parcel.topic)
+        if info is None:
+            return None, None
+        return parcel, _selected(_named(info, message.topic), message, queue, selector, key)
 
     async def _send_later(
         self,
@@ -177,6 +183,7 @@ class Producer:
         target = await self._target(message, queue, selector, key)
         return await self._sent(parcel, target, timeout_ms)
 
+    @begun_by("_begin_batch")
     async def send_batch(
         self,
         messages: Sequence[Message],
@@ -189,7 +196,20 @@ class Producer:
         `split_batches` divides any number of messages into such batches. Raises the errors that the
         class describes.
         """
-        return await self._sent(self._packer.batch(messages), queue, timeout_ms)
+        sending: Deferred[SendResult] = begun(
+            self._begin_batch, messages, queue=queue, timeout_ms=timeout_ms
+        )
+        return await sending
+
+    def _begin_batch(
+        self,
+        settle: Callable[[Any], None],
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout_ms: int | None = None,
+    ) -> Cancellable:
+        return self._begin_parcel(settle, self._packer.batch(messages), queue, timeout_ms)
 
     @begun_by("_begin_send", unless=lambda producer: producer.config.backpressure_enable)
     async def send_async(
@@ -213,9 +233,10 @@ class Producer:
         limited = self.config.backpressure_enable
         if limited:
             timeout_ms -= await self._admitted(size_bytes, timeout_ms)
-        sending: Deferred[SendResult] = Deferred.fromCoroutine(
-            self.send(message, queue=queue, selector=selector, key=key, timeout_ms=timeout_ms)
-        )
+        sending: Deferred[SendResult] = maybeDeferred(
+            begun, self._begin_send, message, queue=queue, selector=selector, key=key,
+            timeout_ms=timeout_ms,
+        )  # fmt: skip
         if limited:
 
             def over(outcome: Any) -> Any:
@@ -225,6 +246,7 @@ class Producer:
             sending.addBoth(over)
         return Started(sending)
 
+    @begun_by("_begin_oneway")
     async def send_oneway(
         self,
         message: Message,
@@ -237,9 +259,33 @@ class Producer:
 
         Raises MessageIllegal, NoRoute, NoNameServer and BrokerNotExist.
         """
+        await begun(self._begin_oneway, message, queue=queue, selector=selector, key=key)
+
+    def _begin_oneway(
+        self,
+        settle: Callable[[Any], None],
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        key: Any = None,
+    ) -> Cancellable | None:
+        if selector is None:
+            parcel, target = self._packer.at_once(message), queue
+        else:
+            parcel, target = self._selected_at_once(message, queue, selector, key)
+        if parcel is None or not self._attempts.oneway(parcel, target):
+            later = self._oneway_later(message, queue, selector, key)
+            return Course(later, settle).begun()
+        settle(None)
+        return None
+
+    async def _oneway_later(
+        self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
+    ) -> None:
         parcel = await self._packer.message(message)
         target = await self._target(message, queue, selector, key)
-        await self._attempts.oneway(parcel, target)
+        await self._attempts.oneway_later(parcel, target)
 
     # --------------------------------------------------------- ask and answer
 
@@ -333,7 +379,6 @@ class Producer:
     def _sent(
         self, parcel: Parcel, queue: MessageQueue | None, timeout_ms: int | None
     ) -> Deferred[SendResult]:
-        timeout_ms = timeout_ms or self.config.send_timeout_ms
         return begun(self._begin_parcel, parcel, queue, timeout_ms)
 
     def _begin_parcel(
@@ -341,8 +386,9 @@ class Producer:
         settle: Callable[[Any], None],
         parcel: Parcel,
         queue: MessageQueue | None,
-        timeout_ms: int,
+        timeout_ms: int | None,
     ) -> Sending:
+        timeout_ms = timeout_ms or self.config.send_timeout_ms
         return Sending(self._attempts, parcel, queue, timeout_ms, settle).begun()
 
     async def _admitted(self, size_bytes: int, timeout_ms: int) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MessageIllegal, MQBrokerError, NoRoute, SendFailed
 from txrocketmq.client.producer.producer import Producer
 from txrocketmq.client.producer.send_result import SendStatus
-from txrocketmq.remoting.call import Reply
+from txrocketmq.remoting.call import PendingReply, Reply
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout
 from txrocketmq.remoting.message.compression import CompressionType, decompress
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -39,6 +40,10 @@ def sent(scene: Scene) -> list[tuple[str, Any, bytes]]:
     return [
         (a, header, body) for a, call, header, body, _ in scene.connections.asked if call in calls
     ]
+
+
+def _by_number(queues: Sequence[MessageQueue], _: Message, key: int) -> MessageQueue:
+    return queues[key]
 
 
 def test_what_leaves(two: Scene) -> None:
@@ -240,6 +245,66 @@ def test_one_way_waits_for_nothing(two: Scene) -> None:
     ((_, call, header, body),) = two.connections.told
     assert (call, header.topic, body) == (send.SEND_MESSAGE_V2, "T", b"x")
     assert sent(two) == []
+
+
+def test_one_way_is_over_as_soon_as_it_has_begun_when_the_route_is_known(two: Scene) -> None:
+    producer, settled = Producer(two.client, "g"), list[Any]()
+    waiting = producer._begin_oneway(settled.append, Message("T", b"first"))
+    assert waiting is not None, "the route was asked for"
+    assert settled == [None]
+    asked = len(two.connections.asked)
+    assert producer._begin_oneway(settled.append, Message("T", b"second")) is None
+    assert settled == [None, None]
+    assert [body for *_, body in two.connections.told] == [b"first", b"second"]
+    assert len(two.connections.asked) == asked
+
+
+def test_one_way_to_a_queue_and_by_a_selector(two: Scene) -> None:
+    producer = Producer(two.client, "g")
+    queue = MessageQueue("T", "broker-b", 1)
+    for _ in range(2):  # the first time the route is asked for
+        result_of(producer.send_oneway(Message("T", b"x"), queue=queue))
+        result_of(producer.send_oneway(Message("T", b"x"), selector=_by_number, key=3))
+    told = [(address, header.queue_id) for address, _, header, _ in two.connections.told]
+    assert told == [(BROKER_B, 1)] * 4
+    with pytest.raises(ValueError, match="not both"):
+        result_of(producer.send_oneway(Message("T", b"x"), queue=queue, selector=_by_number, key=3))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_cannot_be_sent_one_way(two: Scene, known: bool) -> None:
+    producer = Producer(two.client, "g")
+    if known:
+        result_of(producer.send_oneway(Message("T", b"x")))
+    with pytest.raises(MessageIllegal):
+        result_of(producer.send_oneway(Message("T", b"")))
+    with pytest.raises(NoRoute, match="topic U has no route"):
+        result_of(producer.send_oneway(Message("U", b"x")))
+    assert len(two.connections.told) == known
+
+
+def test_what_is_too_large_to_be_compressed_at_once_leaves_one_way_too(two: Scene) -> None:
+    producer = Producer(two.client, "g")
+    result_of(producer.send_oneway(Message("T", b"x")))
+    result_of(producer.send_oneway(Message("T", b"x" * 2_000_000)))
+    (*_, body) = two.connections.told[-1]
+    assert decompress(body, CompressionType.ZLIB.flag) == b"x" * 2_000_000
+
+
+def test_a_batch_is_begun_without_a_coroutine(two: Scene) -> None:
+    producer, settled = Producer(two.client, "g"), list[Any]()
+    result_of(producer.send_batch([Message("T", b"x")]))
+    answer = PendingReply()
+    for address in (BROKER_A, BROKER_B):
+        two.connections.on(address, send.SEND_BATCH_MESSAGE, answer)
+    producer._begin_batch(settled.append, [Message("T", b"x")], timeout_ms=1_234)
+    assert two.connections.asked[-1][-1] == 1_234
+    assert settled == []
+    answer.resolve(STORED)
+    assert [each.status for each in settled] == [SendStatus.SEND_OK]
+    with pytest.raises(MessageIllegal):
+        producer._begin_batch(settled.append, [])
+    assert len(settled) == 1
 
 
 def test_what_no_broker_would_take_is_not_sent(two: Scene) -> None:

@@ -97,7 +97,8 @@ def test_each_live_setting_is_used() -> None:
     root = Path(__file__).parents[2]
     source = "".join(
         path.read_text("utf-8")
-        for path in sorted((root / "broker").rglob("*.py"))
+        for folder in ("broker", "remoting/transport")
+        for path in sorted((root / folder).rglob("*.py"))
         if path.name not in {"config.py", "original_keys.py"}
     )
     used = set(re.findall(r"\.([a-z_0-9]+)\b", source)) | {"delete_when"}  # by delete_hours()
@@ -422,6 +423,26 @@ def sync_flush_timeout(scene: Scene) -> None:
             scene.pass_ms(5_000)
             assert len(client.heard()) == answers
             scene.pass_ms(9_000)
+
+
+@check
+def enable_shutdown_gracefully(scene: Scene) -> None:
+    scene.registered()
+    client = Client(scene)
+    update(scene, enableShutdownGracefully="true")
+    assert scene.stop() == []
+    assert client.send().code == ResponseCode.GO_AWAY
+
+
+@check
+def shutdown_wait_time_seconds(scene: Scene) -> None:
+    scene.registered()
+    update(scene, enableShutdownGracefully="true", shutdownWaitTimeSeconds=3)
+    stopped = scene.stop()
+    scene.pass_ms(2_900)
+    assert stopped == []
+    scene.pass_ms(200)
+    assert stopped == [None]
 
 
 STORE_SETTINGS = {"sync_flush_timeout": {"flush_disk_type": "SYNC_FLUSH"}}

@@ -128,6 +128,31 @@ def notify_min_broker_id_changed(names: Names) -> None:
         server.stop()
 
 
+def stopping(names: Names, **settings: str) -> tuple[MemoryReactorClock, list[object]]:
+    """A name server that got settings before it was told to stop; whether it has stopped."""
+    reactor, stopped = MemoryReactorClock(), list[object]()
+    server = started(names.configuration.get(NamesrvConfig), reactor)
+    server.configuration.update(settings)
+    server.stop().addCallback(stopped.append)
+    return reactor, stopped
+
+
+@check
+def enable_shutdown_gracefully(names: Names) -> None:
+    for wanted in ("false", "true"):
+        _, stopped = stopping(names, enableShutdownGracefully=wanted)
+        assert len(stopped) == (wanted == "false")
+
+
+@check
+def shutdown_wait_time_seconds(names: Names) -> None:
+    reactor, stopped = stopping(names, enableShutdownGracefully="true", shutdownWaitTimeSeconds="2")
+    reactor.advance(1)
+    assert not stopped
+    reactor.advance(1)
+    assert stopped
+
+
 @pytest.mark.parametrize("name", check)
 def test_a_live_setting_counts_at_once(names: Names, name: str) -> None:
     names.table.register(registration(), FakePeer(), NOW_MS)

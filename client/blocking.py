@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from txrocketmq.client import names
 from txrocketmq.client.admin import admin
+from txrocketmq.client.awaited import Awaited
 from txrocketmq.client.consumer import lite_pull, pop, push
 from txrocketmq.client.crew import Elsewhere
 from txrocketmq.client.faces import (
@@ -80,10 +81,12 @@ def _wrap(member: Member) -> Any:
             life.check()
         if begun is not None and (begin := begun.of(life.core)) is not None:
             thread.check_other()
-            future: Future[Any] = Future()
-            handed = thread.hand_over(begin, partial(settle_future, future), arguments, named)
             if not gives_future:
-                return thread.result_of(future, handed)
+                awaited = Awaited()
+                handed = thread.hand_over(begin, awaited.settle, arguments, named)
+                return thread.result_of(awaited, handed)
+            future: Future[Any] = Future()
+            thread.hand_over(begin, partial(settle_future, future), arguments, named)
             if thread.is_behind:
                 thread.ask(_nothing)
             return future

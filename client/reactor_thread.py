@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
 from types import CoroutineType
 from typing import Any, ClassVar, Final
 
@@ -32,10 +29,12 @@ from twisted.logger import (
 from twisted.python.failure import Failure
 from zope.interface import provider
 
+from txrocketmq.client.awaited import Awaited
 from txrocketmq.client.course import Course
 from txrocketmq.client.crew import Ended, Ending, Outbox, ThreadCrew
 from txrocketmq.client.handover import Handover
 from txrocketmq.client.instances import ClientInstances
+from txrocketmq.client.own_reactor import new_reactor
 from txrocketmq.client.started import Begin, Cancellable
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -71,7 +70,7 @@ class ReactorThread:
     def _run(self) -> None:
         self.reactor.run(installSignalHandlers=False)
         self._handover.close()
-        close_reactor(self.reactor)
+        self.reactor.close()
 
     @classmethod
     def take(cls) -> ReactorThread:
@@ -95,8 +94,6 @@ class ReactorThread:
             if ReactorThread._shared is self:
                 ReactorThread._shared = None
         self._is_over = True
-        # By the handover, since it holds its lock until the reactor is awake: the thread closes
-        # what wakes it as soon as it has stopped, and would do so under a caller that still uses it.
         self._handover.call(self.reactor.stop)
         self.functions.shutdown(wait=False)
         if not self.is_current:
@@ -158,8 +155,8 @@ class ReactorThread:
     def ask(self, work: Callable[[], Any]) -> Any:
         """Does work in the thread and waits for it; raises what it raises."""
         self.check_other()
-        future: Future[Any] = Future()
-        return self.result_of(future, self.begin(work, partial(settle_future, future)))
+        awaited = Awaited()
+        return self.result_of(awaited, self.begin(work, awaited.settle))
 
     def check_other(self) -> None:
         """Raises RuntimeError in the thread itself."""
@@ -169,14 +166,13 @@ class ReactorThread:
                 " and may not call the client"
             )
 
-    def result_of(self, future: Future[Any], handed: Handed) -> Any:
+    def result_of(self, awaited: Awaited, handed: Handed) -> Any:
         """Waits for what was handed over; Ctrl-C ends that."""
         try:
-            return future.result()
+            return awaited.result()
         except KeyboardInterrupt:
             handed.cancel()
-            with suppress(Exception):  # what was cancelled may have to be ended in order
-                future.result(END_S)
+            awaited.wait(END_S)  # what was cancelled may have to be ended in order
             raise
 
     def call_beside(self, function: Callable[..., Any], *arguments: Any) -> Deferred[Any]:
@@ -212,39 +208,6 @@ class ReactorThread:
     def outbox(self, ended: Ended) -> Outbox:
         """Brings what has ended elsewhere to the thread."""
         return Outbox(self._handover.call, ended)
-
-
-def new_reactor() -> Any:
-    """A reactor that is not installed: of the kind that is best here."""
-    if sys.platform == "linux":
-        from twisted.internet.epollreactor import EPollReactor  # noqa: PLC0415 - not elsewhere
-
-        reactor: Any = EPollReactor()
-    else:
-        from twisted.internet.selectreactor import SelectReactor  # noqa: PLC0415 - not on Linux
-
-        reactor = SelectReactor()
-    reactor._registerAsIOThread = False  # noqa: SLF001 - that thread is the program's own reactor's
-    pool = reactor.getThreadPool()  # for looking up names
-    pool.threadFactory = _daemon
-    return reactor
-
-
-def close_reactor(reactor: Any) -> None:
-    """Closes what a reactor has open once it has ended, which Twisted leaves to the program's end.
-
-    A program may make clients, and end them, any number of times.
-    """
-    waker, reactor.waker = reactor.waker, None
-    if waker is not None:
-        waker.connectionLost(None)
-    poller = getattr(reactor, "_poller", None)
-    if poller is not None:
-        poller.close()
-
-
-def _daemon(*arguments: Any, **named: Any) -> threading.Thread:
-    return threading.Thread(*arguments, **named, daemon=True)
 
 
 def settle_future(future: Future[Any], outcome: Any) -> None:

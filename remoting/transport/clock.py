@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail
@@ -80,6 +81,10 @@ class Clock:
         self.reactor: Any = reactor
         self._repeating: list[Repeating] = []
         self._simulated = isinstance(self.reactor, TestClock)
+        self.at_end_of_turn: Callable[[Callable[[], object]], object] = getattr(
+            self.reactor, "at_end_of_turn", partial(self.later, 0)
+        )
+        """Calls a function once when the reactor has done all that is due, before it waits."""
         if not self._simulated:
             make_steady(self.reactor)
 

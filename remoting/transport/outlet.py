@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.tcp import Connection as TcpConnection
 
 from txrocketmq.remoting.call import Buffer
@@ -137,18 +136,20 @@ class GatheringOutlet:
     system, and wake the server. `soon` calls a function at the end of the turn, and no later.
     """
 
-    def __init__(self, inner: Outlet, soon: Callable[[Callable[[], None]], IDelayedCall]) -> None:
+    def __init__(self, inner: Outlet, soon: Callable[[Callable[[], None]], object]) -> None:
         self._inner = inner
         self._soon = soon
-        self._turn_ends: IDelayedCall | None = None
+        self._is_due = False
+        """Whether the end of the turn is awaited."""
         self._gathered: list[Buffer] = []
         self._gathered_bytes = 0
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Gathers, until the turn is over or a piece is full."""
         gathered, size_bytes = self._gathered, self._gathered_bytes
-        if not gathered:
-            self._turn_ends = self._soon(self._leave)
+        if not self._is_due:
+            self._is_due = True
+            self._soon(self._turn_ended)
         for part in buffers:
             gathered.append(part if type(part) is bytes else _lasting(part))
             size_bytes += len(part)
@@ -173,10 +174,11 @@ class GatheringOutlet:
         """As the outlet behind it."""
         return self._inner.take(data)
 
+    def _turn_ended(self) -> None:
+        self._is_due = False
+        self._leave()
+
     def _leave(self) -> None:
-        turn_ends, self._turn_ends = self._turn_ends, None
-        if turn_ends is not None and turn_ends.active():
-            turn_ends.cancel()
         gathered, self._gathered = self._gathered, []
         self._gathered_bytes = 0
         if gathered:

@@ -10,7 +10,6 @@ Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -207,7 +206,7 @@ class TcpPeer(Protocol):
         transport.registerProducer(self, True)
         self._outlet = plain_outlet(transport)
         if self._gathers:
-            self._outlet = GatheringOutlet(self._outlet, partial(self._clock.later, 0))
+            self._outlet = GatheringOutlet(self._outlet, self._clock.at_end_of_turn)
 
     def dataReceived(self, data: bytes) -> None:
         self._has_spoken = True

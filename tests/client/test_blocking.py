@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.client.core import Core
+from txrocketmq.client.awaited import Awaited
 from txrocketmq.client.blocking import blocking
 from txrocketmq.client.errors import ClientClosed, MQClientError
 from txrocketmq.client.reactor_thread import ReactorThread
@@ -140,11 +141,11 @@ def test_before_and_after_its_life() -> None:
 def interrupt_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits next is interrupted."""
 
-    def interrupted(self: Future[Any], timeout: float | None = None) -> Any:
+    def interrupted(self: Awaited) -> Any:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Future, "result", interrupted)
+    monkeypatch.setattr(Awaited, "result", interrupted)
 
 
 def test_ctrl_c_while_it_starts_ends_it_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

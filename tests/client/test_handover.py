@@ -46,7 +46,7 @@ def test_a_thread_that_has_ended_is_not_woken() -> None:
     other.run()
     for text in "bc":
         other.handover.call(other.said.append, text)
-    assert (other.woken, other.said, other.handover._waiting) == ([], [], [])
+    assert (other.woken, other.said, other.handover.waiting) == ([], [], 0)
 
 
 def test_a_call_that_comes_while_others_run_wakes_again() -> None:
@@ -74,6 +74,42 @@ def test_who_cannot_be_woken_is_told_each_time() -> None:
     for _ in range(2):
         with pytest.raises(RuntimeError, match="closed"):
             handover.call(print)
+
+
+def test_who_is_interrupted_while_he_wakes_has_woken_for_others() -> None:
+    woken: list[Callable[[], None]] = []
+    said: list[str] = []
+
+    def wake(run: Callable[[], None]) -> None:
+        if "b" not in said:
+            said.append("b")
+            handover.call(said.append, "c")  # another thread: somebody wakes already
+            raise KeyboardInterrupt
+        woken.append(run)
+
+    handover = Handover(wake)
+    with pytest.raises(KeyboardInterrupt):
+        handover.call(said.append, "a")
+    for each in woken:
+        each()
+    assert said == ["b", "a", "c"]
+    handover.call(said.append, "d")
+    woken[-1]()
+    assert said[-1] == "d"
+
+
+def test_who_is_woken_at_once_waits_for_no_lock() -> None:
+    said: list[str] = []
+
+    def wake(run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+    handover = Handover(wake)
+    handover.call(said.append, "x")
+    assert said == ["x"]
 
 
 def test_no_call_of_many_threads_is_lost() -> None:

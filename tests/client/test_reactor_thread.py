@@ -12,6 +12,7 @@ import pytest
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
+from txrocketmq.client.own_reactor import Waker
 from txrocketmq.client.reactor_thread import ReactorThread
 from txrocketmq.remoting.transport.clock import Clock
 
@@ -51,22 +52,28 @@ def test_what_it_has_open_ends_with_it() -> None:
     assert len(list(OPEN.iterdir())) <= before
 
 
-def test_whoever_wakes_it_at_the_end_is_done_before_it_closes_what_wakes_it(
+def test_who_still_wakes_it_when_it_has_ended_finds_that_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken = ReactorThread.take()
-    is_held: list[bool] = []
-    wake_up = taken.reactor.wakeUp
+    waker = taken.reactor.waker
+    is_open: list[bool] = []
+    wake_up = type(waker).wakeUp
 
-    def wake() -> None:
-        if not taken.is_current:
-            is_held.append(taken._handover._lock.locked())  # what the thread takes before it closes
-        wake_up()
+    def slowly(self: Waker) -> None:
+        if taken.is_current or is_open:
+            wake_up(self)
+            return
+        is_open.append(False)
+        wake_up(self)
+        taken._thread.join(30)
+        wake_up(self)
+        is_open[0] = not taken._thread.is_alive()
 
-    monkeypatch.setattr(taken.reactor, "wakeUp", wake)
+    monkeypatch.setattr(type(waker), "wakeUp", slowly)
+    del waker
     taken.leave()
-    assert is_held
-    assert all(is_held)
+    assert is_open == [True]
 
 
 def test_what_is_handed_over_is_called_there(thread: ReactorThread) -> None:

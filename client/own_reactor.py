@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reactor that the client's thread runs: never installed, and made for short turns.
+
+A call that waits takes two turns of it, so they leave out what serves nobody here. Nothing that
+happens has a context for Twisted's older log. The time is the monotonic clock's. Whoever has
+something to do before it waits again, such as to write what was gathered, needs no delayed call.
+
+What wakes it is a counter of the system, where there is one. It is closed when the last one lets go
+of it: so nobody has to be kept from waking a reactor that ends, by a lock that he holds while the
+thread that he has woken wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from twisted.internet.interfaces import IReadDescriptor
+from twisted.internet.posixbase import PosixReactorBase
+from twisted.logger import Logger
+from zope.interface import implementer
+
+log = Logger()
+
+_HAS_COUNTERS: Final = hasattr(os, "eventfd")
+
+
+@implementer(IReadDescriptor)
+class Waker:
+    """What wakes a reactor, in any thread: a pair of sockets, as there is everywhere."""
+
+    def __init__(self) -> None:
+        self._reads, self._writes = socket.socketpair()
+        for each in (self._reads, self._writes):
+            each.settimeout(0)
+
+    def __del__(self) -> None:
+        self._reads.close()
+        self._writes.close()
+
+    def wakeUp(self) -> None:  # noqa: N802 - as Twisted calls it
+        """In any thread."""
+        with suppress(BlockingIOError):  # so much was said that it is awake
+            self._writes.send(b"x")
+
+    def fileno(self) -> int:
+        """What the reactor looks at."""
+        return self._reads.fileno()
+
+    def doRead(self) -> None:
+        """In the reactor's thread: it was woken, and that is all."""
+        with suppress(BlockingIOError):
+            self._reads.recv(8_192)
+
+    def logPrefix(self) -> str:  # noqa: N802 - IReadDescriptor
+        """For a person."""
+        return "waker"
+
+    def connectionLost(self, reason: object) -> None:
+        """Nothing: it is closed with its last user."""
+
+
+class CounterWaker(Waker):
+    """The same by a counter of Linux."""
+
+    def __init__(self) -> None:
+        self._counter = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def __del__(self) -> None:
+        os.close(self._counter)
+
+    def wakeUp(self) -> None:  # noqa: N802 - as Twisted calls it
+        """See Waker."""
+        os.eventfd_write(self._counter, 1)
+
+    def fileno(self) -> int:
+        """See Waker."""
+        return self._counter
+
+    def doRead(self) -> None:
+        """See Waker."""
+        try:
+            os.eventfd_read(self._counter)
+        except BlockingIOError:  # two have woken it at the same time
+            return
+
+
+class OwnReactor(PosixReactorBase):
+    """See the module; `PosixReactorBase` is that of all reactors of files and sockets."""
+
+    _registerAsIOThread = False  # noqa: N815 - Twisted's
+    """That thread is the program's own reactor's."""
+
+    def __init__(self) -> None:
+        self.seconds = time.monotonic
+        self._turn_ends: list[Callable[[], object]] = []
+        super().__init__()
+
+    def installWaker(self) -> None:  # noqa: N802 - Twisted's
+        """See Twisted's."""
+        if self.waker is None:
+            self.waker = CounterWaker() if _HAS_COUNTERS else Waker()
+            self._internalReaders.add(self.waker)
+            self.addReader(self.waker)
+
+    def wakeUp(self) -> None:  # noqa: N802 - Twisted's
+        """In any thread."""
+        waker = self.waker  # it may be taken away meanwhile
+        if waker is not None:
+            waker.wakeUp()
+
+    def at_end_of_turn(self, call: Callable[[], object]) -> None:
+        """Calls a function in this thread when all is done that is due, before it waits again.
+
+        That is no place to stop it from: it would wait first.
+        """
+        self._turn_ends.append(call)
+
+    def runUntilCurrent(self) -> None:  # noqa: N802 - Twisted's
+        """See Twisted's."""
+        super().runUntilCurrent()
+        while self._turn_ends:
+            calls, self._turn_ends = self._turn_ends, []
+            for call in calls:
+                try:
+                    call()
+                except Exception:  # noqa: BLE001 - the others have nothing to do with it
+                    log.failure("what a turn of the client's thread ends with has failed")
+
+    def close(self) -> None:
+        """Closes what it has open once it has ended, which Twisted leaves to the program's end."""
+        waker, self.waker = self.waker, None
+        if waker is not None:
+            self._internalReaders.discard(waker)
+            self.removeReader(waker)
+
+
+def new_reactor() -> Any:
+    """A reactor that is not installed: of the kind that is best here."""
+    kind: Any = _kind()
+    reactor = kind()
+    pool = reactor.getThreadPool()  # for looking up names
+    pool.threadFactory = _daemon
+    return reactor
+
+
+def _kind() -> type[OwnReactor]:
+    if sys.platform != "linux":
+        from twisted.internet.selectreactor import SelectReactor  # noqa: PLC0415 - not on Linux
+
+        return type("OwnSelectReactor", (OwnReactor, SelectReactor), {})
+
+    from twisted.internet.epollreactor import EPollReactor  # noqa: PLC0415 - not elsewhere
+
+    class OwnEPollReactor(OwnReactor, EPollReactor):
+        def doPoll(self, timeout: float | None) -> None:  # noqa: N802 - Twisted's
+            ready = self._poller.poll(-1 if timeout is None else timeout, len(self._selectables))
+            selectables, read_or_write = self._selectables, self._doReadOrWrite
+            for fd, event in ready:
+                selectable = selectables.get(fd)  # None: what came before has closed it
+                if selectable is not None:
+                    read_or_write(selectable, fd, event)  # type: ignore[no-untyped-call]
+
+        doIteration = doPoll  # noqa: N815 - Twisted's
+
+        def close(self) -> None:
+            super().close()
+            self._poller.close()
+
+    return OwnEPollReactor
+
+
+def _daemon(*arguments: Any, **named: Any) -> threading.Thread:
+    return threading.Thread(*arguments, **named, daemon=True)

@@ -276,6 +276,7 @@ def test_closed_connections_ask_nothing_more(scene: Scene) -> None:
     (error,) = scene.outcomes
     assert str(error) == "connect to 127.0.0.1:1 failed: this client is closed"
     end.leave()
+    scene.reactor.advance(0)  # the turn ends in which something was written
     assert not scene.reactor.getDelayedCalls()
 
 

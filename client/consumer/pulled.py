@@ -37,14 +37,16 @@ def wanted_messages(
 
     Raises MessageDecodeError for bytes that are no messages.
     """
-    wanted = []
+    found: list[MessageExt] = []
     for message in _decoded(body):
-        is_batch = message.sys_flag & _INNER_BATCH == _INNER_BATCH
-        for one in unwrap_inner_batch(message) if is_batch else (message,):
-            if subscription.accepts_tags(one.tags):
-                one.broker_name = broker_name
-                wanted.append(one)
-    return wanted
+        message.broker_name = broker_name
+        if message.sys_flag & _INNER_BATCH == _INNER_BATCH:
+            found += unwrap_inner_batch(message)
+        else:
+            found.append(message)
+    if subscription.accepts_all:
+        return found
+    return [message for message in found if subscription.accepts_tags(message.tags)]
 
 
 def restore_topic(message: MessageExt) -> None:

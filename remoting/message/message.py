@@ -45,15 +45,18 @@ _FIXED_BY_IPV6_HOSTS: Final = {
     MessageSysFlag.STORE_HOST_V6: fixed(record.RECORD_FIXED_STORE_IPV6).struct,
     _IPV6_HOSTS: fixed(record.RECORD_FIXED_BOTH_IPV6).struct,
 }
+_FIXED_BYTES: Final = _FIXED.size
 _SYS_FLAG_INDEX: Final = fixed(record.RECORD_FIXED).names.index("sys_flag")
 _TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1).struct
 _TOPIC_LENGTH_V2: Final = fixed(record.TOPIC_LENGTH_V2).struct
 _PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH).struct
+_PROPERTIES_LENGTH_BYTES: Final = _PROPERTIES_LENGTH.size
 _BATCH_HEAD: Final = fixed(record.BATCH_ENTRY_HEAD).struct
 _BODY_LENGTH: Final = fixed(record.RECORD_FIXED).codec_of("body_length")
 _BODY_LENGTH_AT: Final = fixed(record.RECORD_FIXED).offset_of("body_length")
 _SYS_FLAG_LAST_BYTE: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag") + 3
 _MAGIC_LAST_BYTE: Final = fixed(record.RECORD_FIXED).offset_of("magic") + 3
+_MAGIC_V1: Final = record.MAGIC_V1
 _MAGIC_V1_LAST_BYTE: Final = record.MAGIC_V1 & 0xFF
 
 
@@ -181,7 +184,12 @@ def decode_message(
     Raises MessageDecodeError: unknown magic, lengths that do not add up, a record cut short, a
     body that does not decompress.
     """
-    fields, body_at = _fixed_part(buffer, offset)
+    try:
+        fields, body_at = _FIXED.unpack_from(buffer, offset), offset + _FIXED_BYTES
+    except struct.error:
+        raise _cut_short(buffer, offset) from None
+    if fields[_SYS_FLAG_INDEX] & _IPV6_HOSTS:
+        fields, body_at = _fixed_part_of_ipv6(buffer, offset, fields[_SYS_FLAG_INDEX])
     (
         total_size, magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag,
         born_timestamp, born_ip, born_port, store_timestamp, store_ip, store_port,
@@ -191,8 +199,15 @@ def decode_message(
     end = offset + total_size
     if body_length < 0 or topic_length_at >= end or end > len(buffer):
         raise MessageDecodeError(offset, _why_cut_short(buffer, offset, total_size, body_length))
-    topic_at, topic_end = _topic_range(buffer, offset, magic, topic_length_at, end)
-    properties_at = topic_end + _PROPERTIES_LENGTH.size
+    if magic == _MAGIC_V1:  # as nearly all are: the length of the topic is a byte
+        topic_at = topic_length_at + 1
+        length = buffer[topic_length_at]
+        topic_end = topic_at + length if length <= MAX_TOPIC_BYTES_V1 else end
+    else:
+        topic_at, topic_end = _topic_range(buffer, offset, magic, topic_length_at, end)
+    properties_at = topic_end + _PROPERTIES_LENGTH_BYTES
+    if properties_at > end:
+        raise MessageDecodeError(offset, "the topic does not fit in the record")
     (properties_length,) = _PROPERTIES_LENGTH.unpack_from(buffer, topic_end)
     if properties_at + properties_length != end:
         raise MessageDecodeError(
@@ -246,17 +261,17 @@ def record_properties(record: Buffer) -> str:
     return str(view[at + _PROPERTIES_LENGTH.size :], "utf-8", "replace")
 
 
-def _fixed_part(buffer: Buffer, offset: int) -> tuple[tuple[Any, ...], int]:
-    """The fields before the body, and where that begins."""
+def _fixed_part_of_ipv6(buffer: Buffer, offset: int, sys_flag: int) -> tuple[tuple[Any, ...], int]:
+    """The fields before the body where a host has a long address, and where the body begins."""
+    layout = _FIXED_BY_IPV6_HOSTS[sys_flag & _IPV6_HOSTS]
     try:
-        fields = _FIXED.unpack_from(buffer, offset)
-        ipv6_hosts = fields[_SYS_FLAG_INDEX] & _IPV6_HOSTS
-        if not ipv6_hosts:
-            return fields, offset + _FIXED.size
-        layout = _FIXED_BY_IPV6_HOSTS[ipv6_hosts]
         return layout.unpack_from(buffer, offset), offset + layout.size
     except struct.error:
-        raise MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes") from None
+        raise _cut_short(buffer, offset) from None
+
+
+def _cut_short(buffer: Buffer, offset: int) -> MessageDecodeError:
+    return MessageDecodeError(offset, f"cut short: {len(buffer) - offset} bytes")
 
 
 def _decompressed(body: bytes, sys_flag: int, max_body_bytes: int, offset: int) -> bytes:
@@ -274,22 +289,16 @@ def _why_cut_short(buffer: Buffer, offset: int, total_size: int, body_length: in
 
 
 def _topic_range(
-    buffer: Buffer, offset: int, magic: int, topic_length_at: int, end: int
+    buffer: Buffer, offset: int, magic: int, length_at: int, end: int
 ) -> tuple[int, int]:
-    """Start and end of the topic, after which the length of the properties fits in the record."""
-    if magic == record.MAGIC_V1:
-        length_codec = _TOPIC_LENGTH_V1
-    elif magic == record.MAGIC_V2:
-        length_codec = _TOPIC_LENGTH_V2
-    else:
+    """Start and end of a topic that may be long."""
+    if magic != record.MAGIC_V2:
         raise MessageDecodeError(offset, f"unknown magic {magic & 0xFFFFFFFF:#010x}")
-    topic_at = topic_length_at + length_codec.size
-    if topic_at <= end:
-        (topic_length,) = length_codec.unpack_from(buffer, topic_length_at)
-        topic_end: int = topic_at + topic_length
-        if topic_length >= 0 and topic_end + _PROPERTIES_LENGTH.size <= end:
-            return topic_at, topic_end
-    raise MessageDecodeError(offset, "the topic does not fit in the record")
+    topic_at: int = length_at + _TOPIC_LENGTH_V2.size
+    if topic_at > end:
+        raise MessageDecodeError(offset, "the topic does not fit in the record")
+    (length,) = _TOPIC_LENGTH_V2.unpack_from(buffer, length_at)
+    return topic_at, topic_at + length if length >= 0 else end
 
 
 def decode_messages(

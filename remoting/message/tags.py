@@ -144,11 +144,14 @@ class SubscriptionData:
     expression_type: str = TAG
     class_filter_mode: bool = False
 
+    @property
+    def accepts_all(self) -> bool:
+        """Whether the client keeps what it has pulled, whatever its tags."""
+        return not self.tags_set or self.class_filter_mode
+
     def accepts_tags(self, tags: str | None) -> bool:
         """Whether the client keeps a pulled message with these TAGS (PullAPIWrapper)."""
-        if not self.tags_set or self.class_filter_mode:
-            return True
-        return tags in self.tags_set
+        return self.accepts_all or tags in self.tags_set
 
     def to_json(self) -> dict[str, Any]:
         """The object of the wire, ready for a JSON writer."""

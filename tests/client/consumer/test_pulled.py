@@ -38,8 +38,14 @@ def test_tags_that_only_have_the_hash_of_a_wanted_one_are_left_out() -> None:
 
 def test_an_inner_batch_is_taken_apart() -> None:
     flag = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
-    body = record(encode_batch([Message("T", b"1"), Message("T", b"2")]), sys_flag=flag)
-    assert [each.body for each in wanted_messages(body, "a", ALL)] == [b"1", b"2"]
+    inner = [Message("T", b"1"), Message("T", b"2", properties={"TAGS": "A"})]
+    body = record(encode_batch(inner), sys_flag=flag) + record(b"3", "A")
+    found = wanted_messages(body, "a", ALL)
+    assert [(each.body, each.broker_name) for each in found] == [
+        (b"1", "a"), (b"2", "a"), (b"3", "a"),
+    ]  # fmt: skip
+    found = wanted_messages(body, "a", build_subscription_data("T", "A"))
+    assert [each.body for each in found] == [b"2", b"3"]
 
 
 def test_a_body_that_does_not_decompress_comes_as_it_is() -> None:

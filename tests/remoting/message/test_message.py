@@ -202,6 +202,21 @@ def test_magic_is_chosen_by_the_topic(length: int, magic_end: int) -> None:
     assert decode_message(packed)[0].topic == "t" * length
 
 
+@pytest.mark.parametrize("length", [2, 127, 128, 255])
+def test_a_topic_that_does_not_fit_is_no_topic(length: int) -> None:
+    """One byte holds the length, with a sign: 128 and more are below zero."""
+    properties = b"k\x01" + b"v" * 300 + b"\x02"
+    record = bytearray(encode_message(MessageExt("T", b"body"), properties))
+    topic_at = len(record) - len(properties) - 3
+    assert record[topic_at : topic_at + 1] == b"T"
+    record[topic_at - 1] = length
+    with pytest.raises(
+        MessageDecodeError,
+        match="properties do not end" if length < 128 else "the topic does not fit",
+    ):
+        decode_message(bytes(record))
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

@@ -128,7 +128,10 @@ def test_accepts_tags() -> None:
     assert some.accepts_tags("a")
     assert not some.accepts_tags("c")
     assert not some.accepts_tags(None)
-    assert build_subscription_data("T", "*").accepts_tags(None)
+    assert not some.accepts_all
+    every = build_subscription_data("T", "*")
+    assert every.accepts_tags(None)
+    assert every.accepts_all
     # "Aa" and "BB" have one hash: the broker passes both, the client tells them apart.
     collision = build_subscription_data("T", "Aa")
     assert tags_code("BB") in collision.code_set

@@ -218,24 +218,12 @@ def decode_message(
         body = _decompressed(body, sys_flag, max_body_bytes, offset)
         sys_flag &= ~MessageSysFlag.COMPRESSED
     message = MessageExt(
-        str(buffer[topic_at:topic_end], "utf-8", "replace"),
-        body,
-        flag,
-        decode_properties(str(buffer[properties_at:end], "utf-8", "replace")),
-        None,
-        queue_id,
-        queue_offset,
-        sys_flag,
-        born_timestamp,
-        host_of(born_ip, born_port),
-        store_timestamp,
-        host_of(store_ip, store_port),
-        physical_offset,
-        total_size,
-        crc,
-        reconsume_times,
-        prepared_transaction_offset,
-    )
+        str(buffer[topic_at:topic_end], "utf-8", "replace"), body, flag,
+        decode_properties(str(buffer[properties_at:end], "utf-8", "replace")), None,
+        queue_id, queue_offset, sys_flag,
+        born_timestamp, host_of(born_ip, born_port), store_timestamp, host_of(store_ip, store_port),
+        physical_offset, total_size, crc, reconsume_times, prepared_transaction_offset,
+    )  # fmt: skip
     return message, end
 
 

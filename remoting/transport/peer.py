@@ -10,6 +10,7 @@ Counterpart of Netty's channel and NettyServerHandler / NettyClientHandler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 

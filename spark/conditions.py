@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,7 @@ _TEXTS: Final = frozenset({"topic", "brokerName", "tags"})
 _SAME_FOR_INNER: Final = frozenset({"queueId", "bornTimestamp", "storeTimestamp"})
 """What the messages of an inner batch have in common with the record that holds them."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
 _COLUMN_OF_KAFKA: Final = {
     name: column for column, name in KAFKA_NAMES.items() if column not in ("keys", "body")
 }
@@ -152,9 +153,7 @@ def _whole(value: Any) -> tuple[int | None, int | None]:
     """The value as a whole number, rounded down and up; times become ms since 1970."""
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        since = moment - _EPOCH
-        microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-        return microseconds // 1000, -(-microseconds // 1000)
+        return (moment - _EPOCH) // _MS, -((_EPOCH - moment) // _MS)
     if isinstance(value, int) and not isinstance(value, bool):
         return value, value
     return None, None

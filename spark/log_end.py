@@ -15,6 +15,7 @@ Java: DefaultMessageStore.recover, CommitLog.recoverNormally and recoverAbnormal
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -156,7 +157,7 @@ def _newest_remote(store: Store, queues: Sequence[Queue]) -> list[tuple[int, int
     step = -(-len(queues) // _ASKED_AT_ONCE) or 1
     found: list[tuple[int, int]] = []
     for first in range(step):
-        found += _places(queue.newest(about) for queue in queues[first::step])
+        found += _places(queue.last_unit(about) for queue in queues[first::step])
         if found and about - max(found)[0] <= _NEAR_BYTES:
             break
     return sorted(found, reverse=True)
@@ -174,15 +175,11 @@ def _places(units: Iterable[NDArray[Any] | None]) -> list[tuple[int, int]]:
 def _about_end(store: Store) -> int:
     """About where the log ends: nothing but zeros is seen after it. No more than a hint."""
     for segment in reversed(store.segments()):
-        low, high = 0, -(-segment.size // _PROBE_BYTES)
-        while low < high:
-            middle = (low + high) // 2
-            if any(store.read(segment.first_offset + middle * _PROBE_BYTES, _PROBED_BYTES)):
-                low = middle + 1
-            else:
-                high = middle
-        if low:
-            return min(segment.first_offset + low * _PROBE_BYTES, segment.end)
+        places = range(segment.first_offset, segment.end, _PROBE_BYTES)
+        # The first at which there are zeros, as from there on.
+        count = bisect_left(places, True, key=lambda at: not any(store.read(at, _PROBED_BYTES)))  # noqa: FBT003
+        if count:
+            return min(segment.first_offset + count * _PROBE_BYTES, segment.end)
     return store.min_offset()
 
 

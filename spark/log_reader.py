@@ -16,6 +16,7 @@ Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -266,7 +267,7 @@ class _Picks:
         between = places[1:] - np.maximum.accumulate(places + sizes)[:-1]
         between[(between < 0) | (between > self._gap)] = 0
         costs = sizes + np.append(0, between)
-        for start, end in _runs(costs, self._windows.window_bytes):
+        for start, end in pieces(costs, self._windows.window_bytes):
             yield from self._read_run(segment, places[start:end], sizes[start:end])
 
     def _read_run(
@@ -276,9 +277,9 @@ class _Picks:
         ends = np.maximum.accumulate(places + sizes)
         cuts = np.append(0, np.flatnonzero(places[1:] - ends[:-1] > self._gap) + 1)
         lengths = ends[np.append(cuts[1:], len(places)) - 1] - places[cuts]
-        pieces = zip((places[cuts] - segment.first_offset).tolist(), lengths.tolist(), strict=True)
+        read = zip((places[cuts] - segment.first_offset).tolist(), lengths.tolist(), strict=True)
         try:
-            window = self._windows.pieces(segment.path, list(pieces))
+            window = self._windows.pieces(segment.path, list(read))
         except FileNotFoundError:
             window = np.empty(0, np.uint8)
         # What the pieces are moved by, as they lie end to end in the window.
@@ -311,11 +312,13 @@ class _Picks:
             yield BadRecord(start, size, reason, detail, data)
 
 
-def _runs(costs: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Cuts into runs that cost at most `most` bytes, unless it is one of a single record."""
-    ends = np.cumsum(costs)
-    start, before = 0, 0
-    while start < len(costs):
-        end = max(int(np.searchsorted(ends, before + most, "right")), start + 1)
-        yield start, end
-        start, before = end, int(ends[end - 1])
+def pieces(sizes: NDArray[Any], most: int) -> list[tuple[int, int]]:
+    """Cuts rows of these sizes in bytes into runs of about `most` bytes, at least one row each."""
+    if not len(sizes):
+        return []
+    ends = np.cumsum(sizes, dtype=np.int64)
+    cuts = [0]
+    while cuts[-1] < len(sizes):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + most, "right"))))
+    return list(itertools.pairwise(cuts))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from txrocketmq.remoting.message.tags import SubscriptionError, build_subscription_data
@@ -155,8 +155,7 @@ def timestamp(option: str, value: str) -> int:
         raise OptionError.of(option, value, valid) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def pattern(option: str, value: str) -> TopicPattern:

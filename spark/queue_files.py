@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -41,6 +42,8 @@ UNITS: Final = np.dtype(
 MAX_UNITS: Final = 4_000_000
 """The most units that are read at once: about 110 MiB."""
 
+_STEP_UNITS: Final = 500_000
+"""Read at once by whoever reads many: 16 MB."""
 _PLAIN: Final = dtype(formats.CONSUME_QUEUE_UNIT)
 _BATCH: Final = dtype(formats.BATCH_CONSUME_QUEUE_UNIT)
 _EXT_CODE_AT: Final = 2
@@ -85,16 +88,20 @@ class Queue:
         return self._end(listed) if found is None else int(found["queue_offset"][0])
 
     def max_index(self, log_end: int | None = None) -> int:
-        """Queue offset of the next message to come; `log_end` as of `newest`."""
+        """Queue offset of the next message to come; `log_end` as of `last_unit`."""
         return self._end(self._listed(), log_end)
 
-    def last_unit(self) -> NDArray[Any] | None:
-        """The newest unit, as one row of UNITS; None of an empty queue."""
+    def last_unit(self, log_end: int | None = None) -> NDArray[Any] | None:
+        """The newest unit, as one row of UNITS; None of an empty queue.
+
+        `log_end` is about where the log ends: over a network, a few reads are enough then.
+        """
+        some = _BLOCK_UNITS if self.files.is_remote else 1
         for file in reversed(self._listed()):
-            units = self._written(file)
-            if units:
-                rows = self._rows(file, units - 1, units)
-                return rows if len(rows) else None
+            written = self._written(file, log_end)
+            rows = self._rows(file, max(written - some, 0), written)
+            if len(rows):
+                return rows[-1:]
         return None
 
     def units(self, from_index: int, to_index: int) -> NDArray[Any]:
@@ -118,10 +125,10 @@ class Queue:
                     return row
         return None
 
-    def units_in_steps(self, from_index: int, to_index: int, step: int) -> Iterator[NDArray[Any]]:
-        """As `units`, those of so many messages at once; a batch over two steps is in the first."""
-        for start in range(from_index, to_index, step):
-            units = self.units(start, min(start + step, to_index))
+    def units_in_steps(self, from_index: int, to_index: int) -> Iterator[NDArray[Any]]:
+        """As `units`, in handy numbers; a batch over two steps is in the first."""
+        for start in range(from_index, to_index, _STEP_UNITS):
+            units = self.units(start, min(start + _STEP_UNITS, to_index))
             if start > from_index:
                 units = units[units["queue_offset"] >= start]
             if len(units):
@@ -207,7 +214,7 @@ class Queue:
         return listed[0].first // self._unit.itemsize if listed and not self.is_batch else 0
 
     def _written(self, file: _File, log_end: int | None = None) -> int:
-        """How many units of the file are written; `log_end` as of `newest`."""
+        """How many units of the file are written; `log_end` as of `last_unit`."""
         if self.files.is_remote:
             return self._searched(file, log_end)
 
@@ -251,18 +258,6 @@ class Queue:
         return 0 if units and is_in_log(0) else _first(units, is_in_log)
 
     # --- over a network ---
-
-    def newest(self, log_end: int) -> NDArray[Any] | None:
-        """The newest unit, as one row; None of an empty queue. As last_unit, by few reads.
-
-        `log_end` is about where the log ends.
-        """
-        for file in reversed(self._listed()):
-            written = self._searched(file, log_end)
-            rows = self._rows(file, max(written - _BLOCK_UNITS, 0), written)
-            if len(rows):
-                return rows[-1:]
-        return None
 
     def estimate(self, log_end: int) -> tuple[int, NDArray[Any]]:
         """About how many messages the files are of, and some of the first units of the last."""
@@ -395,11 +390,4 @@ class Queue:
 
 def _first(count: int, holds: Callable[[int], bool]) -> int:
     """The first of `count` places at which it holds, as from there on; `count` if at none."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(range(count), True, key=holds)  # noqa: FBT003 - what is looked for

@@ -10,15 +10,13 @@ What is left out by these is told in a warning of the logger `txrocketmq.spark`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
@@ -26,7 +24,7 @@ from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
 from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.files import files_of
-from txrocketmq.spark.log_reader import Found, Lost, read_log, read_picks
+from txrocketmq.spark.log_reader import Found, Lost, pieces, read_log, read_picks
 from txrocketmq.spark.losses import lose, loss_text
 from txrocketmq.spark.option_values import BadRecordPolicy
 from txrocketmq.spark.options import SourceOptions
@@ -218,18 +216,6 @@ def seen(reading: Iterable[Found], wanted: RecordFilter) -> Iterator[Found]:
             yield from wanted.seen(found)
         else:
             yield found
-
-
-def pieces(sizes: NDArray[Any], most: int) -> list[tuple[int, int]]:
-    """Cuts rows of these sizes in bytes into runs of about `most` bytes, at least one row each."""
-    if not len(sizes):
-        return []
-    ends = np.cumsum(sizes, dtype=np.int64)
-    cuts = [0]
-    while cuts[-1] < len(sizes):
-        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + most, "right"))))
-    return list(itertools.pairwise(cuts))
 
 
 def _has_inner(records: Records) -> bool:

@@ -21,7 +21,6 @@ from txrocketmq.spark.log_reader import read_picks
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.schema import Column
-from txrocketmq.spark.tables.queues import units_of
 from txrocketmq.spark.tables.table import (
     BROKER_NAME,
     CHOOSING_QUEUES,
@@ -53,7 +52,7 @@ def messages_of(
         tuple(dict.fromkeys((*columns, "physicalOffset"))), broker_name=store.broker_name
     )
     start = max(first, queue.min_index(store.min_offset()))
-    for units in units_of(queue, start, queue.max_index()):
+    for units in queue.units_in_steps(start, queue.max_index()):
         order = units[np.argsort(units["physical_offset"], kind="stable")]
         codes = dict(
             zip(order["physical_offset"].tolist(), order["tags_code"].tolist(), strict=True)

@@ -8,31 +8,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from txrocketmq.spark.index_files import IndexFile
-from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Rows, Table, tuples
 
-_STEP_UNITS: Final = 500_000
-"""Units read at once: 16 MB."""
 _TASKS: Final = 64
 """At most so many tasks for the queues of a store."""
 
 QueueName = tuple[str, int]
-
-
-def queues_wanted(request: Request) -> list[Queue]:
-    """The queues that the options select. UnsupportedLayout where they are not in files."""
-    request.check_queue_files()
-    wanted = request.wanted
-    return [q for q in request.store.queues() if wanted.wants_queue(q.topic, q.queue_id)]
-
-
-def units_of(queue: Queue, first: int, end: int) -> Iterator[NDArray[Any]]:
-    """The queue's units from one offset up to before another, in handy numbers."""
-    return queue.units_in_steps(first, end, _STEP_UNITS)
 
 
 _QUEUE_COLUMNS: Final = (
@@ -59,7 +43,7 @@ def _queue(request: Request, topic: str, queue_id: int) -> tuple[Any, ...]:
         return topic, queue_id, 0, 0, 0, 0, None, None
     first, end = queue.min_index(store.min_offset()), queue.max_index()
     messages, size, oldest, newest = 0, 0, None, None
-    for units in units_of(queue, first, end):
+    for units in queue.units_in_steps(first, end):
         messages += int(units["count"].sum())
         size += int(units["size"].sum(dtype=np.int64))
         oldest = int(units["physical_offset"][0]) if oldest is None else oldest
@@ -69,7 +53,10 @@ def _queue(request: Request, topic: str, queue_id: int) -> tuple[Any, ...]:
 
 
 def _names(request: Request) -> Sequence[Sequence[QueueName]]:
-    names = [(queue.topic, queue.queue_id) for queue in queues_wanted(request)]
+    """Of the queues that the options select. UnsupportedLayout where they are not in files."""
+    request.check_queue_files()
+    queues = [(queue.topic, queue.queue_id) for queue in request.store.queues()]
+    names = [name for name in queues if request.wanted.wants_queue(*name)]
     return [part for part in (names[start::_TASKS] for start in range(_TASKS)) if part]
 
 
@@ -100,7 +87,7 @@ def _units(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
         queue = request.store.queue(topic, queue_id)
         if queue is None:
             continue
-        for units in units_of(queue, queue.min_index(least), queue.max_index()):
+        for units in queue.units_in_steps(queue.min_index(least), queue.max_index()):
             yield {
                 "topic": topic,
                 "queueId": queue_id,

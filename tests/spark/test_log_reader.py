@@ -21,7 +21,7 @@ from txrocketmq.remoting.message.flags import transaction_type
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
 from txrocketmq.spark.log_end import end_of_log
-from txrocketmq.spark.log_reader import Found, Lost, read_log, read_picks
+from txrocketmq.spark.log_reader import Found, Lost, pieces, read_log, read_picks
 from txrocketmq.spark.queue_files import UNITS
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store
@@ -366,3 +366,11 @@ def test_picks_of_a_store_without_a_log(root: Path) -> None:
     read = _Read(read_picks(store, units))
     assert read.lost == [Lost(0, writer.end)]
     assert not read.records
+
+
+@given(st.lists(st.integers(1, 100)), st.integers(1, 200))
+def test_pieces_are_whole_and_not_too_large(sizes: list[int], most: int) -> None:
+    cuts = pieces(np.array(sizes, np.int32), most)
+    assert [row for start, end in cuts for row in range(start, end)] == list(range(len(sizes)))
+    for start, end in cuts:
+        assert sum(sizes[start:end]) <= most or end - start == 1

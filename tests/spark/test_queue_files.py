@@ -14,6 +14,7 @@ from tests.spark.far_files import FarFiles
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.spark import queue_files
 from txrocketmq.spark.errors import StoreError
 from txrocketmq.spark.files import LocalFiles
 from txrocketmq.spark.listed_files import ListedFiles
@@ -155,7 +156,7 @@ def test_the_first_unit_behind_messages_that_no_unit_stands_for(tmp_path: Path) 
     assert [int(unit["queue_offset"][0]) for unit in firsts if unit is not None] == [2, 7, 7, 7, 7]
 
 
-def test_queues_of_batches(tmp_path: Path) -> None:
+def test_queues_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = _writer(tmp_path / "store")
     inner = [tuple((b"%d" % n, {"TAGS": "t"}) for n in range(count)) for count in (3, 1, 4) * 4]
     stored = writer.put_all(Draft(topic="Batches", inner=each) for each in inner)
@@ -173,7 +174,8 @@ def test_queues_of_batches(tmp_path: Path) -> None:
     assert [int(unit["queue_offset"][0]) for unit in firsts if unit is not None] == [0, 0, 3, 4, 8]
     assert queue.first_unit(32) is None
     for step in (1, 2, 5, 100):
-        steps = [units["queue_offset"].tolist() for units in queue.units_in_steps(2, 9, step)]
+        monkeypatch.setattr(queue_files, "_STEP_UNITS", step)
+        steps = [units["queue_offset"].tolist() for units in queue.units_in_steps(2, 9)]
         assert [offset for each in steps for offset in each] == [0, 3, 4, 8]
         assert all(steps)
 
@@ -202,7 +204,7 @@ def test_the_end_of_a_far_queue_by_few_reads(tmp_path: Path, written: int) -> No
         log_end = written * 160 * RECORD_BYTES * factor
         assert queue.max_index(log_end) == written
         assert far.counts["read"] <= most
-        newest = queue.newest(log_end)
+        newest = queue.last_unit(log_end)
         assert newest is not None
         assert newest["queue_offset"][0] == written - 1
         assert far.counts["read"] <= most + 1

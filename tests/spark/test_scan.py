@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -23,7 +22,7 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.plan import extents_of, splits, stores_of
-from txrocketmq.spark.scan import Scan, pieces
+from txrocketmq.spark.scan import Scan
 from txrocketmq.spark.split import QueuePicks
 from txrocketmq.spark.store import Store
 
@@ -221,14 +220,6 @@ def test_verified_stores_agree(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(BadRecordError, match="queue: queue 0 of Topic does not name"):
         _read(writer, verify="store")
-
-
-@given(st.lists(st.integers(1, 100)), st.integers(1, 200))
-def test_pieces_are_whole_and_not_too_large(sizes: list[int], most: int) -> None:
-    cuts = pieces(np.array(sizes, np.int32), most)
-    assert [row for start, end in cuts for row in range(start, end)] == list(range(len(sizes)))
-    for start, end in cuts:
-        assert sum(sizes[start:end]) <= most or end - start == 1
 
 
 def test_a_small_topic_is_read_by_its_queue(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from tests.spark.store_index import key_hash
 from tests.spark.stores import Draft, StoreWriter
 from tests.spark.tables.rows import rows_of
 from txrocketmq.remoting.message.tags import java_string_hash
+from txrocketmq.spark import queue_files
 from txrocketmq.spark.store import Store
-from txrocketmq.spark.tables import queues
 
 
 def _moment(ms: int) -> datetime:
@@ -29,7 +29,7 @@ def writer(tmp_path: Path) -> StoreWriter:
 
 
 def test_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "_STEP_UNITS", 4)
+    monkeypatch.setattr(queue_files, "_STEP_UNITS", 4)
     writer.delete_segment()
     rows = {(row["topic"], row["queueId"]): row for row in rows_of(writer.root, "queues")}
     assert set(rows) == {("T0", 0), ("T0", 2), ("T1", 1), ("T1", 3), ("B", 0)}
@@ -49,7 +49,7 @@ def test_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_units_of_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "_STEP_UNITS", 4)
+    monkeypatch.setattr(queue_files, "_STEP_UNITS", 4)
     rows = rows_of(writer.root, "consumequeue", topic="T1")
     assert sorted(row["physicalOffset"] for row in rows) == [
         each.physical_offset for each in writer.stored if each.draft.topic == "T1"
@@ -67,7 +67,7 @@ def test_units_of_queues(writer: StoreWriter, monkeypatch: pytest.MonkeyPatch) -
 def test_a_batch_over_a_step_counts_once(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "_STEP_UNITS", step)
+    monkeypatch.setattr(queue_files, "_STEP_UNITS", step)
     writer = StoreWriter(tmp_path / "broker-a")
     inner: tuple[tuple[bytes, dict[str, str]], ...] = ((b"a", {}),) * 5
     stored = writer.put_all(Draft("B", inner=inner) for _ in range(4))

@@ -7,7 +7,6 @@ compares what they give. The log and the queues are counted by tasks, the table 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -34,7 +33,6 @@ _COUNT: Final = (
 )
 COUNTED: Final = ("topic", "queueId", "queueOffset", "storeSize", "physicalOffset")
 _BATCH_BYTES: Final = 16 << 20
-_UNITS: Final = 1_000_000
 Offsets = NDArray[np.int64]
 
 
@@ -120,8 +118,8 @@ class CountLog:
     span: Span
     max_bytes_per_second: int | None = None
 
-    def __call__(self) -> bytes:
-        """Counts as JSON."""
+    def __call__(self) -> Counts:
+        """Counts."""
         decoder = Decoder(COUNTED, broker_name=self.store.broker_name)
         counts: Counts = {}
         wanted = filter_of(self.settings, self.store.broker_name)
@@ -131,7 +129,7 @@ class CountLog:
         found = decoded(seen(log, wanted), decoder, lambda _: None, _BATCH_BYTES)
         for _, batch in found:
             _add(counts, self.store.broker_name, self.span, batch.column("topic"), batch)
-        return counts_to_json(counts)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,8 @@ class CountQueues:
     queues: Sequence[Queue]
     span: Span
 
-    def __call__(self) -> bytes:
-        """Counts as JSON."""
+    def __call__(self) -> Counts:
+        """Counts."""
         counts: Counts = {}
         for queue in self.queues:
             total = Count()
@@ -151,7 +149,7 @@ class CountQueues:
                 total = total.plus(_of_units(units))
             if total.messages:
                 counts[QueueName(self.store.broker_name, queue.topic, queue.queue_id)] = total
-        return counts_to_json(counts)
+        return counts
 
 
 def filter_of(settings: TableSettings, broker_name: str) -> RecordFilter:
@@ -159,25 +157,8 @@ def filter_of(settings: TableSettings, broker_name: str) -> RecordFilter:
     return Selection.of(SourceOptions.of(dict(settings.source))).on(broker_name)
 
 
-def counts_to_json(counts: Counts) -> bytes:
-    """For the way from a worker."""
-    return json.dumps(_rows(counts)).encode()
-
-
-def counts_of_json(documents: Sequence[bytes]) -> Counts:
-    """What some tasks counted, together."""
-    return _together(_of_rows(json.loads(document)) for document in documents)
-
-
-def _rows(counts: Counts) -> list[list[Any]]:
-    return [[*queue, *count] for queue, count in counts.items()]
-
-
-def _of_rows(rows: list[list[Any]]) -> Counts:
-    return {QueueName(*row[:3]): Count(*row[3:]) for row in rows}
-
-
-def _together(counted: Iterable[Counts]) -> Counts:
+def together(counted: Iterable[Counts]) -> Counts:
+    """What some tasks counted."""
     counts: Counts = {}
     for each in counted:
         for queue, count in each.items():
@@ -222,7 +203,7 @@ def sum_of(values: Offsets) -> int:
 
 def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
     """Units of the messages of a span, some at a time."""
-    for units in queue.units_in_steps(queue.min_index(span.start), queue.max_index(), _UNITS):
+    for units in queue.units_in_steps(queue.min_index(span.start), queue.max_index()):
         yield units[span.holds(units["physical_offset"])]
         if units["physical_offset"][-1] >= span.end:
             break

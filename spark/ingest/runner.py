@@ -8,19 +8,25 @@ Any other error (a network, a disk) is the business of what runs the tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from txrocketmq.spark.errors import SparkSourceError
 
-Task = Callable[[], bytes]
-"""Picklable."""
+Task = Callable[[], Any]
+"""Picklable, as is what it gives."""
 
 
 class Outcome(NamedTuple):
     """What became of a task: what it gave, or its error."""
 
-    given: bytes | None
+    given: Any
     error: SparkSourceError | None
+
+    def result(self) -> Any:
+        """What it gave; its error is raised."""
+        if self.error is not None:
+            raise self.error
+        return self.given
 
 
 Runner = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]]

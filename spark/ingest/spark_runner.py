@@ -43,8 +43,8 @@ def spark_runner(spark: SparkSession) -> Runner:
                 rows = reader.load().collect()
             except PySparkException as error:
                 raise RunFailed(f"Spark gave the run up: {cause(error)}") from error
-            for number, given, failed in sorted(rows):
-                yield first + number, Outcome(given, failed and pickle.loads(failed))  # noqa: S301 - from our own workers
+            for number, outcome in sorted(rows):
+                yield first + number, pickle.loads(outcome)  # noqa: S301 - from our own workers
 
     return run
 
@@ -72,10 +72,9 @@ class TaskReader(DataSourceReader):
         return [TaskPartition(number, task) for number, task in enumerate(self._tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Number of the task, what it gave, or its error pickled."""
+        """Number of the task, and its outcome pickled."""
         assert isinstance(partition, TaskPartition)
-        given, error = outcome_of(partition.task)
-        yield partition.value, given, None if error is None else pickle.dumps(error)
+        yield partition.value, pickle.dumps(outcome_of(partition.task))
 
 
 class TaskSource(DataSource):
@@ -86,7 +85,7 @@ class TaskSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return "number int, given binary, error binary"
+        return "number int, outcome binary"
 
     def reader(self, schema: Any) -> DataSourceReader:
         return TaskReader(pickle.loads(base64.b64decode(self.options[_TASKS])))  # noqa: S301 - as above

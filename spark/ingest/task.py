@@ -7,7 +7,6 @@ again, at any time.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -69,9 +68,9 @@ class IngestTask:
     max_bytes_per_second: int | None = None
     """Of log."""
 
-    def __call__(self) -> bytes:
-        """The SplitResult, pickled. Raises BadRecordError and DataLossError."""
-        return pickle.dumps(_Taking(self).result())
+    def __call__(self) -> SplitResult:
+        """Takes the split. Raises BadRecordError and DataLossError."""
+        return _Taking(self).result()
 
 
 class _Taking:

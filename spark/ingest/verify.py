@@ -21,10 +21,10 @@ from txrocketmq.spark.ingest.counts import (
     QueueName,
     Span,
     count_table,
-    counts_of_json,
     filter_of,
+    together,
 )
-from txrocketmq.spark.ingest.errors import RunFailed, TableError
+from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings
@@ -115,10 +115,10 @@ def verify(
         each = rate.of_each(len(logs))
         logs = [replace(task, max_bytes_per_second=each) for task in logs]
     queues = [task for check in checks for task in check.queue_tasks()]
-    given = dict(_given(runner, [*logs, *queues]))
+    given = {number: outcome.result() for number, outcome in runner([*logs, *queues])}
     in_table, unreadable = _counted(table, spans)
-    in_log = counts_of_json([given[number] for number in range(len(logs))])
-    in_queues = counts_of_json([given[number] for number in range(len(logs), len(given))])
+    in_log = together(given[number] for number in range(len(logs)))
+    in_queues = together(given[number] for number in range(len(logs), len(given)))
     with_queues = {check.store.broker_name for check in checks if check.has_queues}
     beside_queues = {q: c for q, c in in_table.items() if q.broker_name in with_queues}
     return Verification(
@@ -143,15 +143,6 @@ def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:
         return count_table(table, spans), ""
     except TableError as error:
         return {}, str(error)
-
-
-def _given(runner: Runner, tasks: Sequence[CountLog | CountQueues]) -> Iterator[tuple[int, bytes]]:
-    for number, outcome in runner(tasks):
-        if outcome.error is not None:
-            raise outcome.error
-        if outcome.given is None:
-            raise RunFailed("a task gave neither counts nor an error")
-        yield number, outcome.given
 
 
 class _Check:

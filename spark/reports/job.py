@@ -110,18 +110,13 @@ def reading_of(options: Mapping[str, str]) -> AnyReading:
 
 @dataclass(frozen=True)
 class ReadPart:
-    """Reads one part; picklable. Gives its batches as a stream of Arrow's."""
+    """Reads one part; picklable."""
 
     reading: AnyReading
     part: Any
 
-    def __call__(self) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.reading.schema) as stream:
-            for batch in self.reading.batches(self.part):
-                stream.write_batch(batch)
-        given: bytes = sink.getvalue().to_pybytes()
-        return given
+    def __call__(self) -> list[pa.RecordBatch]:
+        return list(self.reading.batches(self.part))
 
 
 class _Reader:
@@ -138,9 +133,7 @@ class _Reader:
         self._listener.reading(self._done, self._total)
         try:
             for _, outcome in self._runner([ReadPart(reading, part) for part in parts]):
-                if outcome.error is not None:
-                    raise outcome.error
-                yield from pa.ipc.open_stream(outcome.given)
+                yield from outcome.result()
                 self._done += 1
                 self._listener.reading(self._done, self._total)
         except RunFailed as error:  # what it says of a next run is of ingest

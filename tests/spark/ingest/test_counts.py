@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.spark.ingest.tables import SETTINGS, run
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.ingest import counts
+from txrocketmq.spark import queue_files
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
@@ -19,9 +19,8 @@ from txrocketmq.spark.ingest.counts import (
     QueueName,
     Span,
     count_table,
-    counts_of_json,
-    counts_to_json,
     sum_of,
+    together,
 )
 from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.store import Store
@@ -36,14 +35,13 @@ def test_sums_are_exact(values: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3), INT64), max_size=9))
 def test_counts_of_several_tasks_add_up(counted: list[tuple[str, int, int]]) -> None:
-    documents = [
-        counts_to_json({QueueName("a", topic, queue): Count(1, offset, offset**2 % (1 << 64), 7)})
+    total = together(
+        {QueueName("a", topic, queue): Count(1, offset, offset**2 % (1 << 64), 7)}
         for topic, queue, offset in counted
-    ]
-    total = counts_of_json(documents)
+    )
     assert sum(count.messages for count in total.values()) == len(counted)
     assert sum(count.offsets for count in total.values()) == sum(each[2] for each in counted)
-    assert counts_of_json([counts_to_json(total)]) == total
+    assert together([total]) == total
 
 
 def test_a_span_leaves_out_what_is_damaged() -> None:
@@ -80,7 +78,7 @@ def expected(store: StoreWriter, span: Span) -> Counts:
 def test_table_log_and_queues_are_counted_alike(
     store: StoreWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    monkeypatch.setattr(counts, "_UNITS", 3)
+    monkeypatch.setattr(queue_files, "_STEP_UNITS", 3)
     run([store.root], tmp_path / "table")
     span = Span(0, store.end) if whole else Span(4096, store.stored[-5].physical_offset)
     opened = Store.open(str(store.root), broker_name="broker-a")
@@ -93,8 +91,8 @@ def test_table_log_and_queues_are_counted_alike(
     in_queues = CountQueues(opened, opened.queues(), span)()
     right = expected(store, span)
     assert in_table == right
-    assert counts_of_json(in_log) == right
-    assert counts_of_json([in_queues]) == right
+    assert together(in_log) == right
+    assert in_queues == right
 
 
 def test_rows_of_other_brokers_and_what_is_left_out_are_not_counted(

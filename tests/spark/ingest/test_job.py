@@ -25,7 +25,7 @@ from tests.spark.ingest.tables import (
 from tests.spark.stores import Draft, StoreWriter
 from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError
 from txrocketmq.spark.ingest import job, task
-from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
+from txrocketmq.spark.ingest.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.plan import Plan, Wishes
 from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of, run_here
@@ -376,15 +376,6 @@ def test_attempts_at_a_task_may_overlap(store: StoreWriter, table: Path) -> None
     (commit,) = replace(job_of([store.root], table), start_runner=lambda: each_twice).run()
     assert commit.rows == 60
     assert keys(table) == keys_of(store)
-
-
-def test_a_task_that_gives_nothing_is_a_failure(store: StoreWriter, table: Path) -> None:
-    lazy = replace(
-        job_of([store.root], table),
-        start_runner=lambda: lambda tasks: iter([(0, Outcome(None, None))]),
-    )
-    with pytest.raises(RunFailed):
-        list(lazy.run())
 
 
 class Ear:

@@ -15,6 +15,9 @@ def test_outcomes_are_in_the_order_of_the_tasks() -> None:
     assert given.error is None
     assert failed.given is None
     assert isinstance(failed.error, OptionError)
+    assert given.result() == bytes(3)
+    with pytest.raises(OptionError):
+        failed.result()
 
 
 def test_other_errors_are_left_to_who_runs_the_tasks() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.spark.ingest.tasks import GOOD, OURS, THEIRS
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.ingest.runner import Outcome
 from txrocketmq.spark.ingest.spark_runner import (
     FORMAT,
     TaskPartition,
@@ -20,13 +21,14 @@ from txrocketmq.spark.ingest.spark_runner import (
 
 def test_a_partition_for_each_task() -> None:
     source = TaskSource({"tasks": _packed([GOOD, OURS])})
-    assert (source.name(), source.schema()) == (FORMAT, "number int, given binary, error binary")
+    assert (source.name(), source.schema()) == (FORMAT, "number int, outcome binary")
     reader = source.reader(None)
-    first, second = reader.partitions()
-    assert list(reader.read(first)) == [(0, bytes(3), None)]
-    ((number, given, error),) = reader.read(second)
-    assert (number, given) == (1, None)
-    assert isinstance(pickle.loads(error), OptionError)  # noqa: S301
+    rows = [row for partition in reader.partitions() for row in reader.read(partition)]
+    (first, good), (second, ours) = ((at, pickle.loads(outcome)) for at, outcome in rows)  # noqa: S301
+    assert (first, second) == (0, 1)
+    assert good == Outcome(bytes(3), None)
+    assert ours.given is None
+    assert isinstance(ours.error, OptionError)
 
 
 def test_other_errors_reach_spark() -> None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from txrocketmq.remoting.call import Call, Reply
 from txrocketmq.remoting.codes import ResponseCode
@@ -67,6 +67,19 @@ Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 B = TypeVar("B", bound=Body)
 
+
+class Asked(Protocol):
+    """What brokers are asked about: a queue, or what else a broker has of a topic."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def broker_name(self) -> str: ...
+
+
+A = TypeVar("A", bound=Asked)
+
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 """The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
 ATTEMPTS: Final = 5
@@ -85,6 +98,8 @@ PULLED: Final = frozenset(
     }
 )
 """Answers to a pull that say where to go on."""
+Pulled = Reply[PullMessageResponseHeader]
+"""One of these answers; its body holds records end to end."""
 PASSING: Final = frozenset(
     {
         ResponseCode.SYSTEM_ERROR,
@@ -96,19 +111,6 @@ PASSING: Final = frozenset(
     }
 )
 """Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
-
-
-class Pulled(NamedTuple):
-    """The answer to a pull: records end to end, and where to go on; offsets are the queue's."""
-
-    code: int
-    """One of PULLED."""
-    body: bytes
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    remark: str
-    """The broker's status, such as FOUND, NO_MATCHED_MESSAGE or OFFSET_TOO_SMALL."""
 
 
 class Cluster:
@@ -201,27 +203,17 @@ class Cluster:
         self, queues: Iterable[MessageQueue], *, attempts: int | None = None
     ) -> dict[MessageQueue, int]:
         """For each queue the offset after its last message; masters alone are asked, if any."""
-        headers = {
-            queue: GetMaxOffsetRequestHeader(
-                topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
-            )
-            for queue in queues
-        }
+        headers = {queue: GetMaxOffsetRequestHeader(**_place(queue)) for queue in queues}
         replies = self.ask_each(
             offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts
         )
-        return {queue: _header(reply).offset for queue, reply in replies.items()}
+        return {queue: header_of(reply).offset for queue, reply in replies.items()}
 
     def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
         """For each queue the offset of its first message; of an empty one that of the next."""
-        headers = {
-            queue: GetMinOffsetRequestHeader(
-                topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
-            )
-            for queue in queues
-        }
+        headers = {queue: GetMinOffsetRequestHeader(**_place(queue)) for queue in queues}
         replies = self.ask_each(offsets.GET_MIN_OFFSET, headers)
-        return {queue: max(_header(reply).offset, 0) for queue, reply in replies.items()}
+        return {queue: max(header_of(reply).offset, 0) for queue, reply in replies.items()}
 
     def offsets_at(
         self, queues: Iterable[MessageQueue], timestamp_ms: int
@@ -233,12 +225,7 @@ class Cluster:
         search among the messages themselves begins.
         """
         headers = {
-            queue: SearchOffsetRequestHeader(
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                timestamp=timestamp_ms,
-                bname=queue.broker_name,
-            )
+            queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **_place(queue))
             for queue in queues
         }
         replies = self.ask_each(offsets.SEARCH_OFFSET_BY_TIMESTAMP, headers)
@@ -248,7 +235,7 @@ class Cluster:
                 partial(self._is_stored_since, queue, timestamp_ms),
                 first[queue],
                 end[queue],
-                _header(reply).offset,
+                header_of(reply).offset,
             )
             for queue, reply in replies.items()
         }
@@ -257,15 +244,16 @@ class Cluster:
         """Whether the message at an offset, or the next one after it, is that young."""
         while True:
             pulled = self.pull(queue, offset, max_messages=1)
-            if pulled.body:
+            if pulled.body_bytes:
                 try:
-                    message, _ = decode_message(pulled.body, decompress_body=False)
+                    message, _ = decode_message(pulled.body_bytes, decompress_body=False)
                 except MessageDecodeError as error:
                     raise ClusterError(f"{queue}, offset {offset}: {error}") from error
                 return message.store_timestamp >= timestamp_ms
-            if pulled.next_offset <= offset or pulled.code == ResponseCode.PULL_NOT_FOUND:
+            to = header_of(pulled).next_begin_offset
+            if to <= offset or pulled.code == ResponseCode.PULL_NOT_FOUND:
                 return True  # the end: whatever comes is younger
-            offset = pulled.next_offset
+            offset = to
 
     def is_compacted(self, queue: MessageQueue) -> bool:
         """Whether the topic keeps only the last message of each key, as 5.x may: it has holes."""
@@ -286,11 +274,7 @@ class Cluster:
         """Tells brokers where a group goes on: the offsets of the next messages to read."""
         headers = {
             queue: UpdateConsumerOffsetRequestHeader(
-                consumer_group=group,
-                topic=queue.topic,
-                queue_id=queue.queue_id,
-                commit_offset=offset,
-                bname=queue.broker_name,
+                consumer_group=group, commit_offset=offset, **_place(queue)
             )
             for queue, offset in next_offsets.items()
         }
@@ -298,26 +282,18 @@ class Cluster:
 
     # ------------------------------------------------------------------- pulls
 
-    def pull(
-        self,
-        queue: MessageQueue,
-        offset: int,
-        *,
-        max_messages: int = PULL_MESSAGES,
-        expression: str = SUB_ALL,
-        group: str = TOOLS_GROUP,
-    ) -> Pulled:
+    def pull(self, queue: MessageQueue, offset: int, max_messages: int = PULL_MESSAGES) -> Pulled:
         """Messages of a queue from an offset on, if there are any now: it does not wait for them.
 
-        `expression` is tags separated by `||`; brokers compare only their hashes.
+        The offsets in the header of the answer are the queue's.
         """
-        header = pull_header(queue, offset, max_messages, expression, group)
-        return pulled_of(self.ask_each(PULL_MESSAGE, {queue: header}, PULLED)[queue])
+        header = pull_header(queue, offset, max_messages)
+        return self.ask_each(PULL_MESSAGE, {queue: header}, PULLED)[queue]
 
     def start_pull(
         self, header: PullMessageRequestHeader, broker_name: str, attempt: int = 0
     ) -> Question[PullMessageResponseHeader]:
-        """A pull under way; `pulled_of(question.wait(PULLED))` is its answer."""
+        """A pull under way; `question.wait(PULLED)` is its answer."""
         connection = self.connection(self._address(broker_name, attempt))
         return connection.start(PULL_MESSAGE, header, timeout_ms=self.timeout_ms)
 
@@ -326,18 +302,18 @@ class Cluster:
     def ask_each(
         self,
         call: Call[Any, R],
-        headers: Mapping[MessageQueue, Header],
+        headers: Mapping[A, Header],
         accepted: Collection[int] = SUCCESS,
         *,
         body: bytes = b"",
         master_only: bool = False,
         attempts: int | None = None,
-    ) -> dict[MessageQueue, Reply[R]]:
+    ) -> dict[A, Reply[R]]:
         """Asks the brokers of some queues, many at a time; answers by queue.
 
         Raises Refused for an answer that is not accepted, and Unreachable when one did not come.
         """
-        replies: dict[MessageQueue, Reply[R]] = {}
+        replies: dict[A, Reply[R]] = {}
         for attempt in range(attempts or self._attempts):
             missing = [queue for queue in headers if queue not in replies]
             if attempt:
@@ -360,13 +336,13 @@ class Cluster:
     def _ask_some(
         self,
         call: Call[Any, R],
-        headers: Mapping[MessageQueue, Header],
+        headers: Mapping[A, Header],
         body: bytes,
         accepted: Collection[int],
         slave: int,
-    ) -> Iterator[tuple[MessageQueue, Reply[R] | ClusterError]]:
+    ) -> Iterator[tuple[A, Reply[R] | ClusterError]]:
         """The answers to questions that go out at once, or why there is none for the moment."""
-        questions: dict[MessageQueue, Question[R]] = {}
+        questions: dict[A, Question[R]] = {}
         for queue, header in headers.items():
             try:
                 connection = self.connection(self._address(queue.broker_name, slave))
@@ -449,8 +425,6 @@ def pull_header(
     """The header of a pull that commits no offset and does not wait for messages."""
     return PullMessageRequestHeader(
         consumer_group=group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
         queue_offset=offset,
         max_msg_nums=max_messages,
         sys_flag=PullSysFlag.SUBSCRIPTION,
@@ -459,27 +433,19 @@ def pull_header(
         subscription=expression,
         sub_version=0,
         expression_type=expression_type,
-        bname=queue.broker_name,
+        **_place(queue),
     )
 
 
-def pulled_of(reply: Reply[PullMessageResponseHeader]) -> Pulled:
-    """What an accepted answer to a pull says; ClusterError when it does not say where to go on."""
-    header = reply.header
-    if header is None:
-        raise ClusterError(f"the answer to a pull, code {reply.code}, does not say where to go on")
-    return Pulled(
-        reply.code,
-        reply.body_bytes,
-        header.next_begin_offset,
-        header.min_offset,
-        header.max_offset,
-        reply.remark or "",
-    )
+def _place(queue: MessageQueue) -> dict[str, Any]:
+    """The fields of a header that say which queue is meant."""
+    return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}
 
 
-def _header(reply: Reply[R]) -> R:
-    assert reply.header is not None  # of a successful answer the connection has made sure
+def header_of(reply: Reply[R]) -> R:
+    """What an accepted answer says; ClusterError when it lacks the header."""
+    if reply.header is None:  # which only a successful one is sure to have
+        raise ClusterError(f"the answer, of code {reply.code}, does not say where messages are")
     return reply.header
 
 

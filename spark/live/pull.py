@@ -28,9 +28,9 @@ from txrocketmq.spark.live.cluster import (
     TOOLS_GROUP,
     Cluster,
     Pulled,
+    header_of,
     is_passing,
     pull_header,
-    pulled_of,
 )
 from txrocketmq.spark.live.rpc import Question, Unreachable
 
@@ -120,7 +120,7 @@ class RangePull:
             self._under_way.append((end, self._start(self._asked, end)))
             self._asked = end
         end, question = self._under_way.popleft()
-        return end, pulled_of(question.wait(PULLED))
+        return end, question.wait(PULLED)
 
     def _start(self, offset: int, end: int) -> Question[PullMessageResponseHeader]:
         queue = self._wanted.queue
@@ -155,14 +155,13 @@ class RangePull:
 
     def _take(self, pulled: Pulled) -> bytes | Gone | None:
         """What an answer brings; `_next` goes on by it."""
-        offset, end = self._next, self._wanted.end
-        to = min(pulled.next_offset, end)
+        offset, end, header = self._next, self._wanted.end, header_of(pulled)
+        to = min(header.next_begin_offset, end)
         if pulled.remark == _RESET:  # an administrator moved the group: it is told once
             return self._missing(pulled)
-        if pulled.code == ResponseCode.PULL_OFFSET_MOVED and offset < pulled.min_offset:
-            return self._gone(
-                min(pulled.min_offset, end), f"the queue begins at {pulled.min_offset}"
-            )
+        first = header.min_offset
+        if pulled.code == ResponseCode.PULL_OFFSET_MOVED and offset < first:
+            return self._gone(min(first, end), f"the queue begins at {first}")
         if pulled.code == ResponseCode.PULL_OFFSET_MOVED or to <= offset:
             return self._missing(pulled)
         if pulled.code == ResponseCode.PULL_NOT_FOUND:
@@ -170,8 +169,8 @@ class RangePull:
         if pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY and pulled.remark == _REMOVING:
             return self._gone(to, "the broker's log does not have them")
         self._waits = 0
-        self._next = pulled.next_offset
-        return pulled.body or None
+        self._next = header.next_begin_offset
+        return pulled.body_bytes or None
 
     def _gone(self, to: int, reason: str) -> Gone:
         start, self._next = self._next, to
@@ -190,6 +189,6 @@ class RangePull:
         if self._slave:
             raise ClusterError(
                 f"the master of {self._wanted.queue.broker_name} cannot be reached, and its slave"
-                f" has {self._wanted.queue} only up to {pulled.max_offset}"
+                f" has {self._wanted.queue} only up to {header_of(pulled).max_offset}"
             )
-        return self._gone(self._wanted.end, f"the queue ends at {pulled.max_offset}")
+        return self._gone(self._wanted.end, f"the queue ends at {header_of(pulled).max_offset}")

@@ -153,10 +153,6 @@ class Connection:
         self._write(buffers, deadline_ms)
         return Question(self, call, pending, deadline_ms)
 
-    def turn(self, deadline_ms: int) -> None:
-        """Waits for answers and reads them; at the deadline, by `time.monotonic`, it is lost."""
-        self._turn(None, deadline_ms)
-
     def close(self) -> None:
         """Ends the connection; what is under way fails."""
         self._lost("the connection was closed")
@@ -185,10 +181,13 @@ class Connection:
     def _write(self, buffers: list[Buffer], deadline_ms: int) -> None:
         data = memoryview(b"".join(buffers))
         while data and self._socket is not None:
-            data = data[self._turn(data, deadline_ms) :]
+            data = data[self.turn(deadline_ms, data) :]
 
-    def _turn(self, data: memoryview | None, deadline_ms: int) -> int:
-        """Waits until something can be read or written, and does it; the bytes written."""
+    def turn(self, deadline_ms: int, data: memoryview | None = None) -> int:
+        """Waits until answers can be read, or data be written, and does it; the bytes written.
+
+        At the deadline, by `time.monotonic`, the connection is lost.
+        """
         ours = self._socket
         if ours is None:  # it was lost before, and the loss told to all that waited
             return 0

@@ -3,7 +3,7 @@
 
     queues = write_queues(cluster, "orders")
     sending = [start_send(cluster, queue, parcel) for queue, parcel in zip(queues, parcels)]
-    sent = [sent_of(question.wait(STORED)) for question in sending]
+    replies = [question.wait(STORED) for question in sending]
 
 Nothing here is tried again: whoever sends knows whether a message may be there twice. Counterpart
 of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
@@ -31,7 +31,6 @@ from txrocketmq.remoting.message.topics import DEFAULT_TOPIC
 from txrocketmq.remoting.protocol.query import (
     QUERY_MESSAGE,
     QueryMessageRequestHeader,
-    QueryMessageResponseHeader,
 )
 from txrocketmq.remoting.protocol.send import (
     SEND_BATCH_MESSAGE,
@@ -42,7 +41,7 @@ from txrocketmq.remoting.protocol.send import (
 from txrocketmq.remoting.routes import default_route, publish_queues, why_not_writable
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import ATTEMPTS, Cluster
-from txrocketmq.spark.live.rpc import Question, Refused
+from txrocketmq.spark.live.rpc import Question
 
 NEW_TOPIC_QUEUES: Final = 4
 """Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
@@ -72,17 +71,6 @@ class Parcel(NamedTuple):
     sys_flag: int
     """As MessageSysFlag: says so when the body is compressed."""
     is_batch: bool
-
-
-class Sent(NamedTuple):
-    """Where a message lies; a batch: where its first message lies, and the ids of all."""
-
-    code: int
-    """One of STORED."""
-    queue_id: int
-    queue_offset: int
-    message_ids: tuple[str, ...]
-    """Of the broker: they hold its address and the offsets in its log."""
 
 
 def message_parcel(message: Message, sys_flag: int = 0) -> Parcel:
@@ -126,10 +114,12 @@ def start_send(
     parcel: Parcel,
     *,
     producer_group: str,
-    born_timestamp_ms: int | None = None,
     timeout_ms: int | None = None,
 ) -> Question[SendMessageResponseHeader]:
-    """Sends; `sent_of(question.wait(STORED))` tells where it lies. Raises Unreachable."""
+    """Sends; `question.wait(STORED)` tells where it lies. Raises Unreachable.
+
+    Of a batch, it tells where its first message lies, and has the ids of all.
+    """
     call = SEND_BATCH_MESSAGE if parcel.is_batch else SEND_MESSAGE_V2
     header = SendMessageRequestHeader(
         producer_group=producer_group,
@@ -138,9 +128,7 @@ def start_send(
         default_topic_queue_nums=NEW_TOPIC_QUEUES,
         queue_id=queue.queue_id,
         sys_flag=parcel.sys_flag,
-        born_timestamp=time.time_ns() // 1_000_000
-        if born_timestamp_ms is None
-        else born_timestamp_ms,
+        born_timestamp=time.time_ns() // 1_000_000,
         flag=parcel.flag,
         properties=parcel.properties,
         reconsume_times=0,
@@ -152,78 +140,48 @@ def start_send(
     return connection.start(call, header, parcel.body, timeout_ms=timeout_ms or cluster.timeout_ms)
 
 
-def sent_of(reply: Reply[SendMessageResponseHeader]) -> Sent:
-    """What an answer of STORED says; ClusterError when it does not tell where the message is."""
-    header = reply.header
-    if header is None:
-        raise ClusterError(f"the answer to a send, code {reply.code}, does not say where it lies")
-    return Sent(reply.code, header.queue_id, header.queue_offset, tuple(header.msg_id.split(",")))
-
-
-def stored_keys(
-    cluster: Cluster, topic: str, keys: Sequence[str], *, since_ms: int = 0
-) -> dict[str, int]:
-    """Which of these unique keys (UNIQ_KEY) messages of the topic have, of those stored since; by
-    key the CRC-32 of the body.
+def stored_keys(cluster: Cluster, topic: str, keys: Sequence[str]) -> dict[str, int]:
+    """Which of these unique keys (UNIQ_KEY) messages of the topic have; by key the CRC-32 of the
+    body.
 
     Asks the index of every broker that has the topic, which is behind the log by a moment. Raises
     Refused, Unreachable.
     """
     found: dict[str, int] = {}
-    addresses = cluster.masters(topic).values()
-    for address in addresses:
+    for broker_name in cluster.masters(topic):
         for begin in range(0, len(keys), _KEYS_AT_ONCE):
             some = [key for key in keys[begin : begin + _KEYS_AT_ONCE] if key not in found]
-            for attempt in range(ATTEMPTS):
-                if attempt:
-                    cluster.recover((), attempt)
-                is_last = attempt == ATTEMPTS - 1
-                questions = [_start_query(cluster, address, topic, key, since_ms) for key in some]
-                stored, some = _answered(some, questions, address, is_last=is_last)
-                found |= stored
-                if not some:
-                    break
+            headers = {_Key(topic, broker_name, key): _query(topic, key) for key in some}
+            replies = cluster.ask_each(
+                QUERY_MESSAGE, headers, _FOUND, master_only=True, attempts=ATTEMPTS
+            )
+            for asked, reply in replies.items():
+                its = _unique_keys(reply, broker_name)
+                if asked.key in its:
+                    found[asked.key] = its[asked.key]
     return found
 
 
-def _answered(
-    keys: Sequence[str],
-    questions: Sequence[Question[QueryMessageResponseHeader]],
-    address: str,
-    *,
-    is_last: bool,
-) -> tuple[dict[str, int], list[str]]:
-    """What is stored of these keys, and of which the broker was too busy to say it."""
-    found: dict[str, int] = {}
-    busy: list[str] = []
-    for key, question in zip(keys, questions, strict=True):
-        try:
-            its = _unique_keys(question.wait(_FOUND), address)
-        except Refused as error:
-            if is_last or error.code != ResponseCode.SYSTEM_BUSY:
-                raise
-            busy.append(key)
-        else:
-            if key in its:
-                found[key] = its[key]
-    return found, busy
+class _Key(NamedTuple):
+    """What a broker is asked about."""
+
+    topic: str
+    broker_name: str
+    key: str
 
 
-def _start_query(
-    cluster: Cluster, address: str, topic: str, key: str, since_ms: int
-) -> Question[QueryMessageResponseHeader]:
-    header = QueryMessageRequestHeader(
+def _query(topic: str, key: str) -> QueryMessageRequestHeader:
+    return QueryMessageRequestHeader(
         topic=topic,
         key=key,
         max_num=_KEY_MATCHES,
-        begin_timestamp=since_ms,
+        begin_timestamp=0,
         end_timestamp=_LONG_MAX,
         unique_key_query=True,
     )
-    return cluster.connection(address).start(QUERY_MESSAGE, header, timeout_ms=cluster.timeout_ms)
 
 
-def _unique_keys(reply: Reply[Any], address: str) -> dict[str | None, int]:
+def _unique_keys(reply: Reply[Any], broker_name: str) -> dict[str | None, int]:
     """Of the messages found, with the CRC-32 of their bodies: the index knows only hashes of keys.
 
     Messages of one key are copies.
@@ -231,5 +189,5 @@ def _unique_keys(reply: Reply[Any], address: str) -> dict[str | None, int]:
     try:
         messages = decode_messages(reply.body_bytes, decompress_body=False)
     except MessageDecodeError as error:
-        raise ClusterError(f"a message of {address} cannot be read: {error}") from error
+        raise ClusterError(f"a message of {broker_name} cannot be read: {error}") from error
     return {message.unique_key: crc32(message.body) for message in messages}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half messages: sent but not seen by consumers, until they are committed or rolled back.
 
-    sent = sent_of(start_send(cluster, queue, half_parcel(message, "g"), ...).wait(STORED))
+    sent = start_send(cluster, queue, half_parcel(message, "g"), ...).wait(STORED)
     half = half_message(queue, sent, message.unique_key)
     start_end(cluster, half, Decision.COMMIT, producer_group="g").wait()
 
@@ -15,16 +15,18 @@ import enum
 from dataclasses import replace
 from typing import NamedTuple
 
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import MessageIdError, decode_message_id
 from txrocketmq.remoting.message.message import Message, MessageQueue
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION, EndTransactionRequestHeader
 from txrocketmq.spark.errors import ClusterError
-from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.cluster import Cluster, header_of
 from txrocketmq.spark.live.rpc import Question
-from txrocketmq.spark.live.send import Parcel, Sent, message_parcel
+from txrocketmq.spark.live.send import Parcel, message_parcel
 
 
 class Decision(enum.IntEnum):
@@ -53,14 +55,17 @@ def half_parcel(message: Message, producer_group: str) -> Parcel:
     return message_parcel(prepared, MessageSysFlag.TRANSACTION_PREPARED_TYPE)
 
 
-def half_message(queue: MessageQueue, sent: Sent, unique_key: str) -> HalfMessage:
+def half_message(
+    queue: MessageQueue, sent: Reply[SendMessageResponseHeader], unique_key: str
+) -> HalfMessage:
     """The half message that was sent to a queue; ClusterError when the answer gives no place."""
+    header = header_of(sent)
     try:
-        place = decode_message_id(sent.message_ids[0])
+        place = decode_message_id(header.msg_id)
     except MessageIdError as error:
         raise ClusterError(f"the answer to a half message, from {queue}: {error}") from error
     return HalfMessage(
-        queue.topic, queue.broker_name, place.commit_log_offset, sent.queue_offset, unique_key
+        queue.topic, queue.broker_name, place.commit_log_offset, header.queue_offset, unique_key
     )
 
 

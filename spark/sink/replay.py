@@ -26,8 +26,8 @@ from zlib import crc32
 
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
-from txrocketmq.spark.errors import ClusterError, OptionError, SparkSourceError
-from txrocketmq.spark.live.cluster import Cluster, is_passing
+from txrocketmq.spark.errors import OptionError, SparkSourceError
+from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.send import stored_keys
 from txrocketmq.spark.options import SourceOptions, Use
 from txrocketmq.spark.sink.rows import Outgoing
@@ -63,11 +63,8 @@ class SentBefore:
     `send_alone` sends a message and returns when it is stored.
     """
 
-    def __init__(
-        self, cluster: Cluster, attempts: int, send_alone: Callable[[Outgoing], None]
-    ) -> None:
+    def __init__(self, cluster: Cluster, send_alone: Callable[[Outgoing], None]) -> None:
         self._cluster = cluster
-        self._attempts = attempts
         self._send_alone = send_alone
         self._is_replay: bool | None = None
 
@@ -97,21 +94,11 @@ class SentBefore:
                 keys[TIMER_TOPIC].append(key)
         found: set[str] = set()
         for topic, its in keys.items():
-            for key, body_crc in self._ask(topic, its).items():
+            for key, body_crc in stored_keys(self._cluster, topic, its).items():
                 if body_crc != crc32(row_of[key].message.body):
                     raise SparkSourceError(_another(row_of[key].row, topic))
                 found.add(key)
         return frozenset(found)
-
-    def _ask(self, topic: str, keys: Sequence[str]) -> dict[str, int]:
-        for attempt in range(1, self._attempts):
-            try:
-                return stored_keys(self._cluster, topic, keys)
-            except ClusterError as error:
-                if not is_passing(error):
-                    raise
-                self._cluster.recover({topic}, attempt)
-        return stored_keys(self._cluster, topic, keys)
 
 
 def _another(row: int, topic: str) -> str:

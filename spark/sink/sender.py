@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from txrocketmq.remoting.call import Reply
 from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageQueue
@@ -23,7 +24,7 @@ from txrocketmq.remoting.routes import PublishInfo
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
-from txrocketmq.spark.live.send import STORED, Sent, sent_of, start_send
+from txrocketmq.spark.live.send import STORED, start_send
 from txrocketmq.spark.live.transaction import half_message
 from txrocketmq.spark.sink.half_messages import HalfMessages
 from txrocketmq.spark.sink.parcels import Packed
@@ -132,7 +133,7 @@ class Sender:
                 troubles.append(str(error))
             else:
                 if self._half_messages is not None:
-                    _keep(self._half_messages, sending, sent_of(reply))
+                    _keep(self._half_messages, sending, reply)
                 return
         lane = sending.packed.lane
         raise ClusterError(
@@ -148,7 +149,9 @@ class Sender:
         return self._start(sending.packed, self._pick(queues, sending.queue.broker_name))
 
 
-def _keep(half_messages: HalfMessages, sending: _Sending, sent: Sent) -> None:
+def _keep(
+    half_messages: HalfMessages, sending: _Sending, sent: Reply[SendMessageResponseHeader]
+) -> None:
     """Notes a half message to be ended.
 
     One that a crash of the broker could take is none to go on with, as for the original's producer.

@@ -131,7 +131,7 @@ class _Task:
         self._sent_before: SentBefore | None = None
         if options.batch_key is not None:
             self._keys = ReplayKeys(options.batch_key, partition)
-            self._sent_before = SentBefore(sink.cluster, options.send_retries + 1, self._send_alone)
+            self._sent_before = SentBefore(sink.cluster, self._send_alone)
         self._sent = 0
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -167,33 +167,38 @@ class _Task:
         self._sender.finish()
 
 
-def fields_of(schema: StructType) -> list[tuple[str, str]]:
-    """Names of the columns, and types as SQL writes them."""
-    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
+class SinkWriter:
+    """What Spark calls of the writer of a batch, and of a stream: for each micro-batch."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._sink = Sink.of(options, [(f.name, f.dataType.simpleString()) for f in schema.fields])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Sends the rows of a task."""
+        context = TaskContext.get()  # None outside of Spark
+        return self._sink.write(iterator, 0 if context is None else context.partitionId())
+
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int = 0,  # noqa: N803 - Spark's
+    ) -> None:
+        """All tasks are done: their half messages are committed."""
+        self._sink.end(messages, Decision.COMMIT)
+
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int = 0,  # noqa: N803 - Spark's
+    ) -> None:
+        """A task or the commit failed: half messages are rolled back."""
+        self._sink.end(messages, Decision.ROLLBACK)
 
 
-def partition_id() -> int:
-    """Of this task; 0 outside of Spark."""
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
-
-
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(SinkWriter, DataSourceArrowWriter):
     """One `df.write`. OptionError when options, columns or the mode make no sense."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise OptionError('messages are appended: write with mode("append")')
-        self._sink = Sink.of(options, fields_of(schema))
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Sends the rows of a task."""
-        return self._sink.write(iterator, partition_id())
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks are done: their half messages are committed."""
-        self._sink.end(messages, Decision.COMMIT)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task or the commit failed: half messages are rolled back."""
-        self._sink.end(messages, Decision.ROLLBACK)
+        super().__init__(options, schema)

@@ -22,7 +22,7 @@ from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.offset import GET_MAX_OFFSET, SEARCH_OFFSET_BY_TIMESTAMP
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
 from txrocketmq.spark.errors import ClusterError, OptionError
-from txrocketmq.spark.live.cluster import Cluster
+from txrocketmq.spark.live.cluster import PULLED, Cluster, header_of, pull_header
 from txrocketmq.spark.live.rpc import Refused, Unreachable
 
 MakeWorld = Callable[..., World]
@@ -116,13 +116,17 @@ def test_pulls(world: MakeWorld) -> None:
     cluster = two_brokers(world).cluster()
     _, _, where = cluster.read_queues("t")
     pulled = cluster.pull(where, 1, max_messages=2)
-    assert (pulled.code, pulled.next_offset, pulled.min_offset, pulled.max_offset) == (0, 3, 0, 5)
-    assert b"body 0/1" in pulled.body
-    assert b"body 0/2" in pulled.body
-    assert b"body 0/3" not in pulled.body
+    header = header_of(pulled)
+    assert (pulled.code, header.next_begin_offset) == (0, 3)
+    assert (header.min_offset, header.max_offset) == (0, 5)
+    assert b"body 0/1" in pulled.body_bytes
+    assert b"body 0/2" in pulled.body_bytes
+    assert b"body 0/3" not in pulled.body_bytes
     assert cluster.pull(where, 5).remark == "OFFSET_OVERFLOW_ONE"
-    nothing = cluster.pull(where, 0, expression="B || C")
-    assert (nothing.remark, nothing.next_offset, nothing.body) == ("NO_MATCHED_MESSAGE", 5, b"")
+    of_tags = pull_header(where, 0, expression="B || C")
+    nothing = cluster.start_pull(of_tags, where.broker_name).wait(PULLED)
+    assert (nothing.remark, nothing.body_bytes) == ("NO_MATCHED_MESSAGE", b"")
+    assert header_of(nothing).next_begin_offset == 5
 
 
 def test_the_slave_answers_for_a_master_that_is_away(world: MakeWorld) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,11 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.ids import Host, encode_message_id
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
+from txrocketmq.remoting.protocol.send import SendMessageResponseHeader
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live import cluster
 from txrocketmq.spark.live.rpc import Unreachable
-from txrocketmq.spark.live.send import Sent
 from txrocketmq.spark.live.transaction import (
     Decision,
     HalfMessage,
@@ -41,10 +42,13 @@ def test_a_parcel_is_what_the_producer_of_the_original_sends() -> None:
 
 @pytest.mark.parametrize("ip", ["10.0.1.1", "2001:db8::1"])
 def test_its_place_is_in_the_answer(ip: str) -> None:
-    sent = Sent(0, 2, 7, (encode_message_id(Host(ip, 10911), 123_456),))
+    where = SendMessageResponseHeader(
+        msg_id=encode_message_id(Host(ip, 10911), 123_456), queue_id=2, queue_offset=7
+    )
+    sent = Reply(where)
     assert half_message(MessageQueue("T", "a", 2), sent, "AB" * 16) == HALF
     with pytest.raises(ClusterError, match="half message, from .*a message id has 32 or 56"):
-        half_message(MessageQueue("T", "a", 2), sent._replace(message_ids=("",)), "K")
+        half_message(MessageQueue("T", "a", 2), Reply(replace(where, msg_id="")), "K")
 
 
 @pytest.mark.parametrize(("decision", "number"), [(Decision.COMMIT, 8), (Decision.ROLLBACK, 12)])

@@ -15,7 +15,7 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
 from txrocketmq.spark.errors import ClusterError, SparkSourceError
-from txrocketmq.spark.live.send import STORED, sent_of, start_send
+from txrocketmq.spark.live.send import STORED, start_send
 from txrocketmq.spark.live.transaction import Decision, HalfMessage, half_message, half_parcel
 from txrocketmq.spark.sink import half_messages as module
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all
@@ -71,7 +71,7 @@ def prepared(world: StoringWorld, *counts: int) -> list[HalfMessages]:
             key = f"{len(world.halves):032X}"
             message = Message("T", b"%d" % len(world.halves), 0, {"UNIQ_KEY": key})
             parcel = half_parcel(message, "g")
-            sent = sent_of(start_send(cluster, queue, parcel, producer_group="g").wait(STORED))
+            sent = start_send(cluster, queue, parcel, producer_group="g").wait(STORED)
             tasks[-1].add(half_message(queue, sent, key))
     return tasks
 

@@ -30,7 +30,7 @@ def stored(world: StoringWorld, broker: str, topic: str, number: int) -> None:
 
 
 def sent_before(world: StoringWorld, sent: list[Outgoing]) -> SentBefore:
-    return SentBefore(world.cluster(attempts=2), 2, sent.append)
+    return SentBefore(world.cluster(attempts=2), sent.append)
 
 
 def queries(world: StoringWorld) -> int:

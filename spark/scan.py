@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from txrocketmq.remoting.message.compression import DEFAULT_MAX_BYTES
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.spark.covered import read_covered
 from txrocketmq.spark.damage import Damage, Origin
@@ -26,7 +25,6 @@ from txrocketmq.spark.decode import BadRecord, Decoder
 from txrocketmq.spark.files import files_of
 from txrocketmq.spark.log_reader import Found, Lost, pieces, read_log, read_picks
 from txrocketmq.spark.losses import lose, loss_text
-from txrocketmq.spark.option_values import BadRecordPolicy
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.pace import Pace
@@ -45,37 +43,15 @@ _PLACE: Final = ("topic", "queueId", "queueOffset")
 class Scan:
     """How splits are read; goes with the tasks."""
 
+    options: SourceOptions
     output: Output
-    window_bytes: int
-    batch_bytes: int
-    decompress: bool
-    check_crc: bool
-    check_store: bool
-    """Whether queues and index are compared with the log."""
-    bad_records: BadRecordPolicy
-    fail_on_data_loss: bool
-    max_body_bytes: int = DEFAULT_MAX_BYTES
-    """Of a decompressed body."""
-    max_bytes_per_second: int | None = None
-    """Of log that a task reads."""
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> Scan:
         """As the options say. OptionError, StoreError for a quarantine nobody can write to."""
         if options.bad_records.path is not None:
             files_of(options.bad_records.path, option="badRecords=quarantine")
-        return cls(
-            output=output,
-            window_bytes=options.window_bytes,
-            batch_bytes=options.batch_bytes,
-            decompress=options.decompress,
-            check_crc=options.verify in ("crc", "store"),
-            check_store=options.verify == "store",
-            bad_records=options.bad_records,
-            fail_on_data_loss=options.fail_on_data_loss,
-            max_body_bytes=options.max_record_bytes,
-            max_bytes_per_second=options.max_bytes_per_second,
-        )
+        return cls(options, output)
 
     def read(self, split: Split, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
         """The rows of the split.
@@ -84,28 +60,29 @@ class Scan:
         """
 
         def lost(found: Lost) -> None:
-            lose(loss_text(split.store, found.start, found.end), fail=self.fail_on_data_loss)
+            text = loss_text(split.store, found.start, found.end)
+            lose(text, fail=self.options.fail_on_data_loss)
 
-        yield from Rows(self, split.store, wanted, lost).of(_found(self, split, wanted))
+        yield from Rows(self, split.store, wanted, lost).of(_found(self.options, split, wanted))
 
 
-def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Found]:
-    pace = Pace.of(scan.max_bytes_per_second)
+def _found(options: SourceOptions, split: Split, wanted: RecordFilter) -> Iterator[Found]:
+    pace = Pace.of(options.max_bytes_per_second)
     split = split._replace(store=split.store.at_once())
     if isinstance(split, QueuePicks):
-        yield from _picked(scan, split, wanted, pace)
+        yield from _picked(options, split, wanted, pace)
         return
     if not (isinstance(split, LogRange) and split.with_light_queues):
         wanted = wanted.of_log
     if isinstance(split, CoveredPicks):
-        yield from read_covered(split, wanted, window_bytes=scan.window_bytes, pace=pace)
+        yield from read_covered(split, wanted, window_bytes=options.window_bytes, pace=pace)
         return
-    check = StoreCheck(split) if scan.check_store else None
+    check = StoreCheck(split) if options.verify == "store" else None
     reading = read_log(
         split.store,
         split.start,
         split.end,
-        window_bytes=scan.window_bytes,
+        window_bytes=options.window_bytes,
         first_is_boundary=split.first_is_boundary,
         pace=pace,
     )
@@ -113,12 +90,12 @@ def _found(scan: Scan, split: Split, wanted: RecordFilter) -> Iterator[Found]:
 
 
 def _picked(
-    scan: Scan, split: QueuePicks, wanted: RecordFilter, pace: Pace | None
+    options: SourceOptions, split: QueuePicks, wanted: RecordFilter, pace: Pace | None
 ) -> Iterator[Found]:
     light = split.light_queue
     wanted = wanted.of_log if light is None else wanted.of_light_queue(light)
-    for units in units_of(split, wanted, fail_on_data_loss=scan.fail_on_data_loss):
-        for found in read_picks(split.store, units, window_bytes=scan.window_bytes, pace=pace):
+    for units in units_of(split, wanted, fail_on_data_loss=options.fail_on_data_loss):
+        for found in read_picks(split.store, units, window_bytes=options.window_bytes, pace=pace):
             if not isinstance(found, Records):
                 yield found
                 continue
@@ -134,7 +111,9 @@ class Rows(Generic[Gone]):
     def __init__(
         self, scan: Scan, origin: Origin, wanted: RecordFilter, lost: Callable[[Gone], None]
     ) -> None:
-        self._scan = scan
+        options = scan.options
+        self._batch_bytes = options.batch_bytes
+        self._output = scan.output
         self._wanted = wanted
         self._lost = lost
         names = list(scan.output.decoded)
@@ -146,27 +125,27 @@ class Rows(Generic[Gone]):
             tuple(dict.fromkeys(names)),
             broker_name=origin.broker_name,
             cluster=origin.cluster,
-            decompress=scan.decompress,
+            decompress=options.decompress,
             properties_format=scan.output.properties_format,
-            check_crc=scan.check_crc,
-            max_body_bytes=scan.max_body_bytes,
+            check_crc=options.verify in ("crc", "store"),
+            max_body_bytes=options.max_record_bytes,
         )
         self._tags = None if wanted.tags is None else pa.array(sorted(wanted.tags), pa.string())
-        self._damage = Damage(scan.bad_records, origin)
+        self._damage = Damage(options.bad_records, origin)
 
     def of(self, reading: Iterable[Records | BadRecord | Gone]) -> Iterator[pa.RecordBatch]:
         """Rows of the records, in batches of about batchBytes of log.
 
         Damaged ones are treated as badRecords says.
         """
-        for records, batch in decoded(reading, self._decoder, self._tell, self._scan.batch_bytes):
+        for records, batch in decoded(reading, self._decoder, self._tell, self._batch_bytes):
             chosen = batch
             if self._tags is not None:
                 chosen = chosen.filter(pc.is_in(chosen.column("tags"), value_set=self._tags))
             if self._wanted.queues and _has_inner(records):
                 chosen = chosen.filter(self._offsets_wanted(chosen))
             if len(chosen):
-                yield self._scan.output.batch(chosen)
+                yield self._output.batch(chosen)
         self._damage.end()
 
     def _tell(self, found: BadRecord | Gone) -> None:

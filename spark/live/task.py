@@ -70,18 +70,17 @@ class BrokerOrigin:
 class LiveScan:
     """How ranges of queues are read; goes with the tasks."""
 
-    options: SourceOptions
-    security: Security
     scan: Scan
+    security: Security
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> LiveScan:
         """As the options say."""
-        return cls(options, Security.of(options), Scan.of(options, output))
+        return cls(Scan.of(options, output), Security.of(options))
 
     def read(self, part: QueueRange) -> Iterator[pa.RecordBatch]:
         """The rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
-        queue, options = part.queue, self.options
+        queue, options = part.queue, self.scan.options
         assert options.name_server is not None  # SourceOptions.use has seen to it
         period = int(time.monotonic() // ROUTE_S)
         cluster = _known_cluster(
@@ -109,9 +108,9 @@ class LiveScan:
 
         def gone(found: Gone) -> None:
             if found.reason != LEFT_OUT or not is_compacted(queue):
-                lose(str(found), fail=self.scan.fail_on_data_loss)
+                lose(str(found), fail=options.fail_on_data_loss)
 
-        answers = follow(part, joined(pulls, self.scan.batch_bytes))
+        answers = follow(part, joined(pulls, options.batch_bytes))
         yield from Rows(self.scan, _origin(cluster, part, options), wanted, gone).of(
             wanted.apply(each) if isinstance(each, Records) else each for each in answers
         )

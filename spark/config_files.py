@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message.flags import PermName
@@ -35,16 +35,6 @@ _ROCKSDB: Final = {
     "consumerOffset.json": ("consumerOffsets", "metadata", "rdb"),
 }
 """Where 5.x keeps a table when it is told to use RocksDB for its configuration."""
-
-
-class Checkpoint(NamedTuple):
-    """Store times in ms up to which log, queues and index are on disk; the rest is 5.x's."""
-
-    physic_msg_timestamp: int
-    logics_msg_timestamp: int
-    index_msg_timestamp: int
-    master_flushed_offset: int
-    confirm_physical_offset: int
 
 
 @dataclass(frozen=True)
@@ -77,16 +67,15 @@ class StoreConfigFiles:
         name = "delayOffset.json"
         return self._numbers(name, self._load(name).get("offsetTable") or {})
 
-    def checkpoint(self) -> Checkpoint | None:
-        """None where the file is missing or too short."""
+    def checkpoint(self) -> dict[str, int]:
+        """The fields of the file, of which 4.9 has only the times; none where it is missing."""
         try:
             data = self.files.read(f"{self.path}/checkpoint")
         except FileNotFoundError:
-            return None
+            return {}
         if len(data) < _CHECKPOINT_V4.size:
-            return None
-        whole = data.ljust(_CHECKPOINT.size, b"\0")
-        return Checkpoint(*_CHECKPOINT.struct.unpack_from(whole))
+            return {}
+        return _CHECKPOINT.fields(data.ljust(_CHECKPOINT.size, b"\0"))
 
     def cluster_name(self) -> str | None:
         """Of the broker's cluster, told by the topics that every broker makes of that name."""

@@ -9,9 +9,9 @@ Java: IndexFile, IndexHeader, IndexService.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,8 @@ _PIECE_ITEMS: Final = 1 << 18
 _SEARCH_BYTES: Final = 8 << 20
 
 
-class Header(NamedTuple):
-    """Of an index file, as IndexHeader."""
-
-    begin_timestamp: int
-    end_timestamp: int
-    begin_physical_offset: int
-    end_physical_offset: int
-    hash_slot_count: int
-    index_count: int
+Header = Mapping[str, int]
+"""Of an index file: the fields of formats.INDEX_HEADER."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class IndexFile:
 
     def header(self) -> Header:
         """As it is now. FileNotFoundError when the file is gone."""
-        return Header(*_HEADER.struct.unpack(self._read(0, _HEADER.size)))
+        return _HEADER.fields(self._read(0, _HEADER.size))
 
     def entries(self) -> Iterator[NDArray[Any]]:
         """All items, in the order of the log, as pieces of rows of ENTRIES.
@@ -77,7 +70,7 @@ class IndexFile:
         if slots is None:
             return
         items = (self.size - _HEADER.size - slots * _SLOT_BYTES) // _ITEM.size
-        count = min(header.index_count, items)
+        count = min(header["index_count"], items)
         for first in range(1, count, _PIECE_ITEMS):
             length = min(_PIECE_ITEMS, count - first)
             data = self._read(self._item_at(slots, first), length * _ITEM.size)
@@ -87,12 +80,12 @@ class IndexFile:
             for name in ("key_hash", "physical_offset", "previous_item"):
                 rows[name] = raw[name]
             seconds = raw["seconds_since_begin"].astype(np.int64)
-            rows["store_timestamp"] = header.begin_timestamp + seconds * 1000
+            rows["store_timestamp"] = header["begin_timestamp"] + seconds * 1000
             yield rows
 
     def _slots(self, header: Header) -> int | None:
         """How many slots the file has; None of a file without items."""
-        if header.index_count <= 1:
+        if header["index_count"] <= 1:
             return None
         slots = (self.size - _HEADER.size) // (_SLOT_BYTES + _ITEMS_PER_SLOT * _ITEM.size)
         if slots == _USUAL_SLOTS or self._has_slots(header, slots):
@@ -107,12 +100,12 @@ class IndexFile:
 
     def _has_slots(self, header: Header, slots: int) -> bool:
         """Whether the newest item is where it is with so many slots, and its slot says so."""
-        newest = header.index_count - 1
-        end = self._item_at(slots, header.index_count)
+        newest = header["index_count"] - 1
+        end = self._item_at(slots, header["index_count"])
         if slots <= 0 or end > self.size:
             return False
         key_hash, physical_offset, _, previous = self._item(slots, newest)
-        if physical_offset != header.end_physical_offset or not 0 <= previous < newest:
+        if physical_offset != header["end_physical_offset"] or not 0 <= previous < newest:
             return False
         slot_at = _HEADER.size + key_hash % slots * _SLOT_BYTES
         # Of a live file the slot may have got a newer one since the header was read.
@@ -120,13 +113,13 @@ class IndexFile:
 
     def _slots_by_search(self, header: Header) -> Iterator[int]:
         """Numbers of slots for which the newest item bears the offset that the header says."""
-        wanted = header.end_physical_offset.to_bytes(8, "big", signed=True)
+        wanted = header["end_physical_offset"].to_bytes(8, "big", signed=True)
         offset_at = _ITEM.offset_of("physical_offset")
         for start in range(_HEADER.size, self.size, _SEARCH_BYTES):
             data = self._read(start, min(_SEARCH_BYTES + len(wanted), self.size - start))
             at = data.find(wanted)
             while at >= 0:
-                items_at = start + at - offset_at - (header.index_count - 1) * _ITEM.size
+                items_at = start + at - offset_at - (header["index_count"] - 1) * _ITEM.size
                 slots, rest = divmod(items_at - _HEADER.size, _SLOT_BYTES)
                 if slots > 0 and not rest:
                     yield slots

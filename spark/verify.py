@@ -91,9 +91,9 @@ class StoreCheck:
 
     def _in_file(self, file: IndexFile, starts: NDArray[np.int64]) -> Iterator[BadRecord]:
         header = file.header()
-        if header.end_physical_offset < self._split.start:
+        if header["end_physical_offset"] < self._split.start:
             return
-        if header.begin_physical_offset >= self._split.end:
+        if header["begin_physical_offset"] >= self._split.end:
             return
         for entries in file.entries():
             places = np.unique(entries["physical_offset"])

@@ -76,12 +76,8 @@ def write_metrics(
 
 def _totals(commits: Sequence[Commit]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Rows by topic, damaged records by reason, lost bytes by broker."""
-    topics: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    for commit in commits:
-        topics.update(commit.topics)
-        reasons.update(commit.damaged)
-        for each in commit.all_lost:
-            lost[each.broker_name] += each.end - each.start
-    return topics, reasons, lost
+    for each in (each for commit in commits for each in commit.all_lost):
+        lost[each.broker_name] += each.end - each.start
+    topics = sum((commit.topics for commit in commits), Counter[str]())
+    return topics, sum((commit.damaged for commit in commits), Counter[str]()), lost

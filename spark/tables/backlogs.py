@@ -26,9 +26,8 @@ from txrocketmq.spark.tables.table import (
     CHOOSING_QUEUES,
     READING_PICKS,
     Request,
-    Rows,
+    Row,
     Table,
-    tuples,
 )
 
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
@@ -37,12 +36,12 @@ TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """Under its name the broker keeps how far it has checked half messages."""
 _TIMER_CHECK: Final = fixed(formats.TIMER_CHECK)
 
-Row = dict[str, Any]
+Message = dict[str, Any]
 
 
 def messages_of(
     request: Request, queue: Queue, first: int, columns: tuple[str, ...]
-) -> Iterator[Row]:
+) -> Iterator[Message]:
     """The messages of a queue from an offset on, with `due`: the tags code of their unit.
 
     Raises as badRecords and failOnDataLoss say.
@@ -63,7 +62,7 @@ def messages_of(
                 yield {**row, "due": codes[row["physicalOffset"]]}
 
 
-def _properties(row: Row) -> dict[str, str]:
+def _properties(row: Message) -> dict[str, str]:
     return dict(row["properties"])
 
 
@@ -73,55 +72,41 @@ def _number(text: str | None) -> int | None:
 
 # ------------------------------------------------------------------------------ scheduled messages
 
-_DELAY_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("topic", "string", "where the message is delivered"),
-    Column("queueId", "int", "where the message is delivered"),
-    Column("delayLevel", "int", "1 to 18; null for a message with a time of its own (5.x)"),
-    Column("deliverTimestamp", "timestamp", "when it is due; null if that is not known"),
-    Column("queueOffset", "bigint", "offset in the queue in which it waits"),
-    Column("physicalOffset", "bigint", "byte offset in the log"),
-    Column("bornTimestamp", "timestamp", "by the producer's clock"),
-    Column("storeTimestamp", "timestamp", "by the broker's clock"),
-    Column("bodySize", "int", "bytes as stored"),
-    Column("tags", "string", "tags"),
-    Column("keys", "string", "keys"),
-    Column("uniqKey", "string", "the producer's message id"),
-)
 _WAITING: Final = (
-    "properties", "queueOffset", "bornTimestamp", "storeTimestamp", "bodySize", "tags", "keys",
+    "queueOffset", "physicalOffset", "bornTimestamp", "storeTimestamp", "bodySize", "tags", "keys",
     "uniqKey",
 )  # fmt: skip
+"""The last columns of the table are those of messages."""
 
 
-def _delay(request: Request, _: Any) -> Iterator[Rows]:
+def _delay(request: Request, _: Any) -> Iterator[Row]:
     request.check_queue_files()
-    yield from tuples(_DELAY_COLUMNS, _waiting_by_level(request))
-    yield from tuples(_DELAY_COLUMNS, _waiting_by_time(request))
+    yield from _waiting_by_level(request)
+    yield from _waiting_by_time(request)
     request.damage.end()
 
 
-def _waiting_by_level(request: Request) -> Iterator[tuple[Any, ...]]:
+def _waiting_by_level(request: Request) -> Iterator[Row]:
     offsets = request.store.config.delay_offsets()
     wanted = request.wanted
     for queue in request.store.queues_of(SCHEDULE_TOPIC):
         level = queue.queue_id + 1
-        for row in messages_of(request, queue, offsets.get(level, 0), _WAITING):
+        for row in messages_of(request, queue, offsets.get(level, 0), ("properties", *_WAITING)):
             properties = _properties(row)
             if wanted.wants_topic(properties.get(names.REAL_TOPIC, "")):
                 yield _waiting(row, properties, level, row["due"])
 
 
-def _waiting_by_time(request: Request) -> Iterator[tuple[Any, ...]]:
+def _waiting_by_time(request: Request) -> Iterator[Row]:
     """Timer messages not due when the broker last looked; the newest of those put back for later.
 
     A message that cancels another names its key.
     """
     read_until = _timer_read_until(request)
     wanted = request.wanted
-    found: dict[str, tuple[Any, ...] | None] = {}
+    found: dict[str, Row] = {}
     for queue in request.store.queues_of(TIMER_TOPIC):
-        for row in messages_of(request, queue, 0, _WAITING):
+        for row in messages_of(request, queue, 0, ("properties", *_WAITING)):
             properties = _properties(row)
             due = _number(properties.get(names.TIMER_OUT_MS))
             cancelled = properties.get(names.TIMER_DEL_UNIQKEY)
@@ -131,7 +116,7 @@ def _waiting_by_time(request: Request) -> Iterator[tuple[Any, ...]]:
                 key = row["uniqKey"] or str(row["physicalOffset"])
                 if wanted.wants_topic(properties.get(names.REAL_TOPIC, "")):
                     found[key] = _waiting(row, properties, None, due)
-    yield from (each for each in found.values() if each is not None)
+    yield from found.values()
 
 
 def _timer_read_until(request: Request) -> int:
@@ -146,67 +131,49 @@ def _timer_read_until(request: Request) -> int:
     return int(_TIMER_CHECK.fields(data)["last_read_time_ms"])
 
 
-def _waiting(row: Row, properties: dict[str, str], level: int | None, due: int) -> tuple[Any, ...]:
-    return (
-        properties.get(names.REAL_TOPIC),
-        _number(properties.get(names.REAL_QID)),
-        level,
-        # Of a level, the address of an ext unit that is gone; else whatever the producer wrote.
-        due if -LAST_MS <= due <= LAST_MS else None,
-        row["queueOffset"],
-        row["physicalOffset"],
-        row["bornTimestamp"],
-        row["storeTimestamp"],
-        row["bodySize"],
-        row["tags"],
-        row["keys"],
-        row["uniqKey"],
-    )
+def _waiting(row: Message, properties: dict[str, str], level: int | None, due: int) -> Row:
+    # Of a level, the address of an ext unit that is gone; else whatever the producer wrote.
+    known = due if -LAST_MS <= due <= LAST_MS else None
+    place = properties.get(names.REAL_TOPIC), _number(properties.get(names.REAL_QID))
+    return *place, level, known, *(row[name] for name in _WAITING)
 
 
 DELAY: Final = Table(
     "delay",
     "Messages that wait for their time of delivery.",
-    _DELAY_COLUMNS,
+    (
+        BROKER_NAME,
+        Column("topic", "string", "where the message is delivered"),
+        Column("queueId", "int", "where the message is delivered"),
+        Column("delayLevel", "int", "1 to 18; null for a message with a time of its own (5.x)"),
+        Column("deliverTimestamp", "timestamp", "when it is due; null if that is not known"),
+        Column("queueOffset", "bigint", "offset in the queue in which it waits"),
+        Column("physicalOffset", "bigint", "byte offset in the log"),
+        Column("bornTimestamp", "timestamp", "by the producer's clock"),
+        Column("storeTimestamp", "timestamp", "by the broker's clock"),
+        Column("bodySize", "int", "bytes as stored"),
+        Column("tags", "string", "tags"),
+        Column("keys", "string", "keys"),
+        Column("uniqKey", "string", "the producer's message id"),
+    ),
     _delay,
     options=CHOOSING_QUEUES | READING_PICKS,
 )
 
 # ------------------------------------------------------------------------------------ transactions
 
-_TRANSACTION_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("topic", "string", "where the message goes when it is committed"),
-    Column("queueId", "int", "where the message goes when it is committed"),
-    Column("producerGroup", "string", "the group that is asked whether to commit"),
-    Column("transactionId", "string", "the producer's id of the transaction"),
-    Column("checkTimes", "int", "how often the producer was asked"),
-    Column("queueOffset", "bigint", "of the half message"),
-    Column("physicalOffset", "bigint", "byte offset in the log"),
-    Column("bornTimestamp", "timestamp", "by the producer's clock"),
-    Column("storeTimestamp", "timestamp", "by the broker's clock"),
-    Column("bodySize", "int", "bytes as stored"),
-    Column("keys", "string", "keys"),
-    Column("uniqKey", "string", "the producer's message id"),
-)
-_HALF: Final = (
-    "properties", "queueOffset", "bornTimestamp", "storeTimestamp", "bodySize", "keys", "uniqKey",
-)  # fmt: skip
+_HALF: Final = tuple(name for name in _WAITING if name != "tags")
 
 
-def _transactions(request: Request, _: Any) -> Iterator[Rows]:
+def _transactions(request: Request, _: Any) -> Iterator[Row]:
     request.check_queue_files()
-    yield from tuples(_TRANSACTION_COLUMNS, _unresolved(request))
-    request.damage.end()
-
-
-def _unresolved(request: Request) -> Iterator[tuple[Any, ...]]:
     store, wanted = request.store, request.wanted
     offsets = store.config.consumer_offsets()
     checked = offsets.get((TRANS_HALF_TOPIC, TRANSACTION_GROUP), {})
     for queue in store.queues_of(TRANS_HALF_TOPIC):
         resolved = _resolved(request, queue.queue_id)
-        for row in messages_of(request, queue, checked.get(queue.queue_id, 0), _HALF):
+        first = checked.get(queue.queue_id, 0)
+        for row in messages_of(request, queue, first, ("properties", *_HALF)):
             properties = _properties(row)
             topic = properties.get(names.REAL_TOPIC)
             if row["queueOffset"] in resolved or not wanted.wants_topic(topic or ""):
@@ -217,14 +184,9 @@ def _unresolved(request: Request) -> Iterator[tuple[Any, ...]]:
                 properties.get(names.PGROUP),
                 properties.get(names.TRANSACTION_ID) or row["uniqKey"],
                 _number(properties.get(names.TRANSACTION_CHECK_TIMES)) or 0,
-                row["queueOffset"],
-                row["physicalOffset"],
-                row["bornTimestamp"],
-                row["storeTimestamp"],
-                row["bodySize"],
-                row["keys"],
-                row["uniqKey"],
+                *(row[name] for name in _HALF),
             )
+    request.damage.end()
 
 
 def _resolved(request: Request, queue_id: int) -> set[int]:
@@ -249,7 +211,21 @@ def _resolved(request: Request, queue_id: int) -> set[int]:
 TRANSACTIONS: Final = Table(
     "transactions",
     "Half messages that were neither committed nor rolled back.",
-    _TRANSACTION_COLUMNS,
+    (
+        BROKER_NAME,
+        Column("topic", "string", "where the message goes when it is committed"),
+        Column("queueId", "int", "where the message goes when it is committed"),
+        Column("producerGroup", "string", "the group that is asked whether to commit"),
+        Column("transactionId", "string", "the producer's id of the transaction"),
+        Column("checkTimes", "int", "how often the producer was asked"),
+        Column("queueOffset", "bigint", "of the half message"),
+        Column("physicalOffset", "bigint", "byte offset in the log"),
+        Column("bornTimestamp", "timestamp", "by the producer's clock"),
+        Column("storeTimestamp", "timestamp", "by the broker's clock"),
+        Column("bodySize", "int", "bytes as stored"),
+        Column("keys", "string", "keys"),
+        Column("uniqKey", "string", "the producer's message id"),
+    ),
     _transactions,
     options=CHOOSING_QUEUES | READING_PICKS,
 )

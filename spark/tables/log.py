@@ -16,71 +16,68 @@ from txrocketmq.spark.plan import extent_of, log_ranges
 from txrocketmq.spark.scan import decoded
 from txrocketmq.spark.schema import Column
 from txrocketmq.spark.split import LogRange
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Rows, Table, tuples
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Row, Rows, Table
 from txrocketmq.spark.verify import StoreCheck
 
-_SEGMENT_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("file", "string", "path"),
-    Column("firstOffset", "bigint", "physical offset of its first byte"),
-    Column("size", "bigint", "bytes of the file"),
-    Column("usedBytes", "bigint", "bytes up to the end of its last record, as far as is known"),
-    Column("firstTimestamp", "timestamp", "when its first record was stored"),
-    Column("lastTimestamp", "timestamp", "when its last record was stored"),
-)
 
-
-def _segments(request: Request, _: Any) -> Iterator[Rows]:
+def _segments(request: Request, _: Any) -> Iterator[Row]:
     store = request.store
     end = end_of_log(store)
-    found = []
     for segment in store.segments():
-        upto = min(segment.end, end)
-        last = last_record(store, segment, upto) if upto > segment.first_offset else None
-        found.append(
-            (
-                segment.path,
-                segment.first_offset,
-                segment.size,
-                (last.end if last else segment.first_offset) - segment.first_offset,
-                store.stored_at(segment.first_offset) if last else None,
-                last.store_timestamp if last else None,
-            )
-        )
-    yield from tuples(_SEGMENT_COLUMNS, found)
+        first, upto = segment.first_offset, min(segment.end, end)
+        last = last_record(store, segment, upto) if upto > first else None
+        used = last.end - first if last else 0
+        since = store.stored_at(first) if last else None
+        until = last.store_timestamp if last else None
+        yield segment.path, first, segment.size, used, since, until
 
 
-SEGMENTS: Final = Table("segments", "Files of the commit log.", _SEGMENT_COLUMNS, _segments)
-
-_CHECKPOINT_COLUMNS: Final = (
-    BROKER_NAME,
-    Column(
-        "physicMsgTimestamp", "timestamp", "the time up to which the log is known to be on the disk"
+SEGMENTS: Final = Table(
+    "segments",
+    "Files of the commit log.",
+    (
+        BROKER_NAME,
+        Column("file", "string", "path"),
+        Column("firstOffset", "bigint", "physical offset of its first byte"),
+        Column("size", "bigint", "bytes of the file"),
+        Column("usedBytes", "bigint", "bytes up to the end of its last record, as far as is known"),
+        Column("firstTimestamp", "timestamp", "when its first record was stored"),
+        Column("lastTimestamp", "timestamp", "when its last record was stored"),
     ),
-    Column("logicsMsgTimestamp", "timestamp", "the same for the consume queues"),
-    Column("indexMsgTimestamp", "timestamp", "the same for the index"),
-    Column("masterFlushedOffset", "bigint", "5.x"),
-    Column("confirmPhysicalOffset", "bigint", "5.x"),
-    Column("minOffset", "bigint", "where the log begins now"),
-    Column("endOfLog", "bigint", "where the last complete record ends"),
-    Column("abort", "boolean", "whether a broker uses the store or was killed"),
+    _segments,
 )
 
 
-def _checkpoint(request: Request, _: Any) -> Iterator[Rows]:
+def _checkpoint(request: Request, _: Any) -> Iterator[Row]:
     store = request.store
     found = store.config.checkpoint()
-    times = [each or None for each in found[:3]] if found else [None] * 3
-    offsets = tuple(found)[3:] if found else (None, None)
+    names = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp")
+    times = [found.get(name) or None for name in names]
+    offsets = [found.get(name) for name in ("master_flushed_offset", "confirm_physical_offset")]
     abort = store.files.exists(f"{store.path}/abort")
-    place = (store.min_offset(), end_of_log(store), abort)
-    yield from tuples(_CHECKPOINT_COLUMNS, [(*times, *offsets, *place)])
+    yield *times, *offsets, store.min_offset(), end_of_log(store), abort
 
 
 CHECKPOINT: Final = Table(
-    "checkpoint", "The checkpoint of a store, and where its log is.", _CHECKPOINT_COLUMNS,
+    "checkpoint",
+    "The checkpoint of a store, and where its log is.",
+    (
+        BROKER_NAME,
+        Column(
+            "physicMsgTimestamp",
+            "timestamp",
+            "the time up to which the log is known to be on the disk",
+        ),
+        Column("logicsMsgTimestamp", "timestamp", "the same for the consume queues"),
+        Column("indexMsgTimestamp", "timestamp", "the same for the index"),
+        Column("masterFlushedOffset", "bigint", "5.x"),
+        Column("confirmPhysicalOffset", "bigint", "5.x"),
+        Column("minOffset", "bigint", "where the log begins now"),
+        Column("endOfLog", "bigint", "where the last complete record ends"),
+        Column("abort", "boolean", "whether a broker uses the store or was killed"),
+    ),
     _checkpoint,
-)  # fmt: skip
+)
 
 
 def _ranges(request: Request) -> Sequence[LogRange]:
@@ -147,42 +144,41 @@ QUARANTINE: Final = Table(
     ),
 )
 
-_LOSS_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("topic", "string", "of a queue; null for the log itself"),
-    Column("queueId", "int", "of a queue"),
-    Column(
-        "fromOffset",
-        "bigint",
-        "the first offset that is gone: in the queue, or in bytes of the log",
-    ),
-    Column("toOffset", "bigint", "the first offset after it that is there"),
-    Column("reason", "string", "deleted: in front of what is there; missing: a file in between"),
-)
 
-
-def _losses(request: Request, _: Any) -> Iterator[Rows]:
+def _losses(request: Request, _: Any) -> Iterator[Row]:
     store, starting = request.store, request.options.starting_offsets
     least = store.min_offset()
     asked = starting.of_log(store.broker_name) if starting else EARLIEST
-    found: list[tuple[Any, ...]] = []
     if (asked == EARLIEST and least > 0) or 0 <= asked < least:
-        found.append((None, None, max(asked, 0), least, "deleted"))
-    found += [(None, None, start, end, "missing") for start, end in store.gaps()]
+        yield None, None, max(asked, 0), least, "deleted"
+    for start, end in store.gaps():
+        yield None, None, start, end, "missing"
     for topic, broker, queue_id in sorted(starting.queues if starting else ()):
         queue = store.queue(topic, queue_id)
         if broker != store.broker_name or queue is None or starting is None:
             continue
         offset, first = starting.of_queue(topic, broker, queue_id), queue.min_index(least)
         if offset != LATEST and max(offset, 0) < first:
-            found.append((topic, queue_id, max(offset, 0), first, "deleted"))
-    yield from tuples(_LOSS_COLUMNS, found)
+            yield topic, queue_id, max(offset, 0), first, "deleted"
 
 
 DATALOSS: Final = Table(
     "dataloss",
     "What is no longer in the store, from its beginning or from startingOffsets on.",
-    _LOSS_COLUMNS,
+    (
+        BROKER_NAME,
+        Column("topic", "string", "of a queue; null for the log itself"),
+        Column("queueId", "int", "of a queue"),
+        Column(
+            "fromOffset",
+            "bigint",
+            "the first offset that is gone: in the queue, or in bytes of the log",
+        ),
+        Column("toOffset", "bigint", "the first offset after it that is there"),
+        Column(
+            "reason", "string", "deleted: in front of what is there; missing: a file in between"
+        ),
+    ),
     _losses,
     options=frozenset({"startingOffsets"}),
 )

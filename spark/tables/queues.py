@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from txrocketmq.spark.index_files import IndexFile
 from txrocketmq.spark.schema import Column
-from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Rows, Table, tuples
+from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Row, Rows, Table
 
 _TASKS: Final = 64
 """At most so many tasks for the queues of a store."""
@@ -19,24 +18,11 @@ _TASKS: Final = 64
 QueueName = tuple[str, int]
 
 
-_QUEUE_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("topic", "string", "topic"),
-    Column("queueId", "int", "the queue's number"),
-    Column("minOffset", "bigint", "offset of the first message that is still in the log"),
-    Column("maxOffset", "bigint", "offset that the next message will get"),
-    Column("messages", "bigint", "messages that are still in the log"),
-    Column("bytes", "bigint", "bytes that they take in the log"),
-    Column("firstTimestamp", "timestamp", "when the first of these messages was stored"),
-    Column("lastTimestamp", "timestamp", "when the last of these messages was stored"),
-)
+def _queues(request: Request, names: Sequence[QueueName]) -> Iterator[Row]:
+    return (_queue(request, *name) for name in names)
 
 
-def _queues(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
-    yield from tuples(_QUEUE_COLUMNS, (_queue(request, *name) for name in names))
-
-
-def _queue(request: Request, topic: str, queue_id: int) -> tuple[Any, ...]:
+def _queue(request: Request, topic: str, queue_id: int) -> Row:
     store = request.store
     queue = store.queue(topic, queue_id)
     if queue is None:
@@ -63,21 +49,20 @@ def _names(request: Request) -> Sequence[Sequence[QueueName]]:
 QUEUES: Final = Table(
     "queues",
     "The queues, what they contain and since when.",
-    _QUEUE_COLUMNS,
+    (
+        BROKER_NAME,
+        Column("topic", "string", "topic"),
+        Column("queueId", "int", "the queue's number"),
+        Column("minOffset", "bigint", "offset of the first message that is still in the log"),
+        Column("maxOffset", "bigint", "offset that the next message will get"),
+        Column("messages", "bigint", "messages that are still in the log"),
+        Column("bytes", "bigint", "bytes that they take in the log"),
+        Column("firstTimestamp", "timestamp", "when the first of these messages was stored"),
+        Column("lastTimestamp", "timestamp", "when the last of these messages was stored"),
+    ),
     _queues,
     _names,
     CHOOSING_QUEUES,
-)
-
-_UNIT_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("topic", "string", "of the queue"),
-    Column("queueId", "int", "the queue's number"),
-    Column("queueOffset", "bigint", "offset of the message, or of the first one of a batch"),
-    Column("physicalOffset", "bigint", "of the record in the log"),
-    Column("size", "int", "bytes of the record"),
-    Column("messages", "int", "1, or how many a batch has"),
-    Column("tagsCode", "bigint", "hash of the tag; of a delayed message, when it is due (ms)"),
 )
 
 
@@ -100,17 +85,21 @@ def _units(request: Request, names: Sequence[QueueName]) -> Iterator[Rows]:
 
 
 CONSUME_QUEUE: Final = Table(
-    "consumequeue", "Units of the consume queues.", _UNIT_COLUMNS, _units, _names, CHOOSING_QUEUES
-)
-
-_INDEX_COLUMNS: Final = (
-    BROKER_NAME,
-    Column("file", "string", "name of the index file: the time at which it was begun"),
-    Column("item", "int", "number in the file, from 1"),
-    Column("keyHash", "int", "hash of topic#key"),
-    Column("physicalOffset", "bigint", "of the record in the log"),
-    Column("storeTimestamp", "timestamp", "of the record, to the second"),
-    Column("previousItem", "int", "the next older item in the same slot; 0 if there is none"),
+    "consumequeue",
+    "Units of the consume queues.",
+    (
+        BROKER_NAME,
+        Column("topic", "string", "of the queue"),
+        Column("queueId", "int", "the queue's number"),
+        Column("queueOffset", "bigint", "offset of the message, or of the first one of a batch"),
+        Column("physicalOffset", "bigint", "of the record in the log"),
+        Column("size", "int", "bytes of the record"),
+        Column("messages", "int", "1, or how many a batch has"),
+        Column("tagsCode", "bigint", "hash of the tag; of a delayed message, when it is due (ms)"),
+    ),
+    _units,
+    _names,
+    CHOOSING_QUEUES,
 )
 
 
@@ -118,23 +107,33 @@ def _index(request: Request, name: str) -> Iterator[Rows]:
     for file in request.store.index_files():
         if file.name == name:
             with suppress(FileNotFoundError):  # deleted since it was listed
-                yield from _items(file)
-
-
-def _items(file: IndexFile) -> Iterator[Rows]:
-    for entries in file.entries():
-        yield {
-            "file": file.name,
-            "item": entries["item"],
-            "keyHash": entries["key_hash"],
-            "physicalOffset": entries["physical_offset"],
-            "storeTimestamp": entries["store_timestamp"],
-            "previousItem": entries["previous_item"],
-        }
+                for entries in file.entries():
+                    yield {
+                        "file": file.name,
+                        "item": entries["item"],
+                        "keyHash": entries["key_hash"],
+                        "physicalOffset": entries["physical_offset"],
+                        "storeTimestamp": entries["store_timestamp"],
+                        "previousItem": entries["previous_item"],
+                    }
 
 
 def _index_names(request: Request) -> Sequence[str]:
     return [file.name for file in request.store.index_files()]
 
 
-INDEX: Final = Table("index", "Items of the index of keys.", _INDEX_COLUMNS, _index, _index_names)
+INDEX: Final = Table(
+    "index",
+    "Items of the index of keys.",
+    (
+        BROKER_NAME,
+        Column("file", "string", "name of the index file: the time at which it was begun"),
+        Column("item", "int", "number in the file, from 1"),
+        Column("keyHash", "int", "hash of topic#key"),
+        Column("physicalOffset", "bigint", "of the record in the log"),
+        Column("storeTimestamp", "timestamp", "of the record, to the second"),
+        Column("previousItem", "int", "the next older item in the same slot; 0 if there is none"),
+    ),
+    _index,
+    _index_names,
+)

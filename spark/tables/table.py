@@ -21,6 +21,8 @@ from txrocketmq.spark.schema import Column, arrow_schema
 from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
+Row = tuple[Any, ...]
+"""Values in the order of the columns without brokerName, times in ms."""
 Rows = Mapping[str, Any]
 """By column: a sequence or numpy array of values, times in ms; or one value for all rows."""
 
@@ -80,7 +82,7 @@ class Table:
     name: str
     doc: str
     columns: tuple[Column, ...]
-    rows: Callable[[Request, Any], Iterable[Rows]]
+    rows: Callable[[Request, Any], Iterable[Row | Rows]]
     pieces: Callable[[Request], Sequence[Any]] = lambda _: [None]
     """What one task reads: small and picklable. One task a store unless the table says more."""
     options: frozenset[str] = frozenset()
@@ -99,7 +101,7 @@ class Table:
         self, request: Request, piece: Any, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a piece with some of the columns, in the order of the schema."""
-        for rows in self.rows(request, piece):
+        for rows in gathered(self.columns, self.rows(request, piece)):
             count = _count(rows)
             arrays = [
                 _array(rows[column.name], column, count)
@@ -111,12 +113,15 @@ class Table:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def tuples(columns: Sequence[Column], values: Iterable[Sequence[Any]]) -> Iterator[Rows]:
-    """Rows of tuples in the order of the columns without brokerName, in handy numbers."""
+def gathered(columns: Sequence[Column], found: Iterable[Row | Rows]) -> Iterator[Rows]:
+    """Single rows in handy numbers; rows that come together as they are."""
     names = [column.name for column in columns if column.name != BROKER_NAME.name]
-    pending: list[Sequence[Any]] = []
-    for value in values:
-        pending.append(value)
+    pending: list[Row] = []
+    for each in found:
+        if not isinstance(each, tuple):
+            yield each
+            continue
+        pending.append(each)
         if len(pending) == _ROWS_OF_TUPLES:
             yield dict(zip(names, zip(*pending, strict=True), strict=True))
             pending = []

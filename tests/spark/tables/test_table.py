@@ -14,7 +14,7 @@ from txrocketmq.spark.errors import UnsupportedLayout
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.schema import Column, arrow_schema
 from txrocketmq.spark.store import Store
-from txrocketmq.spark.tables.table import BROKER_NAME, Request, Table, tuples
+from txrocketmq.spark.tables.table import BROKER_NAME, Request, Table, gathered
 
 COLUMNS = (BROKER_NAME, Column("n", "int", ""), Column("at", "timestamp", ""))
 
@@ -41,9 +41,9 @@ def test_columns_of_any_kind_and_single_values(tmp_path: Path) -> None:
 
 
 def test_tuples_come_in_handy_numbers() -> None:
-    found = list(tuples(COLUMNS, ((number, 0) for number in range(25_000))))
+    found = list(gathered(COLUMNS, ((number, 0) for number in range(25_000))))
     assert [len(each["n"]) for each in found] == [10_000, 10_000, 5000]
-    assert list(tuples(COLUMNS, [])) == []
+    assert list(gathered(COLUMNS, [])) == []
 
 
 def test_system_topics_are_as_good_as_others(tmp_path: Path) -> None:

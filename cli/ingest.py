@@ -256,9 +256,9 @@ def make_job(
     options: argparse.Namespace, listener: Listener, start_runner: Callable[[], Runner]
 ) -> Job:
     """The job that the flags ask for; OptionError and StoreError before anything is done."""
+    from txrocketmq.remoting.operating_system import cores
     from txrocketmq.spark.ingest.job import Job
     from txrocketmq.spark.ingest.plan import Wishes
-    from txrocketmq.spark.ingest.process_runner import worker_count
     from txrocketmq.spark.ingest.runner import Rate
     from txrocketmq.spark.ingest.settings import (
         TableSettings,
@@ -291,7 +291,7 @@ def make_job(
     )
     most = in_bytes("max-bytes-per-second", options.max_bytes_per_second, 1 << 16)
     # How many tasks of Spark run at a time is its own business: each may read so much.
-    rate = None if most is None else Rate(most, 1 if is_submitted() else worker_count())
+    rate = None if most is None else Rate(most, 1 if is_submitted() else cores())
     stores = resolve(",".join(options.store))
     return Job(
         stores,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,8 @@ from pyarrow import fs
 from txrocketmq.remoting.operating_system import forget, read_cached, read_no_further
 from txrocketmq.spark.errors import OptionError, StoreError
 
+FILE_NAME: Final = re.compile("[0-9]{20}")
+"""Of numbered files."""
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Schemes as Hadoop spells them, and those of pyarrow for the same."""
 _REMOTE: Final = ("s3", "gs", "hdfs", "abfs", "abfss")
@@ -50,6 +53,20 @@ class Entry(NamedTuple):
     name: str
     size: int
     is_dir: bool
+
+
+class NumberedFile(NamedTuple):
+    """A file of the log or of a queue: one of several whose bytes are numbered through."""
+
+    first_offset: int
+    """Of its first byte."""
+    size: int
+    path: str
+
+    @property
+    def end(self) -> int:
+        """Offset of the byte after its last one."""
+        return self.first_offset + self.size
 
 
 Tree = dict[str, list[Entry]]
@@ -272,6 +289,23 @@ class ArrowFiles:
             raise
         view[: len(data)] = data
         return len(data)
+
+
+def listed_or_none(files: Files, path: str) -> list[Entry]:
+    """What the directory holds, by name; nothing where there is no directory."""
+    try:
+        return files.list(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def numbered(path: str, entries: Iterable[Entry]) -> list[NumberedFile]:
+    """The numbered files among what a directory holds, in order; without such as have no byte."""
+    return [
+        NumberedFile(int(each.name), each.size, f"{path}/{each.name}")
+        for each in entries
+        if FILE_NAME.fullmatch(each.name) and each.size
+    ]
 
 
 def _file_system(uri: str) -> Any:

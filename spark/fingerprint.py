@@ -9,7 +9,6 @@ last record, and many before it. Zeros at the end of a file, after its blank, do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
@@ -20,7 +19,8 @@ WINDOW_BYTES: Final = 64 << 10
 
 def fingerprint(store: Store, at: int) -> str:
     """Eight hexadecimal digits; empty when no file has the bytes before the offset."""
-    segment = _before(store.segments(), at)
+    store = store.at_once()
+    segment = next((s for s in store.segments() if s.first_offset < at <= s.end), None)
     if segment is None:
         return ""
     try:
@@ -35,24 +35,14 @@ def is_same_log(store: Store, at: int, expected: str) -> bool:
     return not expected or not found or found == expected
 
 
-def _before(segments: Sequence[Segment], at: int) -> Segment | None:
-    return next((each for each in segments if each.first_offset < at <= each.end), None)
-
-
 def _last_bytes(store: Store, segment: Segment, at: int) -> bytes:
     """Up to WINDOW_BYTES of the file before the offset, without zeros at their end."""
     while at > segment.first_offset:
         start = max(segment.first_offset, at - WINDOW_BYTES)
-        data = _read(store, segment, start, at).rstrip(b"\0")
+        data = store.read(start, at - start).rstrip(b"\0")
         if data:
             end = start + len(data)
             start = max(segment.first_offset, end - WINDOW_BYTES)
-            return _read(store, segment, start, end)
+            return store.read(start, end - start)
         at = start
     return b""
-
-
-def _read(store: Store, segment: Segment, start: int, end: int) -> bytes:
-    data = bytearray(end - start)
-    got = store.files.read_into(segment.path, start - segment.first_offset, memoryview(data))
-    return bytes(data[:got])

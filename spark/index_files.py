@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.packing import dtype, fixed
 from txrocketmq.spark.errors import UnsupportedLayout
-from txrocketmq.spark.files import Files
+from txrocketmq.spark.files import Files, listed_or_none
 
 ENTRIES: Final = np.dtype(
     [
@@ -140,12 +140,8 @@ class IndexFile:
 
 def index_files(files: Files, directory: str) -> list[IndexFile]:
     """The index files of a directory, oldest first; none where there is no directory."""
-    try:
-        entries = files.list(directory)
-    except FileNotFoundError:
-        return []
     return [
         IndexFile(each.name, each.size, files, f"{directory}/{each.name}")
-        for each in entries
+        for each in listed_or_none(files, directory)
         if each.name.isdecimal() and each.size > _HEADER.size
     ]

@@ -79,7 +79,7 @@ def _option(
     name: str,
     default: T,
     uses: Use,
-    parse: Callable[[str, str], T] = values.text,  # type: ignore[assignment]  # T is str then
+    parse: Callable[[str, str], T] | None = None,
     shown: str | None = None,
     *,
     is_secret: bool = False,
@@ -87,7 +87,8 @@ def _option(
     if shown is None:
         text = "" if default is None else str(default)
         shown = text.lower() if isinstance(default, bool) else text
-    option = Option(name, uses, parse, shown, is_secret)
+    usual = values.boolean if isinstance(default, bool) else values.text
+    option = Option(name, uses, parse or usual, shown, is_secret)
     return field(default=default, repr=not is_secret, metadata={"option": option})
 
 
@@ -190,11 +191,9 @@ class SourceOptions:
     view: str = _option("view", "logical", Use.STORE, values.choice("logical", "physical"))
     """`logical` is what consumers can see, without system topics unless they are named. `physical`
     is every record of the log, including prepared and rolled back messages and system topics."""
-    decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES, parse=values.boolean)
+    decompress: bool = _option("decompress", default=True, uses=Use.MESSAGES)
     """Whether bodies are decompressed."""
-    kafka_names: bool = _option(
-        "kafkaNames", default=False, uses=Use.MESSAGES, parse=values.boolean
-    )
+    kafka_names: bool = _option("kafkaNames", default=False, uses=Use.MESSAGES)
     """Gives the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
     timestampType, and headers when `columns` names it."""
     push_filters: bool | None = _option(
@@ -250,9 +249,7 @@ class SourceOptions:
     )
     """How long messages wait for others at most with minOffsetsPerTrigger, such as `30s`."""
 
-    fail_on_data_loss: bool = _option(
-        "failOnDataLoss", default=True, uses=_EVERY, parse=values.boolean
-    )
+    fail_on_data_loss: bool = _option("failOnDataLoss", default=True, uses=_EVERY)
     """Whether a read fails if messages that it should read have been deleted. Otherwise they are
     skipped, a warning is logged, and the table `dataloss` lists them."""
     bad_records: BadRecordPolicy = _option(
@@ -268,9 +265,7 @@ class SourceOptions:
 
     group: str | None = _option("group", None, Use.LIVE | Use.SINK)
     """The consumer group of a read, or the producer group of a write."""
-    commit_group_offsets: bool = _option(
-        "commitGroupOffsets", default=False, uses=Use.LIVE_STREAM, parse=values.boolean
-    )  # fmt: skip
+    commit_group_offsets: bool = _option("commitGroupOffsets", default=False, uses=Use.LIVE_STREAM)
     """Whether a stream commits what it has read as the offsets of `group`, so that tools show its
     lag. The stream itself resumes from its checkpoint."""
     pull_batch_size: int = _option("pullBatchSize", 32, Use.LIVE, values.whole(1, 1024))
@@ -289,7 +284,7 @@ class SourceOptions:
     """The account's secret. A permanent table cannot keep it, since a table's schema is shown."""
     security_token: str | None = _option("securityToken", None, Use.LIVE | Use.SINK, is_secret=True)
     """The token that goes with temporary keys."""
-    use_tls: bool = _option("useTls", default=False, uses=Use.LIVE | Use.SINK, parse=values.boolean)
+    use_tls: bool = _option("useTls", default=False, uses=Use.LIVE | Use.SINK)
     """Whether connections to name servers and brokers are encrypted."""
     tls_trust_cert_path: str | None = _option("tlsTrustCertPath", None, Use.LIVE | Use.SINK)
     """A file of certificates in PEM by which servers are checked; without it they are not. The
@@ -306,9 +301,7 @@ class SourceOptions:
     max_message_bytes: int = _option("maxMessageBytes", 4 << 20, Use.SINK,
                                      values.size(1 << 10, 1 << 28), shown="4m")  # fmt: skip
     """The size of the largest message, or batch of messages, that the brokers accept."""
-    transactional: bool = _option(
-        "transactional", default=False, uses=Use.SINK, parse=values.boolean
-    )
+    transactional: bool = _option("transactional", default=False, uses=Use.SINK)
     """Whether rows are sent as half messages, which consumers receive only when all tasks are done.
     Each message is then committed by itself, or rolled back if the write fails."""
     batch_key: str | None = _option("batchKey", None, Use.SINK)

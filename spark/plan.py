@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
-from txrocketmq.spark.conditions import Bounds
+from txrocketmq.spark.conditions import Bounds, Conditions
 from txrocketmq.spark.errors import OptionError, UnsupportedLayout
 from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.log_times import SLACK_MS, mean_record_bytes, offset_after, offset_before
@@ -62,9 +62,9 @@ class Extent:
     end: int
     wanted: RecordFilter
 
-    def narrowed(self, selection: Selection) -> Extent:
-        """The same with a selection that has the conditions of a query."""
-        return replace(self, wanted=replace(self.wanted, selection=selection))
+    def narrowed(self, conditions: Conditions) -> Extent:
+        """The same with the conditions of a query."""
+        return replace(self, wanted=self.wanted.narrowed(conditions))
 
     def of_log(self) -> Extent:
         """The same without light queues."""
@@ -224,7 +224,7 @@ def _bounds(
 
 def splits(extent: Extent, options: SourceOptions) -> list[Split]:
     """The extent in pieces for tasks; none when nothing of it can be wanted."""
-    asked = _within_times(replace(extent, wanted=extent.wanted.as_asked), options)
+    asked = _within_times(replace(extent, wanted=extent.wanted.narrowed(Conditions())), options)
     extent = _within_conditions(replace(asked, wanted=extent.wanted), options)
     if extent.start >= extent.end or not extent.wanted.wants_broker():
         return []

@@ -14,7 +14,6 @@ Java: ConsumeQueue, ConsumeQueueExt, BatchConsumeQueue.
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.packing import dtype
 from txrocketmq.spark.errors import StoreError
-from txrocketmq.spark.files import Files
+from txrocketmq.spark.files import Files, NumberedFile, listed_or_none, numbered
 
 UNITS: Final = np.dtype(
     [
@@ -50,14 +49,6 @@ _EXT_CODE_AT: Final = 2
 _EXT_HEAD_BYTES: Final = formats.CONSUME_QUEUE_EXT_HEAD.sizeof()
 _BLOCK_UNITS: Final = 400
 """A read of a remote file that is kept has so many, see `listed_files`."""
-_FILE_NAME: Final = re.compile("[0-9]{20}")
-
-
-class _File(NamedTuple):
-    first: int
-    """Offset of its first byte in the queue."""
-    size: int
-    path: str
 
 
 class _Search(NamedTuple):
@@ -134,7 +125,7 @@ class Queue:
             if len(units):
                 yield units
 
-    def _units(self, listed: list[_File], from_index: int, to_index: int) -> NDArray[Any]:
+    def _units(self, listed: list[NumberedFile], from_index: int, to_index: int) -> NDArray[Any]:
         pieces = []
         for file in listed:
             start, end = self._places(file, from_index, to_index)
@@ -185,35 +176,27 @@ class Queue:
     def _unit(self) -> np.dtype[np.void]:
         return _BATCH if self.is_batch else _PLAIN
 
-    def _listed(self) -> list[_File]:
-        found = [each for each in self._files_in(self.path) if each.size]
+    def _listed(self) -> list[NumberedFile]:
+        found = self._files_in(self.path)
         for each in found:
-            if each.first % self._unit.itemsize:
+            if each.first_offset % self._unit.itemsize:
                 raise StoreError(f"{each.path} starts in the middle of a unit of the queue")
         return found
 
-    def _files_in(self, path: str) -> list[_File]:
-        try:
-            entries = self.files.list(path)
-        except FileNotFoundError:
-            return []
-        return [
-            _File(int(each.name), each.size, f"{path}/{each.name}")
-            for each in entries
-            if _FILE_NAME.fullmatch(each.name)
-        ]
+    def _files_in(self, path: str) -> list[NumberedFile]:
+        return numbered(path, listed_or_none(self.files, path))
 
-    def _end(self, listed: list[_File], log_end: int | None = None) -> int:
+    def _end(self, listed: list[NumberedFile], log_end: int | None = None) -> int:
         for file in reversed(listed):
             units = self._written(file, log_end)
             if units and not self.is_batch:
-                return file.first // self._unit.itemsize + units
+                return file.first_offset // self._unit.itemsize + units
             if units:
                 last = self._rows(file, units - 1, units)
                 return int(last["queue_offset"][0] + last["count"][0]) if len(last) else 0
-        return listed[0].first // self._unit.itemsize if listed and not self.is_batch else 0
+        return listed[0].first_offset // self._unit.itemsize if listed and not self.is_batch else 0
 
-    def _written(self, file: _File, log_end: int | None = None) -> int:
+    def _written(self, file: NumberedFile, log_end: int | None = None) -> int:
         """How many units of the file are written; `log_end` as of `last_unit`."""
         if self.files.is_remote:
             return self._searched(file, log_end)
@@ -224,24 +207,24 @@ class Queue:
 
         return _first(file.size // self._unit.itemsize, is_unwritten)
 
-    def _places(self, file: _File, from_index: int, to_index: int) -> tuple[int, int]:
+    def _places(self, file: NumberedFile, from_index: int, to_index: int) -> tuple[int, int]:
         """Which units of the file are of messages in the range: from a place up to before one."""
         if self.is_batch:
             units = self._written(file)
             start = _first(units, lambda at: self._base(file, at + 1, units) > from_index)
             return start, _first(units, lambda at: self._base(file, at, units) >= to_index)
-        first = file.first // self._unit.itemsize
+        first = file.first_offset // self._unit.itemsize
         end = min(to_index - first, file.size // self._unit.itemsize)
         return max(from_index - first, 0), end
 
-    def _base(self, file: _File, place: int, units: int) -> int:
+    def _base(self, file: NumberedFile, place: int, units: int) -> int:
         """Queue offset of the first message at this place; after the last one, of the next."""
         if place < units:
             return int(self._raw(file, place, place + 1)["msg_base_offset"][0])
         last = self._raw(file, units - 1, units)
         return int(last["msg_base_offset"][0]) + int(last["batch_size"][0])
 
-    def _first_in_log(self, listed: list[_File], min_physical: int) -> NDArray[Any] | None:
+    def _first_in_log(self, listed: list[NumberedFile], min_physical: int) -> NDArray[Any] | None:
         """The first unit whose record starts there or later, as one row."""
         for file in listed:
             units = self._written(file)
@@ -250,7 +233,7 @@ class Queue:
                 return self._next_row(file, place, units)
         return None
 
-    def _place_in_log(self, file: _File, units: int, min_physical: int) -> int:
+    def _place_in_log(self, file: NumberedFile, units: int, min_physical: int) -> int:
         def is_in_log(place: int) -> bool:
             row = self._next_row(file, place, units)
             return row is not None and bool(row["physical_offset"][0] >= min_physical)
@@ -275,10 +258,10 @@ class Queue:
         if _BLOCK_UNITS < found.written < found.unwritten:
             count = min(self._foreseen(last, found.written, log_end), found.unwritten)
         sample = self._rows(last, 0, min(_BLOCK_UNITS, found.written))
-        units = (last.first - listed[0].first) // self._unit.itemsize + count
+        units = (last.first_offset - listed[0].first_offset) // self._unit.itemsize + count
         return units * int(sample["count"].sum()) // max(len(sample), 1), sample
 
-    def _searched(self, file: _File, log_end: int | None) -> int:
+    def _searched(self, file: NumberedFile, log_end: int | None) -> int:
         """How many units of the file are written.
 
         A queue grows about as the log does: its first units tell where the last one might be.
@@ -295,7 +278,7 @@ class Queue:
                 place = foreseen if foreseen < found.unwritten else place
         return found.written
 
-    def _looked(self, file: _File, found: _Search, place: int) -> _Search:
+    def _looked(self, file: NumberedFile, found: _Search, place: int) -> _Search:
         """What is known after a look at the block of units that this one is in."""
         start = place // _BLOCK_UNITS * _BLOCK_UNITS
         raw = self._raw(file, start, min(start + _BLOCK_UNITS, file.size // self._unit.itemsize))
@@ -306,7 +289,7 @@ class Queue:
             return _Search(min(found.written, start), min(found.unwritten, start))
         return _Search(max(found.written, start + len(raw)), found.unwritten)
 
-    def _foreseen(self, file: _File, written: int, log_end: int) -> int:
+    def _foreseen(self, file: NumberedFile, written: int, log_end: int) -> int:
         """Which unit might be the last one, after so many."""
         rows = self._rows(file, max(written - _BLOCK_UNITS, 0), written)
         if len(rows) < 2:
@@ -319,7 +302,7 @@ class Queue:
             count = written - 1
         return written + max(0, log_end - int(places[-1])) * count // max(span, 1)
 
-    def _next_row(self, file: _File, place: int, units: int) -> NDArray[Any] | None:
+    def _next_row(self, file: NumberedFile, place: int, units: int) -> NDArray[Any] | None:
         """The first unit of a message from this place of the file on."""
         step = 1
         while place < units:
@@ -329,7 +312,7 @@ class Queue:
             place, step = place + step, _BLOCK_UNITS
         return None
 
-    def _raw(self, file: _File, start: int, end: int) -> NDArray[Any]:
+    def _raw(self, file: NumberedFile, start: int, end: int) -> NDArray[Any]:
         """Units as they are in the file, as far as it goes."""
         item_bytes = self._unit.itemsize
         data = np.empty((end - start) * item_bytes, np.uint8)
@@ -339,7 +322,7 @@ class Queue:
             got = 0
         return data[: got // item_bytes * item_bytes].view(self._unit)
 
-    def _rows(self, file: _File, start: int, end: int) -> NDArray[Any]:
+    def _rows(self, file: NumberedFile, start: int, end: int) -> NDArray[Any]:
         """As _raw, in native order, without units that stand for no message."""
         raw = self._raw(file, start, end)
         rows = np.empty(len(raw), UNITS)
@@ -349,7 +332,7 @@ class Queue:
             rows["queue_offset"] = raw["msg_base_offset"]
             rows["count"] = raw["batch_size"]
         else:
-            first = file.first // self._unit.itemsize + start
+            first = file.first_offset // self._unit.itemsize + start
             rows["queue_offset"] = np.arange(first, first + len(raw))
             rows["count"] = 1
         size = rows["size"]
@@ -366,14 +349,18 @@ class Queue:
         addresses = codes[is_address] - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
         found = codes[is_address]
         for file in self._files_in(self.ext_path or ""):
-            last = file.first + file.size - _EXT_HEAD_BYTES
-            inside = np.flatnonzero((addresses >= file.first) & (addresses <= last))
+            last = file.first_offset + file.size - _EXT_HEAD_BYTES
+            inside = np.flatnonzero((addresses >= file.first_offset) & (addresses <= last))
             if len(inside):
-                found[inside] = self._ext_codes(file, addresses[inside] - file.first, found[inside])
+                found[inside] = self._ext_codes(
+                    file, addresses[inside] - file.first_offset, found[inside]
+                )
         codes[is_address] = found
         return units
 
-    def _ext_codes(self, file: _File, at: NDArray[Any], default: NDArray[Any]) -> NDArray[Any]:
+    def _ext_codes(
+        self, file: NumberedFile, at: NDArray[Any], default: NDArray[Any]
+    ) -> NDArray[Any]:
         start = int(at.min())
         data = np.empty(int(at.max()) + _EXT_HEAD_BYTES - start, np.uint8)
         try:

@@ -36,10 +36,7 @@ class Reading:
 
         They take the place of those of an earlier call.
         """
-        self._extents = [
-            extent.narrowed(extent.wanted.selection.narrowed(conditions))
-            for extent in self._extents
-        ]
+        self._extents = [extent.narrowed(conditions) for extent in self._extents]
 
     def parts(self) -> list[Split]:
         """What can be read one by one, in any order and anywhere."""

@@ -64,10 +64,6 @@ class Selection:
         """Those of the topics that are light queues."""
         return frozenset(each for each in self.topics or () if each.startswith(LMQ_PREFIX))
 
-    def narrowed(self, conditions: Conditions) -> Selection:
-        """With the conditions of a query."""
-        return replace(self, conditions=conditions)
-
     def on(
         self, broker_name: str, queues: Mapping[tuple[str, int], Bounds] | None = None
     ) -> RecordFilter:
@@ -97,10 +93,9 @@ class RecordFilter:
             return asked if self.tags is None else self.tags
         return asked & self.tags
 
-    @property
-    def as_asked(self) -> RecordFilter:
-        """What the options alone say, without the conditions of the query."""
-        return replace(self, selection=self.selection.narrowed(Conditions()))
+    def narrowed(self, conditions: Conditions) -> RecordFilter:
+        """With these conditions of a query; without any, what the options alone say."""
+        return replace(self, selection=replace(self.selection, conditions=conditions))
 
     @property
     def of_log(self) -> RecordFilter:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from txrocketmq.remoting.message.message import (
     MessageDecodeError,
@@ -30,7 +30,17 @@ from txrocketmq.remoting.message.record import BORN_HOST_IPV6, IPV4_HOST, IPV6_H
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.config_files import ROCKSDB_FILE, StoreConfigFiles
 from txrocketmq.spark.errors import NotAStore, OptionError, StoreError, UnsupportedLayout
-from txrocketmq.spark.files import Entry, Files, LocalFiles, files_of, shown
+from txrocketmq.spark.files import (
+    FILE_NAME,
+    Entry,
+    Files,
+    LocalFiles,
+    NumberedFile,
+    files_of,
+    listed_or_none,
+    numbered,
+    shown,
+)
 from txrocketmq.spark.index_files import IndexFile, index_files
 from txrocketmq.spark.listed_files import ListedFiles
 from txrocketmq.spark.queue_files import Queue
@@ -41,30 +51,18 @@ QueueKind = Literal["files", "rocksdb", "none"]
 MAX_RECORD_BYTES: Final = 64 << 20
 """Brokers take messages of 4 MiB unless told otherwise."""
 
+Segment = NumberedFile
+"""A file of the commit log; its offsets are physical."""
+
 _COMMIT_LOG: Final = "commitlog"
 _CONSUME_QUEUE: Final = "consumequeue"
 _QUEUES: Final = (_CONSUME_QUEUE, f"batch{_CONSUME_QUEUE}")
-_FILE_NAME: Final = re.compile("[0-9]{20}")
 _ROCKSDB_QUEUES: Final = (_CONSUME_QUEUE, "consumequeue_r")
 _DLEDGER: Final = "dledger-"
 _GENERIC_NAMES: Final = ("store", "rocketmq", "data")
 _GLOB: Final = re.compile(r"[*\[]")
 _LOCAL_GLOB: Final = re.compile(r"[*?\[]")
 _HEAD: Final = fixed(RECORD_FIXED)
-
-
-class Segment(NamedTuple):
-    """A file of the commit log; `path` is as `Store.files` takes it."""
-
-    first_offset: int
-    """Physical offset of its first byte."""
-    size: int
-    path: str
-
-    @property
-    def end(self) -> int:
-        """Physical offset of the byte after its last one."""
-        return self.first_offset + self.size
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,8 @@ class Store:
     def segments(self) -> list[Segment]:
         """The files of the log as they are now, in order. Files without a byte are left out."""
         directory = f"{self.path}/{_COMMIT_LOG}"
-        return [
-            Segment(int(each.name), each.size, f"{directory}/{each.name}")
-            for each in _listed(self.files, directory, f"{self.uri}/{_COMMIT_LOG}").values()
-            if _FILE_NAME.fullmatch(each.name) and each.size
-        ]
+        entries = _listed(self.files, directory, f"{self.uri}/{_COMMIT_LOG}")
+        return numbered(directory, entries.values())
 
     def gaps(self) -> list[tuple[int, int]]:
         """Physical offsets from and to which bytes are missing between the files of the log."""
@@ -237,12 +232,12 @@ class Store:
                     self.files.look_through(f"{self.path}/{kind}{below}")
 
     def _queues_in(self, kind: str) -> Iterator[Queue]:
-        for each in _listed_or_none(self.files, f"{self.path}/{kind}"):
+        for each in listed_or_none(self.files, f"{self.path}/{kind}"):
             if each.is_dir:
                 yield from self._queues_of(kind, each.name)
 
     def _queues_of(self, kind: str, topic: str) -> Iterator[Queue]:
-        for each in _listed_or_none(self.files, f"{self.path}/{kind}/{topic}"):
+        for each in listed_or_none(self.files, f"{self.path}/{kind}/{topic}"):
             if each.is_dir and each.name.isdecimal():
                 yield self._queue(kind, topic, int(each.name))
 
@@ -360,7 +355,7 @@ def _step(base: str, pattern: str, options: str) -> list[str]:
     files, path = files_of((base or ".") + options)
     return [
         f"{base}{each.name}/"
-        for each in _listed_or_none(files, path)
+        for each in listed_or_none(files, path)
         if each.is_dir and fnmatchcase(each.name, pattern or "*")
     ]
 
@@ -376,13 +371,6 @@ def _listed(files: Files, path: str, name: str) -> dict[str, Entry]:
         raise StoreError(f"{name} cannot be listed: {error}") from error
 
 
-def _listed_or_none(files: Files, path: str) -> list[Entry]:
-    try:
-        return files.list(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
 def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry]) -> None:
     ledgers = sorted(each for each in entries if each.startswith(_DLEDGER))
     if ledgers:
@@ -392,7 +380,7 @@ def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry])
         )
     if _COMMIT_LOG in entries:
         return
-    if any(_FILE_NAME.fullmatch(each) for each in entries) or path.endswith("/" + _COMMIT_LOG):
+    if any(FILE_NAME.fullmatch(each) for each in entries) or path.endswith("/" + _COMMIT_LOG):
         raise NotAStore(f"{name} is a {_COMMIT_LOG} directory; name the directory above it")
     inside = [f"{name}/store"] if files.exists(f"{path}/store/{_COMMIT_LOG}") else []
     hint = f"did you mean {inside[0]}?" if inside else (
@@ -407,7 +395,7 @@ def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind
     for kind in _ROCKSDB_QUEUES:
         if kind in entries and files.exists(f"{path}/{kind}/{ROCKSDB_FILE}"):
             return "rocksdb"
-    has_files = any(_listed_or_none(files, f"{path}/{kind}") for kind in _QUEUES if kind in entries)
+    has_files = any(listed_or_none(files, f"{path}/{kind}") for kind in _QUEUES if kind in entries)
     return "files" if has_files else "none"
 
 

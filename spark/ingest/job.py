@@ -90,14 +90,8 @@ class Listener(Protocol):
         """Splits are part of the table."""
 
 
-class Silent:
-    """A listener that tells nobody."""
-
-    def planned(self, plan: Plan) -> None: ...
-
-    def split_done(self, result: SplitResult) -> None: ...
-
-    def committed(self, commit: Commit) -> None: ...
+class Silent(Listener):
+    """Tells nobody."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,6 @@ _ALLOCATOR: Final = "jemalloc"
 """Of Arrow's, for workers: they take 35 MiB less memory with it and a tenth less CPU."""
 
 
-def worker_count() -> int:
-    """How many workers there are at most."""
-    return cores()
-
-
 @contextmanager
 def process_runner() -> Iterator[Runner]:
     """Workers, started when there are tasks, ended at the end.
@@ -43,7 +38,7 @@ def process_runner() -> Iterator[Runner]:
     """
     if _ALLOCATOR in pa.supported_memory_backends():
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", _ALLOCATOR)
-    workers = _Workers(worker_count())
+    workers = _Workers(cores())
     try:
         yield workers.run
     finally:

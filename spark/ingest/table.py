@@ -246,9 +246,7 @@ class Table:
         at = f"{self._at.rstrip('/')}/{QUARANTINE}"
         if not DeltaTable.is_deltatable(at, self._options):
             return arrow_schema([c for c in COLUMNS if c.name in names]).empty_table().select(names)
-        delta = DeltaTable(at, storage_options=self._options)
-        sql = f"SELECT {', '.join(_quoted(name) for name in names)} FROM quarantine"  # noqa: S608 - our own names
-        return pa.table(QueryBuilder().register("quarantine", delta).execute(sql).read_all())
+        return DeltaTable(at, storage_options=self._options).to_pyarrow_table(columns=names)
 
     def _delta(self) -> DeltaTable:
         if self._opened is None:
@@ -312,7 +310,3 @@ def location(uri: str) -> tuple[str, dict[str, str]]:
         options["AWS_ACCESS_KEY_ID"] = parts.username
         options["AWS_SECRET_ACCESS_KEY"] = parts.password or ""
     return f"s3://{path}", options
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'

@@ -48,7 +48,7 @@ def _queues_are_asked_for_little() -> Iterator[None]:
 def _planned(root: Path, filters: Sequence[Filter], **options: str) -> tuple[list[Split], Any]:
     parsed = SourceOptions.of({"storePath": str(root), "columns": COLUMNS, **options})
     (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
-    extent = extent.narrowed(extent.wanted.selection.narrowed(Conditions.of(filters)))
+    extent = extent.narrowed(Conditions.of(filters))
     scan = Scan.of(parsed, Output.of(parsed))
     found = splits(extent, parsed)
     return found, lambda split: [
@@ -307,7 +307,7 @@ def test_many_queues_are_not_asked_for_a_small_log(
 def _planned_filter(root: Path, condition: Filter) -> Any:
     parsed = SourceOptions.of({"storePath": str(root)})
     (extent,) = extents_of([Store.open(str(root), broker_name="s")], parsed)
-    return extent.narrowed(extent.wanted.selection.narrowed(Conditions.of([condition]))).wanted
+    return extent.narrowed(Conditions.of([condition])).wanted
 
 
 def test_a_unit_that_hides_records_is_not_believed(writer: StoreWriter) -> None:

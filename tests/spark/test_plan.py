@@ -184,10 +184,10 @@ def test_conditions_of_a_query_choose_files(writer: StoreWriter) -> None:
     options, extent = _options(writer), _extent(writer)
     low = SEGMENT_BYTES * 2 + 5
     conditions = Conditions.of([GreaterThanOrEqual(("physicalOffset",), low)])
-    narrowed = extent.narrowed(extent.wanted.selection.narrowed(conditions))
+    narrowed = extent.narrowed(conditions)
     assert splits(narrowed, options)[0].start == low
     conditions = Conditions.of([EqualTo(("brokerName",), "broker-b")])
-    assert splits(extent.narrowed(extent.wanted.selection.narrowed(conditions)), options) == []
+    assert splits(extent.narrowed(conditions), options) == []
 
 
 def test_bytes_of_the_log_from_and_to(writer: StoreWriter) -> None:

@@ -105,7 +105,7 @@ def test_tags_for_pruning_are_those_that_both_want() -> None:
     asked = Conditions.of([In(("tags",), ("B", "C"))])
     wanted = _filter(subExpression="A || B")
     assert wanted.pruning_tags == {"A", "B"}
-    narrowed = Selection(tags=wanted.tags).narrowed(asked).on("a")
+    narrowed = Selection(tags=wanted.tags).on("a").narrowed(asked)
     assert narrowed.pruning_tags == {"B"}
     assert narrowed.tags == {"A", "B"}, "what the options say is not Spark's to check again"
     assert Selection(conditions=asked).on("a").pruning_tags == {"B", "C"}

@@ -128,7 +128,7 @@ class CountLog:
         # What is damaged or lost is not in the table either.
         found = decoded(seen(log, wanted), decoder, lambda _: None, _BATCH_BYTES)
         for _, batch in found:
-            _add(counts, self.store.broker_name, self.span, batch.column("topic"), batch)
+            _add(counts, self.store.broker_name, self.span, batch)
         return counts
 
 
@@ -166,26 +166,15 @@ def together(counted: Iterable[Counts]) -> Counts:
     return counts
 
 
-def _add(counts: Counts, broker_name: str, span: Span, topics: pa.Array, batch: Any) -> None:
-    """Counts the rows of a batch whose topics are these."""
-    encoded = topics.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    columns = [
-        encoded.indices.to_numpy().astype(np.int64),
-        *(batch.column(name).to_numpy().astype(np.int64) for name in COUNTED[1:]),
-    ]
-    held = span.holds(columns[-1])
-    topic, queue_id, offset, size, _ = (column[held] for column in columns)
-    if not len(topic):
-        return
-    order = np.lexsort((queue_id, topic))
-    topic, queue_id, offset, size = topic[order], queue_id[order], offset[order], size[order]
-    changes = (np.diff(topic) != 0) | (np.diff(queue_id) != 0)
-    cuts = np.concatenate(([0], np.flatnonzero(changes) + 1))
-    ends = [*cuts[1:].tolist(), len(topic)]
-    for start, end in zip(cuts.tolist(), ends, strict=True):
-        queue = QueueName(broker_name, names[topic[start]], int(queue_id[start]))
-        count = _of_offsets(offset[start:end], int(size[start:end].sum()))
+def _add(counts: Counts, broker_name: str, span: Span, batch: pa.RecordBatch) -> None:
+    """Counts the rows of a batch."""
+    held = batch.filter(pa.array(span.holds(batch.column("physicalOffset").to_numpy())))
+    by_queue = pa.Table.from_batches([held]).group_by(["topic", "queueId"])
+    found = by_queue.aggregate([("queueOffset", "list"), ("storeSize", "sum")])
+    for row in range(found.num_rows):
+        queue = QueueName(broker_name, found["topic"][row].as_py(), found["queueId"][row].as_py())
+        offsets = found["queueOffset_list"][row].values.to_numpy()
+        count = _of_offsets(offsets, found["storeSize_sum"][row].as_py())
         counts[queue] = counts.get(queue, Count()).plus(count)
 
 

@@ -53,14 +53,6 @@ def _packed(tasks: Sequence[Task]) -> str:
     return base64.b64encode(pickle.dumps(list(tasks))).decode()
 
 
-class TaskPartition(InputPartition):
-    """The partition of a task."""
-
-    def __init__(self, number: int, task: Task) -> None:
-        super().__init__(number)
-        self.task = task
-
-
 class TaskReader(DataSourceReader):
     """Runs a task for each partition."""
 
@@ -68,13 +60,13 @@ class TaskReader(DataSourceReader):
         self._tasks = tasks
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each task."""
-        return [TaskPartition(number, task) for number, task in enumerate(self._tasks)]
+        """One for each task, with its number."""
+        return [InputPartition(numbered) for numbered in enumerate(self._tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Number of the task, and its outcome pickled."""
-        assert isinstance(partition, TaskPartition)
-        yield partition.value, pickle.dumps(outcome_of(partition.task))
+        number, task = partition.value
+        yield number, pickle.dumps(outcome_of(task))
 
 
 class TaskSource(DataSource):

@@ -6,7 +6,8 @@ DuckDB does it in this process; where spark-submit started this program, Spark's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -93,9 +94,11 @@ class Job:
             runner: Runner = run_here
             if log_bytes > _IN_PROCESS_BYTES:
                 runner = open_until_end.enter_context(process_runner())
-            reader = _Reader(runner, total, listener)
+            done = itertools.count(1)
+            listener.reading(0, total)
             for name, (reading, parts) in planned.items():
-                made.load(name, reading.schema, reader.batches(reading, parts))
+                batches = _read(reading, parts, runner, lambda: listener.reading(next(done), total))
+                made.load(name, reading.schema, batches)
             made.load_messages(self.options)
             return run_all(made.run, self.reports, self.values, listener.asking)
 
@@ -108,38 +111,21 @@ def reading_of(options: Mapping[str, str]) -> AnyReading:
     return TableReading(parsed, table_columns(parsed))
 
 
-@dataclass(frozen=True)
-class ReadPart:
-    """Reads one part; picklable."""
-
-    reading: AnyReading
-    part: Any
-
-    def __call__(self) -> list[pa.RecordBatch]:
-        return list(self.reading.batches(self.part))
+def _read_part(reading: AnyReading, part: Any) -> list[pa.RecordBatch]:
+    return list(reading.batches(part))
 
 
-class _Reader:
-    """Reads parts, and tells how many are done."""
-
-    def __init__(self, runner: Runner, total: int, listener: Listener) -> None:
-        self._runner = runner
-        self._total = total
-        self._done = 0
-        self._listener = listener
-
-    def batches(self, reading: AnyReading, parts: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """The rows of parts of a reading."""
-        self._listener.reading(self._done, self._total)
-        try:
-            for _, outcome in self._runner([ReadPart(reading, part) for part in parts]):
-                yield from outcome.result()
-                self._done += 1
-                self._listener.reading(self._done, self._total)
-        except RunFailed as error:  # what it says of a next run is of ingest
-            raise SparkSourceError(
-                f"the stores were not read: {str(error).partition(';')[0]}"
-            ) from error
+def _read(
+    reading: AnyReading, parts: Sequence[Any], runner: Runner, part_done: Callable[[], None]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of parts of a reading."""
+    try:
+        for _, outcome in runner([partial(_read_part, reading, part) for part in parts]):
+            yield from outcome.result()
+            part_done()
+    except RunFailed as error:  # what it says of a next run is of ingest
+        why = str(error).partition(";")[0]
+        raise SparkSourceError(f"the stores were not read: {why}") from error
 
 
 def _divided(options: Mapping[str, str], parts: int) -> dict[str, str]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 
 from tests.spark.ingest.tasks import GOOD, OURS, THEIRS
 from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.ingest.runner import Outcome
 from txrocketmq.spark.ingest.spark_runner import (
     FORMAT,
-    TaskPartition,
     TaskReader,
     TaskSource,
     _packed,
@@ -33,4 +33,4 @@ def test_a_partition_for_each_task() -> None:
 
 def test_other_errors_reach_spark() -> None:
     with pytest.raises(ValueError, match="fromhex"):
-        list(TaskReader([]).read(TaskPartition(0, THEIRS)))
+        list(TaskReader([]).read(InputPartition((0, THEIRS))))

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from txrocketmq.client.errors import MQBrokerError, PopNotSupported
 from txrocketmq.remoting.call import Call, PendingReply, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import PULLED, SUCCESS, ResponseCode
 from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset, pop, pull, send, transaction
@@ -69,25 +69,6 @@ R = TypeVar("R", bound=Header)
 Asking = Coroutine[Deferred[Any], Any, Reply[R]]
 """A question on its way."""
 
-SUCCESS: frozenset[int] = frozenset({ResponseCode.SUCCESS})
-STORED: frozenset[int] = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.FLUSH_DISK_TIMEOUT,
-        ResponseCode.SLAVE_NOT_AVAILABLE,
-        ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    }
-)
-"""Answers to a send whose message is in the log."""
-PULLED: frozenset[int] = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-    }
-)
-"""Answers to a pull that say where to go on."""
 POPPED: frozenset[int] = frozenset(
     {
         ResponseCode.SUCCESS,

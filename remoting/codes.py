@@ -248,6 +248,38 @@ class ResponseCode(IntEnum):
     RPC_TIME_OUT = -1006
 
 
+SUCCESS: frozenset[int] = frozenset({ResponseCode.SUCCESS})
+STORED: frozenset[int] = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.FLUSH_DISK_TIMEOUT,
+        ResponseCode.SLAVE_NOT_AVAILABLE,
+        ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    }
+)
+"""Answers to a send whose message is in the log."""
+PULLED: frozenset[int] = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+    }
+)
+"""Answers to a pull that say where to go on."""
+PASSING: frozenset[int] = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.FLOW_CONTROL,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
+
+
 class LanguageCode(IntEnum):
     """The language of a peer; by name in JSON headers, by number in binary ones."""
 

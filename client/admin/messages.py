@@ -33,11 +33,10 @@ from txrocketmq.remoting.protocol.body.client import (
     ConsumeMessageDirectlyResult,
     ConsumerConnection,
 )
+from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.remoting.protocol.query import QueryMessageRequestHeader, ViewMessageRequestHeader
 from txrocketmq.remoting.routes import subscribe_queues
 
-TOOLS_GROUP: Final = "TOOLS_CONSUMER"
-"""The group of whoever only looks; brokers know it (MixAll.TOOLS_CONSUMER_GROUP)."""
 RESEND_GROUP: Final = "txrocketmq_admin"
 _UNIQUE_KEY_MESSAGES: Final = 32
 _LONG_MAX: Final = 2**63 - 1

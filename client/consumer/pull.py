@@ -24,16 +24,14 @@ from txrocketmq.client.consumer.pulled import wanted_messages
 from txrocketmq.client.errors import MQBrokerError, MQClientError, NoRoute
 from txrocketmq.client.instance import ClientInstance
 from txrocketmq.client.validate import check_group, check_topic
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import PASSING, ResponseCode
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.flags import PullSysFlag
 from txrocketmq.remoting.message.message import MessageExt, MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG, build_subscription_data
-from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader
+from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageRequestHeader
 from txrocketmq.remoting.routes import MASTER_ID
 
-TOOLS_GROUP: Final = "TOOLS_CONSUMER"
-"""The group that tools read under; brokers know it (MixAll.TOOLS_CONSUMER_GROUP)."""
 BATCH_MESSAGES: Final = 32
 SUSPEND_MS: Final = 15_000
 """How long a broker may hold a pull (brokerSuspendMaxTimeMillis of the push consumer)."""
@@ -42,17 +40,6 @@ RETRY_MS: Final = 1_000
 """Pause after an error (pullTimeDelayMillsWhenException)."""
 FLOW_CONTROL_MS: Final = 20
 """Pause when the broker has too much to do."""
-
-_PASSING: Final = frozenset(
-    {
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.FLOW_CONTROL,
-    }
-)
-"""Refusals that may be over in a moment: a broker starts or stops, a queue moves."""
 
 Start = Literal["first", "last"] | int
 """Where to begin: the oldest message, after the newest one, or at a store time in ms."""
@@ -162,7 +149,7 @@ class PullLoop:
                     address, self._header(queue, offset), TIMEOUT_MS
                 )
             except (MQClientError, RemotingError) as error:
-                if isinstance(error, MQBrokerError) and error.code not in _PASSING:
+                if isinstance(error, MQBrokerError) and error.code not in PASSING:
                     raise
                 await self._recover(queue, error)
                 continue

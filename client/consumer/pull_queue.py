@@ -24,7 +24,7 @@ from txrocketmq.remoting.routes import MASTER_ID
 
 
 class Pulled(NamedTuple):
-    """What a pull has brought. `code` is one of api.PULLED."""
+    """What a pull has brought. `code` is one of codes.PULLED."""
 
     code: int
     next_offset: int

@@ -12,7 +12,7 @@ from typing import Any, Final
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from txrocketmq.client.api import STORED, refusal
+from txrocketmq.client.api import refusal
 from txrocketmq.client.config import ProducerConfig
 from txrocketmq.client.errors import MQBrokerError, MQClientError
 from txrocketmq.client.instance import ClientInstance
@@ -21,6 +21,7 @@ from txrocketmq.client.producer.latency import LatencyFaults
 from txrocketmq.client.producer.parcel import Packer, Parcel
 from txrocketmq.client.producer.send_result import SendResult, send_result
 from txrocketmq.remoting.call import PendingReply, Reply
+from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.routes import PublishInfo

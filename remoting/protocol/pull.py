@@ -7,11 +7,15 @@ Java: PullMessageProcessor, QueryAssignmentProcessor.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 from txrocketmq.remoting.call import define
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.header import Header, Int, Long, NoHeader, field, header
 from txrocketmq.remoting.protocol.base import TopicRequestHeader
+
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+"""The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
 
 
 class RequestSource(IntEnum):

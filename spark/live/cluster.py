@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from txrocketmq.remoting.call import Call, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import PASSING, PULLED, SUCCESS, ResponseCode
 from txrocketmq.remoting.errors import HeaderError
 from txrocketmq.remoting.header import Header, NoHeader
 from txrocketmq.remoting.message.flags import PullSysFlag
@@ -39,6 +39,7 @@ from txrocketmq.remoting.protocol.offset import (
 )
 from txrocketmq.remoting.protocol.pull import (
     PULL_MESSAGE,
+    TOOLS_GROUP,
     PullMessageRequestHeader,
     PullMessageResponseHeader,
 )
@@ -52,7 +53,6 @@ from txrocketmq.remoting.routes import MASTER_ID, subscribe_queues
 from txrocketmq.spark.errors import ClusterError, OptionError
 from txrocketmq.spark.live.rpc import (
     DEFAULT_TIMEOUT_MS,
-    SUCCESS,
     Connection,
     Question,
     Refused,
@@ -80,8 +80,6 @@ class Asked(Protocol):
 
 A = TypeVar("A", bound=Asked)
 
-TOOLS_GROUP: Final = "TOOLS_CONSUMER"
-"""The group that tools read under; every broker has it (MixAll.TOOLS_CONSUMER_GROUP)."""
 ATTEMPTS: Final = 5
 QUESTIONS_AT_ONCE: Final = 256
 """Questions under way: brokers queue them, and refuse when they queue too many."""
@@ -89,28 +87,8 @@ PULL_MESSAGES: Final = 32
 """Messages asked for in a pull; brokers give no more, as they are configured by default."""
 _FIRST_PAUSE_S: Final = 0.5
 
-PULLED: Final = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-        ResponseCode.PULL_OFFSET_MOVED,
-    }
-)
-"""Answers to a pull that say where to go on."""
 Pulled = Reply[PullMessageResponseHeader]
 """One of these answers; its body holds records end to end."""
-PASSING: Final = frozenset(
-    {
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.FLOW_CONTROL,
-        ResponseCode.GO_AWAY,
-    }
-)
-"""Refusals that may be over in a moment: a broker starts or stops, a queue or an address moves."""
 
 
 class Cluster:

@@ -16,16 +16,14 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import PULLED, ResponseCode
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.tags import SUB_ALL, TAG
-from txrocketmq.remoting.protocol.pull import PullMessageResponseHeader
+from txrocketmq.remoting.protocol.pull import TOOLS_GROUP, PullMessageResponseHeader
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import (
     ATTEMPTS,
     PULL_MESSAGES,
-    PULLED,
-    TOOLS_GROUP,
     Cluster,
     Pulled,
     header_of,

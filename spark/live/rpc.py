@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from txrocketmq.remoting import connection as sans_io
 from txrocketmq.remoting.call import Buffer, Call, PendingReply, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import SUCCESS, ResponseCode
 from txrocketmq.remoting.errors import HeaderError, SendError
 from txrocketmq.remoting.header import Header
 from txrocketmq.spark.errors import ClusterError
@@ -33,7 +33,6 @@ from txrocketmq.spark.live.security import NOT_NOW, OPEN, Security
 Q = TypeVar("Q", bound=Header)
 R = TypeVar("R", bound=Header)
 
-SUCCESS: Final = frozenset({ResponseCode.SUCCESS})
 DEFAULT_TIMEOUT_MS: Final = 3_000
 MAX_CONNECTIONS: Final = 64
 """Connections that a thread keeps; beyond that the one unused for longest is closed."""
@@ -81,11 +80,6 @@ class Question(Generic[R]):
     def address(self) -> str:
         """Who is asked."""
         return self._connection.address
-
-    @property
-    def done(self) -> bool:
-        """Whether `wait` returns at once."""
-        return bool(self._outcomes)
 
     def wait(self, accepted: Collection[int] = SUCCESS) -> Reply[R]:
         """The answer. Raises Unreachable, and Refused for a code that is not accepted."""

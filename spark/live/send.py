@@ -45,15 +45,6 @@ from txrocketmq.spark.live.rpc import Question
 
 NEW_TOPIC_QUEUES: Final = 4
 """Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
-STORED: Final = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.FLUSH_DISK_TIMEOUT,
-        ResponseCode.SLAVE_NOT_AVAILABLE,
-        ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    }
-)
-"""Answers to a send whose message is in the log."""
 _FOUND: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
 _KEYS_AT_ONCE: Final = 32
 """Keys that are asked for at once; a broker that is busy with such questions refuses more."""

@@ -26,11 +26,12 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
 from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG
 from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.spark.columns.messages import plain_messages
 from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.conditions import Bounds
 from txrocketmq.spark.decode import BadRecord
-from txrocketmq.spark.live.cluster import TOOLS_GROUP, Cluster
+from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
 from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.live.sql_filter import check_expression

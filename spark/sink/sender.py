@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from txrocketmq.remoting.call import Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import STORED, ResponseCode
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.message.properties import decode_properties
@@ -24,7 +24,7 @@ from txrocketmq.remoting.routes import PublishInfo
 from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
-from txrocketmq.spark.live.send import STORED, start_send
+from txrocketmq.spark.live.send import start_send
 from txrocketmq.spark.live.transaction import half_message
 from txrocketmq.spark.sink.half_messages import HalfMessages
 from txrocketmq.spark.sink.parcels import Packed

@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from tests.client.fakes import BROKER_A, FakeConnections, refusal, result_of
-from txrocketmq.client.api import PULLED, Api
+from txrocketmq.client.api import Api
 from txrocketmq.client.api import refusal as api_refusal
 from txrocketmq.client.errors import MQBrokerError
 from txrocketmq.remoting.call import Call, Reply
+from txrocketmq.remoting.codes import PULLED
 from txrocketmq.remoting.errors import ConnectError
 from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol import heartbeat, offset, pull, send

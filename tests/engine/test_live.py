@@ -15,13 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from txrocketmq.remoting.codes import STORED
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.admin import GET_CONSUME_STATS, GetConsumeStatsRequestHeader
 from txrocketmq.remoting.protocol.body.stats import ConsumeStats
 from txrocketmq.remoting.protocol.topic import UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.rpc import connection_to
-from txrocketmq.spark.live.send import STORED, batch_parcel, start_send
+from txrocketmq.spark.live.send import batch_parcel, start_send
 from txrocketmq.testing.server import Server
 
 BROKER = "broker-a"

@@ -16,13 +16,13 @@ from tests.spark.live.fakes import (
     queue,
 )
 from txrocketmq.remoting.call import Call, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import PULLED, ResponseCode
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 from txrocketmq.remoting.protocol.body.static_topic import TopicQueueMappingInfo
 from txrocketmq.remoting.protocol.offset import GET_MAX_OFFSET, SEARCH_OFFSET_BY_TIMESTAMP
 from txrocketmq.remoting.protocol.route import GET_ROUTEINFO_BY_TOPIC
 from txrocketmq.spark.errors import ClusterError, OptionError
-from txrocketmq.spark.live.cluster import PULLED, Cluster, header_of, pull_header
+from txrocketmq.spark.live.cluster import Cluster, header_of, pull_header
 from txrocketmq.spark.live.rpc import Refused, Unreachable
 
 MakeWorld = Callable[..., World]

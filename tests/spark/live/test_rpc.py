@@ -83,7 +83,7 @@ def test_a_question_and_its_answer(peer: Peer) -> None:
     (request,) = peer.requests()
     assert request.code == 30
     assert request.ext_fields == {"topic": "t", "queueId": "1", "committed": "true"}
-    assert not question.done
+    assert not question._outcomes
     peer.answer(request)
     assert question.wait().header == GetMaxOffsetResponseHeader(offset=7)
     assert peer.opened == [(("10.0.0.1", 10911), 1.0)]
@@ -152,7 +152,7 @@ def test_a_question_that_nobody_waits_for_does_not_hide_the_end(
         peer.answer(request)
     peer.sockets[0].close()
     question = connection.start(GET_MAX_OFFSET, ASKED)
-    assert abandoned.done
+    assert abandoned._outcomes
     assert len(peer.opened) == 2
     peer.answer(peer.requests()[0], offset=8)
     assert question.wait().header == GetMaxOffsetResponseHeader(offset=8)
@@ -208,7 +208,7 @@ def test_answers_are_read_while_a_large_request_waits_to_be_written(peer: Peer) 
         queue_id=0, sys_flag=0, born_timestamp=0, flag=0,
     )  # fmt: skip
     large = connection.start(SEND_MESSAGE_V2, header, bytes(1 << 24), timeout_ms=50)
-    assert small.done
+    assert small._outcomes
     with pytest.raises(Unreachable, match="the time limit is reached"):
         large.wait()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.spark.live.fakes import FakeBroker, World, queue
 from txrocketmq.remoting.call import Call, Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import STORED, ResponseCode
 from txrocketmq.remoting.message.message import Message, decode_batch
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.remoting.protocol.send import (
@@ -22,7 +22,6 @@ from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import header_of
 from txrocketmq.spark.live.rpc import Refused, Unreachable
 from txrocketmq.spark.live.send import (
-    STORED,
     batch_parcel,
     message_parcel,
     start_send,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.spark.live.fakes import Outcome, lost_connection
 from tests.spark.sink.conftest import HALF_BYTES, StoringWorld
 from txrocketmq.remoting.call import Reply
-from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.codes import STORED, ResponseCode
 from txrocketmq.remoting.message.message import Message, MessageQueue
 from txrocketmq.remoting.protocol.transaction import END_TRANSACTION
 from txrocketmq.spark.errors import ClusterError, SparkSourceError
-from txrocketmq.spark.live.send import STORED, start_send
+from txrocketmq.spark.live.send import start_send
 from txrocketmq.spark.live.transaction import Decision, HalfMessage, half_message, half_parcel
 from txrocketmq.spark.sink import half_messages as module
 from txrocketmq.spark.sink.half_messages import HalfMessages, end_all

@@ -15,12 +15,12 @@ the first one that is not read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.option_values import json_object
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -92,13 +92,7 @@ def ending_offsets(option: str, text: str) -> Offsets:
 
 def queue_times(option: str, text: str) -> Mapping[QueueKey, int]:
     """Times of queues in milliseconds since 1970; OptionError when the text is not of that form."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or not value:
-        raise OptionError.of(option, text, _TIMES)
-    return _of_queues(option, value, _TIMES, _time)
+    return _of_queues(option, json_object(option, text, _TIMES), _TIMES, _time)
 
 
 def _parsed(option: str, text: str, unnamed: int) -> Offsets:
@@ -107,12 +101,7 @@ def _parsed(option: str, text: str, unnamed: int) -> Offsets:
         return Offsets(EARLIEST)
     if word == "latest":
         return Offsets(LATEST)
-    try:
-        value = json.loads(text)
-    except ValueError:
-        raise OptionError.of(option, text, _FORMS) from None
-    if not isinstance(value, dict) or not value:
-        raise OptionError.of(option, text, _FORMS)
+    value = json_object(option, text, _FORMS)
     log = value.get("log")
     if len(value) == 1 and isinstance(log, dict) and log and not _has_objects(log):
         logs = {broker: _offset(option, at, f"log of {broker}") for broker, at in log.items()}

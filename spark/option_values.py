@@ -167,14 +167,20 @@ def pattern(option: str, value: str) -> TopicPattern:
     return TopicPattern(value)
 
 
-def assignment(option: str, value: str) -> Assignment:
-    """Queues by topic and broker, from JSON."""
+def json_object(option: str, value: str, forms: str) -> dict[str, Any]:
+    """A JSON object that is not empty; `forms` says for people what is in it."""
     try:
         parsed = json.loads(value)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict) or not parsed:
-        raise OptionError.of(option, value, _ASSIGN_FORMS)
+        raise OptionError.of(option, value, forms)
+    return parsed
+
+
+def assignment(option: str, value: str) -> Assignment:
+    """Queues by topic and broker, from JSON."""
+    parsed = json_object(option, value, _ASSIGN_FORMS)
     queues: dict[str, dict[str, frozenset[int]]] = {}
     for topic, brokers in parsed.items():
         by_broker = brokers if isinstance(brokers, dict) else {_BROKER_ANY: brokers}

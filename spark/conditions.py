@@ -53,6 +53,15 @@ class Bounds:
         """The part of the range from `low` up to `high`."""
         return Bounds(max(self.low, low), min(self.high, high))
 
+    def hold(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of the values, of 64 bits at most, are in the range."""
+        passes = np.ones(len(values), np.bool_)
+        if self.low > -(1 << 63):
+            passes &= values >= self.low if self.low < 1 << 63 else False
+        if self.high < 1 << 63:
+            passes &= values < self.high if self.high >= -(1 << 63) else False
+        return passes
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -100,22 +109,13 @@ class Conditions:
         inner: NDArray[np.bool_] | None = None
         for column, bounds in self.numbers.items():
             values = getattr(records, _INTEGERS.get(column) or _TIMES[column])
-            passes = _inside(values, bounds)
+            passes = bounds.hold(values)
             if column not in _SAME_FOR_INNER:
                 if inner is None:
                     inner = (records.sys_flag & MessageSysFlag.INNER_BATCH) != 0
                 passes |= inner
             result = passes if result is None else result & passes
         return result
-
-
-def _inside(values: NDArray[Any], bounds: Bounds) -> NDArray[np.bool_]:
-    passes = np.ones(len(values), np.bool_)
-    if bounds.low > -(1 << 63):
-        passes &= values >= bounds.low if bounds.low < 1 << 63 else False
-    if bounds.high < 1 << 63:
-        passes &= values < bounds.high if bounds.high >= -(1 << 63) else False
-    return passes
 
 
 def _allowed(kind: str, value: Any) -> frozenset[str] | None:

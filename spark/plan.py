@@ -15,7 +15,6 @@ clock that gave them (option clockStepMs).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -34,7 +33,7 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.picks import dispatched, indexes, tagged
 from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.selection import RecordFilter, Selection
-from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
+from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split, even_parts
 from txrocketmq.spark.store import Segment, Store, resolve
 
 _EARLIEST: Final = Offsets(EARLIEST)
@@ -325,8 +324,7 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
         start = max(extent.start, segment.first_offset)
         end = min(extent.end, segment.end)
         count = -(-(end - start) // max(1, most))
-        cuts = [start + (end - start) * number // count for number in range(count + 1)]
-        for low, high in itertools.pairwise(cuts):
+        for low, high in even_parts(start, end, count):
             found.append(LogRange(extent.store, low, high, low == segment.first_offset))
     return found
 
@@ -393,18 +391,13 @@ def _light_picks(
 def _by_queues(
     queues: Sequence[Queue], extent: Extent, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split]:
-    start, size = extent.start, extent.end - extent.start
-    if not queues or size <= 0:
+    if not queues or extent.start >= extent.end:
         return []
     pieces = -(-_guess_bytes(queues, extent) // _PICKS_BYTES)
     pieces = _pieces(min(pieces, len(segments)), queues, extent, options)
     names = tuple((queue.topic, queue.queue_id) for queue in queues)
-    cuts = [start + size * number // pieces for number in range(pieces + 1)]
-    return [
-        QueuePicks(extent.store, low, high, names)
-        for low, high in itertools.pairwise(cuts)
-        if low < high
-    ]
+    parts = even_parts(extent.start, extent.end, pieces)
+    return [QueuePicks(extent.store, low, high, names) for low, high in parts]
 
 
 def _covered_picks(
@@ -425,11 +418,9 @@ def _covered_picks(
     few = replace(options, max_records_per_partition=None, min_partitions=None)
     more = replace(few, min_partitions=pieces)
     ranges = _ranges(extent, segments, few if pieces <= len(segments) else more)
-    cuts = [len(ranges) * number // pieces for number in range(pieces + 1)]
     return [
         CoveredPicks(store, ranges[low].start, ranges[high - 1].end, ranges[low].first_is_boundary)
-        for low, high in itertools.pairwise(cuts)
-        if low < high
+        for low, high in even_parts(0, len(ranges), pieces)
     ]
 
 

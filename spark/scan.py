@@ -160,9 +160,7 @@ class Rows(Generic[Gone]):
         wanted = np.ones(len(batch), np.bool_)
         for (name, number), bounds in self._wanted.queues.items():
             mine = pc.and_(pc.equal(topic, name), pc.equal(queue_id, number))
-            at = offset.to_numpy()
-            inside = (at >= bounds.low) & (at <= min(bounds.high, 1 << 63) - 1)
-            wanted &= inside | ~mine.to_numpy(zero_copy_only=False)
+            wanted &= bounds.hold(offset.to_numpy()) | ~mine.to_numpy(zero_copy_only=False)
         return pa.array(wanted)
 
 

@@ -193,11 +193,8 @@ class RecordFilter:
         mask = self.selection.conditions.mask(records)
         if mask is None:
             mask = np.ones(len(records), np.bool_)
-        times = self.selection.times
-        if times.low > Bounds().low:
-            mask &= records.store_timestamp >= times.low
-        if times.high < Bounds().high:
-            mask &= records.store_timestamp < times.high
+        if self.selection.times != Bounds():
+            mask &= self.selection.times.hold(records.store_timestamp)
         if self.selection.logical:
             kind = records.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
             mask &= (kind & MessageSysFlag.TRANSACTION_PREPARED_TYPE) == 0

@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
 from txrocketmq.spark.store import Store
+
+
+def even_parts(start: int, end: int, count: int) -> list[tuple[int, int]]:
+    """A range cut into so many parts of about one size, from and to before; none is empty."""
+    edges = [start + (end - start) * number // count for number in range(count + 1)]
+    return [(low, high) for low, high in pairwise(edges) if low < high]
 
 
 class LogRange(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from txrocketmq.spark.errors import DataLossError, StoreError
+from txrocketmq.spark.split import even_parts
 
 
 class Lost(NamedTuple):
@@ -138,11 +139,6 @@ def _end(store: StoreBounds, start: int, max_bytes: int | None) -> int:
 def _splits(store: StoreBounds, start: int, end: int, split_bytes: int | None) -> Iterator[Split]:
     inside = [each for each in store.segment_starts if start < each < end]
     for first, last in zip([start, *inside], [*inside, end], strict=True):
-        for cut, until in _pieces(first, last, split_bytes):
+        count = 1 if split_bytes is None else max(1, (last - first) // split_bytes)
+        for cut, until in even_parts(first, last, count):
             yield Split(store.broker_name, cut, until, cut == first)
-
-
-def _pieces(first: int, last: int, split_bytes: int | None) -> Iterator[tuple[int, int]]:
-    count = 1 if split_bytes is None else max(1, (last - first) // split_bytes)
-    cuts = [first + (last - first) * number // count for number in range(count)]
-    yield from zip(cuts, [*cuts[1:], last], strict=True)

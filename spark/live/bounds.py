@@ -14,6 +14,7 @@ from txrocketmq.spark.live.security import Security
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.offsets import EARLIEST, LATEST, Offsets, QueueKey
 from txrocketmq.spark.options import SourceOptions
+from txrocketmq.spark.split import even_parts
 from txrocketmq.spark.system_topics import is_system_topic
 
 
@@ -166,7 +167,5 @@ def cut(
         most = min(most, max(sum(sizes.values()) // min_partitions, 1))
     parts: list[QueueRange] = []
     for queue, size in sizes.items():
-        start, count = ranges[queue][0], -(-size // most)
-        edges = [start + size * part // count for part in range(count + 1)]
-        parts += (QueueRange(queue, *edges[part : part + 2]) for part in range(count))
+        parts += (QueueRange(queue, *at) for at in even_parts(*ranges[queue], -(-size // most)))
     return parts

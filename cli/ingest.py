@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def exit_code(error: Exception) -> int:
     """The exit code that stands for an error."""
-    from txrocketmq.spark.ingest.errors import TableBusy, TableError
+    from txrocketmq.spark.errors import TableBusy, TableError
 
     codes: tuple[tuple[type[Exception], int], ...] = (
         (DataLossError, DATA_LOST),

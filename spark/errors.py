@@ -9,6 +9,9 @@
       DataLossError        what was asked for is gone; failOnDataLoss=false goes on instead
       BadRecordError       a damaged record; badRecords=skip or quarantine goes on instead
       ClusterError         a name server or broker did not answer, or refused
+      TableError           what is there is no table of an ingest, or is one with other settings
+        TableBusy          another run is writing to it
+      RunFailed            tasks of a run did not end; a run later takes what is left
 
 Errors cross from Spark's workers to the driver as text, so each text is a whole sentence: what was
 wrong, where, and what to do.
@@ -60,6 +63,18 @@ class BadRecordError(SparkSourceError):
 
 class ClusterError(SparkSourceError):
     """A name server or a broker cannot be reached, or answered with an error."""
+
+
+class TableError(SparkSourceError):
+    """The table that was asked for cannot be written or read there."""
+
+
+class TableBusy(TableError):
+    """Another run is writing to the table at this moment."""
+
+
+class RunFailed(SparkSourceError):
+    """A run that could not be ended; the next one goes on after what it had committed."""
 
 
 def cause(error: Exception) -> str:

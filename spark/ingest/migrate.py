@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from txrocketmq.spark.errors import TableError
 from txrocketmq.spark.files import ArrowFiles, files_of
-from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.parts import Part
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.quarantine import gone

@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from txrocketmq.remoting.operating_system import cores
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import RunFailed
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
 
 _ALLOCATOR: Final = "jemalloc"

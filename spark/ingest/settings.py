@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.ingest.errors import TableError
+from txrocketmq.spark.errors import OptionError, TableError
 from txrocketmq.spark.ingest.partition import DAY, PARTITION_COLUMNS
 
 PLACE_COLUMNS: Final = (

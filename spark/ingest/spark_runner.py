@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from txrocketmq.spark.errors import cause
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import RunFailed, cause
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
 
 if TYPE_CHECKING:

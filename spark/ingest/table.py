@@ -35,9 +35,8 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from txrocketmq.spark.errors import OptionError
+from txrocketmq.spark.errors import OptionError, TableBusy, TableError
 from txrocketmq.spark.files import ArrowFiles, LocalFiles, files_of, shown
-from txrocketmq.spark.ingest.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.parts import Part
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.settings import TableSettings

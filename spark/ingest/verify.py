@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from txrocketmq.remoting.message.topics import LMQ_PREFIX
+from txrocketmq.spark.errors import TableError
 from txrocketmq.spark.ingest.counts import (
     Count,
     CountLog,
@@ -24,7 +25,6 @@ from txrocketmq.spark.ingest.counts import (
     filter_of,
     together,
 )
-from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.runner import Rate, Runner
 from txrocketmq.spark.ingest.settings import TableSettings

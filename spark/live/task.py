@@ -21,20 +21,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from txrocketmq.remoting.codes import ResponseCode
+from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.flags import MessageSysFlag
-from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG
+from txrocketmq.remoting.message.message import MessageQueue
+from txrocketmq.remoting.message.tags import SQL92, SUB_ALL, TAG, SubscriptionData
 from txrocketmq.remoting.packing import fixed
+from txrocketmq.remoting.protocol.body.heartbeat import CheckClientRequestBody
+from txrocketmq.remoting.protocol.heartbeat import CHECK_CLIENT_CONFIG
 from txrocketmq.remoting.protocol.pull import TOOLS_GROUP
 from txrocketmq.spark.columns.messages import plain_messages
 from txrocketmq.spark.columns.properties import Properties
 from txrocketmq.spark.conditions import Bounds
-from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.decode import MAX_BAD_BYTES, BadRecord
+from txrocketmq.spark.errors import ClusterError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.pull import Gone, QueueRange, RangePull
+from txrocketmq.spark.live.rpc import Refused
 from txrocketmq.spark.live.security import Security
-from txrocketmq.spark.live.sql_filter import check_expression
 from txrocketmq.spark.losses import lose
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
@@ -45,8 +51,6 @@ from txrocketmq.spark.walk import Buffer, Stop, chain
 
 ROUTE_S: Final = 30
 """How long the tasks of a worker go by what they know of brokers (pollNameServerInterval)."""
-MAX_BAD_BYTES: Final = 64 << 10
-"""As much of what is damaged is kept for people to look at."""
 LEFT_OUT: Final = "the broker's answer does not have them"
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _PHYSICAL_OFFSET: Final = _HEAD.names.index("physical_offset")
@@ -232,6 +236,26 @@ def _origin(cluster: Cluster, part: QueueRange, options: SourceOptions) -> Broke
     uri = f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name}"
     messages = f"messages {part.start} to {part.end - 1}"
     return BrokerOrigin(queue.broker_name, name, uri, messages)
+
+
+def check_expression(cluster: Cluster, queue: MessageQueue, expression: str, group: str) -> None:
+    """ClusterError says why the broker of a queue does not filter by an SQL92 expression.
+
+    The original gives all messages to a pull whose expression it cannot read, and nobody would
+    notice. Java: MQClientInstance.checkClientInBroker.
+    """
+    wanted = SubscriptionData(queue.topic, expression, expression_type=SQL92)
+    body = CheckClientRequestBody(client_id="spark", group=group, subscription_data=wanted)
+    try:
+        cluster.ask_each(CHECK_CLIENT_CONFIG, {queue: NoHeader()}, body=body.encode())
+    except Refused as error:
+        if error.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED:
+            why = "cannot read it"
+        else:
+            why = "does not filter by it (enablePropertyFilter=true in its settings lets it)"
+        raise ClusterError(
+            f"option sqlExpression: broker {queue.broker_name} {why}: {error.remark}"
+        ) from error
 
 
 @lru_cache(maxsize=8)

@@ -15,8 +15,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from txrocketmq.spark.errors import SparkSourceError, UnsupportedLayout, cause
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import RunFailed, SparkSourceError, UnsupportedLayout, cause
 from txrocketmq.spark.ingest.process_runner import process_runner
 from txrocketmq.spark.ingest.runner import Runner, run_here
 from txrocketmq.spark.options import SourceOptions

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC
+from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from txrocketmq.spark.errors import OptionError, SparkSourceError
 from txrocketmq.spark.live.cluster import Cluster
 from txrocketmq.spark.live.send import stored_keys
@@ -34,9 +34,6 @@ from txrocketmq.spark.sink.rows import Outgoing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-"""Messages with a time of delivery, until they are due (TimerMessageStore.TIMER_TOPIC)."""
 
 
 def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:

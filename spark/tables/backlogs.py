@@ -13,7 +13,12 @@ import numpy as np
 
 from txrocketmq.broker.store import formats
 from txrocketmq.remoting.message import properties as names
-from txrocketmq.remoting.message.topics import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_TOPIC
+from txrocketmq.remoting.message.topics import (
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+    TRANS_HALF_TOPIC,
+    TRANS_OP_TOPIC,
+)
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.columns.numbers import LAST_MS
 from txrocketmq.spark.decode import Decoder
@@ -30,8 +35,6 @@ from txrocketmq.spark.tables.table import (
     Table,
 )
 
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-"""Messages with a time of delivery of their own (5.x), until they are due."""
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """Under its name the broker keeps how far it has checked half messages."""
 _TIMER_CHECK: Final = fixed(formats.TIMER_CHECK)

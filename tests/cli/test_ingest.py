@@ -21,8 +21,10 @@ from txrocketmq.spark.errors import (
     DataLossError,
     NotAStore,
     OptionError,
+    RunFailed,
+    TableBusy,
+    TableError,
 )
-from txrocketmq.spark.ingest.errors import RunFailed, TableBusy, TableError
 from txrocketmq.spark.ingest.runner import Runner, run_here
 from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.pace import Pace

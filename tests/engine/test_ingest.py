@@ -21,8 +21,7 @@ from tests.spark.ingest.tables import (
     rows,
     store_of,
 )
-from txrocketmq.spark.errors import DataLossError
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import DataLossError, RunFailed
 from txrocketmq.spark.ingest.job import Job
 from txrocketmq.spark.ingest.plan import Plan, Split
 from txrocketmq.spark.ingest.runner import Outcome, Task, run_here

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from tests.spark.ingest.tables import SETTINGS, keys_of, put_some, store_of
-from txrocketmq.spark.ingest.errors import TableBusy
+from txrocketmq.spark.errors import TableBusy
 from txrocketmq.spark.ingest.job import Job
 from txrocketmq.spark.ingest.runner import Outcome, Task, run_here
 from txrocketmq.spark.ingest.table import Table, location

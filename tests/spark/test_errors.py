@@ -4,6 +4,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import pytest
 from pyspark.errors import PySparkException
 
 from txrocketmq.spark import errors
@@ -15,10 +16,15 @@ def test_an_option_error_names_the_option_and_the_valid_values() -> None:
     assert isinstance(error, ValueError)
 
 
-def test_errors_cross_from_process_to_process() -> None:
-    error = pickle.loads(pickle.dumps(errors.UnsupportedLayout("no reader for RocksDB")))  # noqa: S301
-    assert type(error) is errors.UnsupportedLayout
-    assert str(error) == "no reader for RocksDB"
+@pytest.mark.parametrize(
+    "kind",
+    [errors.UnsupportedLayout, errors.TableError, errors.TableBusy, errors.RunFailed],
+)
+def test_errors_are_of_the_tree_and_cross_processes(kind: type[Exception]) -> None:
+    error = pickle.loads(pickle.dumps(kind("a sentence")))  # noqa: S301
+    assert type(error) is kind
+    assert isinstance(error, errors.SparkSourceError)
+    assert str(error) == "a sentence"
 
 
 def _of_spark(text: str) -> Any:

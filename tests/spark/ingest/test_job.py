@@ -23,9 +23,8 @@ from tests.spark.ingest.tables import (
     store_of,
 )
 from tests.spark.stores import Draft, StoreWriter
-from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError
+from txrocketmq.spark.errors import BadRecordError, DataLossError, StoreError, TableBusy, TableError
 from txrocketmq.spark.ingest import job, task
-from txrocketmq.spark.ingest.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.job import Commit
 from txrocketmq.spark.ingest.plan import Plan, Wishes
 from txrocketmq.spark.ingest.runner import Outcome, Rate, Task, outcome_of, run_here

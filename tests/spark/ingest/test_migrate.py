@@ -25,9 +25,9 @@ from tests.spark.ingest.tables import (
 from tests.spark.ingest.tables import rows as rows_of
 from tests.spark.stores import StoreWriter
 from txrocketmq.spark.decode import BadRecord
+from txrocketmq.spark.errors import TableError
 from txrocketmq.spark.fingerprint import fingerprint
 from txrocketmq.spark.ingest import migrate as module
-from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.migrate import migrate
 from txrocketmq.spark.ingest.table import Table
 from txrocketmq.spark.quarantine import rows

@@ -11,8 +11,7 @@ from multiprocessing import active_children
 import pytest
 
 from tests.spark.ingest.tasks import DIE, GOOD, LONG, OURS, THEIRS, WHERE
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import OptionError, RunFailed
 from txrocketmq.spark.ingest.process_runner import _without_interrupts, process_runner
 
 

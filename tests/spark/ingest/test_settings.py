@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from txrocketmq.spark import schema
-from txrocketmq.spark.errors import OptionError
-from txrocketmq.spark.ingest.errors import TableError
+from txrocketmq.spark.errors import OptionError, TableError
 from txrocketmq.spark.ingest.settings import (
     PLACE_COLUMNS,
     TableSettings,

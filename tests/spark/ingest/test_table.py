@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.ingest.tables import SETTINGS, quarantined
-from txrocketmq.spark.ingest.errors import TableBusy, TableError
+from txrocketmq.spark.errors import TableBusy, TableError
 from txrocketmq.spark.ingest.plan import Position
 from txrocketmq.spark.ingest.quarantine import gone
 from txrocketmq.spark.ingest.table import Table, location

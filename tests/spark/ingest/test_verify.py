@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from tests.spark.clock import Clock
 from tests.spark.ingest.tables import SETTINGS, job_of, put_some, run, store_of
 from tests.spark.stores import Draft, StoreWriter
+from txrocketmq.spark.errors import TableError
 from txrocketmq.spark.ingest import verify as module
-from txrocketmq.spark.ingest.errors import TableError
 from txrocketmq.spark.ingest.plan import Wishes
 from txrocketmq.spark.ingest.runner import Rate, run_here
 from txrocketmq.spark.ingest.settings import TableSettings

@@ -26,7 +26,7 @@ from txrocketmq.spark.decode import BadRecord
 from txrocketmq.spark.errors import BadRecordError, ClusterError, DataLossError
 from txrocketmq.spark.live import task
 from txrocketmq.spark.live.pull import Gone, QueueRange
-from txrocketmq.spark.live.task import ROUTE_S, LiveScan, joined, records_of
+from txrocketmq.spark.live.task import ROUTE_S, LiveScan, check_expression, joined, records_of
 from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 from txrocketmq.spark.records import Records
@@ -305,3 +305,26 @@ def test_only_the_rest_of_one_answer_is_damaged_by_a_wrong_size(cut: int) -> Non
     assert sound == [0, 2, 3, 4, 5]
     assert bad.data == records[1][:cut]
     assert bad.physical_offset == (1000 if cut == 100 else -1)
+
+
+def check_sql(world: MakeWorld, answer: Reply[Any] | None = None) -> None:
+    broker = FakeBroker("a", {("t", 0): FakeQueue([])}, checked=answer)
+    cluster = world(broker).cluster()
+    cluster.route("t")
+    check_expression(cluster, queue("t", "a", 0), "a > 5", "g")
+
+
+def test_a_broker_that_filters_by_sql(world: MakeWorld) -> None:
+    check_sql(world)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (ResponseCode.SYSTEM_ERROR, "broker a does not filter by it .enablePropertyFilter.*: why"),
+        (ResponseCode.SUBSCRIPTION_PARSE_FAILED, "broker a cannot read it: why"),
+    ],
+)
+def test_a_broker_that_does_not_filter_by_sql(world: MakeWorld, code: int, why: str) -> None:
+    with pytest.raises(ClusterError, match=f"option sqlExpression: {why}"):
+        check_sql(world, Reply(code=code, remark="why"))

@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 
 from tests.spark.reports.messages import START
 from tests.spark.stores import Draft, write_store
-from txrocketmq.spark.errors import NotAStore, SparkSourceError, UnsupportedLayout
-from txrocketmq.spark.ingest.errors import RunFailed
+from txrocketmq.spark.errors import NotAStore, RunFailed, SparkSourceError, UnsupportedLayout
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, run_here
 from txrocketmq.spark.reading import Reading
 from txrocketmq.spark.reports import job, views

@@ -378,11 +378,10 @@ class SourceOptions:
             self._check_store()
         if use == Use.SINK and self.name_server is None:
             raise OptionError("option nameServer is needed to write")
-        for offsets in (self.starting_offsets, self.ending_offsets):
-            for queue in sorted(offsets.queues if offsets else ()):
-                self._check_selected(*queue)
-        for times in (self.starting_times, self.ending_times):
-            for queue in sorted(times or ()):
+        offsets = (self.starting_offsets, self.ending_offsets)
+        queues = [each.queues if each else None for each in offsets]
+        for named in (*queues, self.starting_times, self.ending_times):
+            for queue in sorted(named or ()):
                 self._check_selected(*queue)
 
     def _check_store(self) -> None:

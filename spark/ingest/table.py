@@ -65,6 +65,7 @@ class Table:
         self.uri = uri
         self.name = shown(uri)
         self._at, self._options = location(uri)
+        self._quarantine_at = f"{self._at.rstrip('/')}/{QUARANTINE}"
         self._opened: DeltaTable | None = None
 
     def settings(self) -> TableSettings | None:
@@ -216,7 +217,7 @@ class Table:
         """Keeps rows of the table `quarantine` that were found up to these positions."""
         if not rows.num_rows:
             return
-        at = f"{self._at.rstrip('/')}/{QUARANTINE}"
+        at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
             self._create(at, arrow_schema(COLUMNS), (), {})
         delta = DeltaTable(at, storage_options=self._options)
@@ -242,7 +243,7 @@ class Table:
     def quarantined(self) -> pa.Table:
         """Where damaged records and ranges that were gone are: broker, offset, length, reason."""
         names = ["brokerName", "physicalOffset", "length", "reason"]
-        at = f"{self._at.rstrip('/')}/{QUARANTINE}"
+        at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
             return arrow_schema([c for c in COLUMNS if c.name in names]).empty_table().select(names)
         return DeltaTable(at, storage_options=self._options).to_pyarrow_table(columns=names)

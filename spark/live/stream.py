@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
@@ -54,6 +55,7 @@ next micro-batch does it again."""
 
 log = logging.getLogger("txrocketmq.spark")
 Ends = Mapping[MessageQueue, int]
+_broker_name = attrgetter("broker_name")
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -205,7 +207,3 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._reported |= some
             except ClusterError as error:
                 log.warning("offsets of %s are not told to %s: %s", group, broker_name, error)
-
-
-def _broker_name(queue: MessageQueue) -> str:
-    return queue.broker_name

@@ -17,6 +17,11 @@ from typing import Final
 import lz4.frame
 import zstandard
 
+try:
+    from isal import isal_zlib as quick_zlib
+except ImportError:
+    import zlib as quick_zlib  # type: ignore[no-redef]
+
 from txrocketmq.remoting.errors import RemotingError
 from txrocketmq.remoting.message.flags import MessageSysFlag
 
@@ -26,7 +31,11 @@ DEFAULT_MAX_BYTES: Final = 64 << 20
 """Limit of a decompressed body: well above any frame (16 MiB) and the usual body limit (4 MiB)."""
 
 _LEVEL_RANGE: Final = range(10)
+_QUICK_ERROR: Final[type[Exception]] = quick_zlib.error  # type: ignore[assignment]
+_MOST_INFLATED: Final = 1032
+"""Bytes that one byte of a zlib body can become."""
 _TYPE_SHIFT: Final = 8
+_KIND_MASK: Final = MessageSysFlag.COMPRESSION_MASK
 
 
 class CompressionError(RemotingError, ValueError):
@@ -55,11 +64,14 @@ def compression_type(sys_flag: int) -> CompressionType:
 
     Number 0 is zlib: clients before 4.9.3 set COMPRESSED alone.
     """
-    kind = _KINDS.get(sys_flag & MessageSysFlag.COMPRESSION_MASK)
+    kind = _KINDS.get(sys_flag & _KIND_MASK)
     if kind is None:
-        number = (sys_flag & MessageSysFlag.COMPRESSION_MASK) >> _TYPE_SHIFT
-        raise CompressionError(f"unknown kind of compression: {number}")
+        raise CompressionError(_unknown(sys_flag))
     return kind
+
+
+def _unknown(sys_flag: int) -> str:
+    return f"unknown kind of compression: {(sys_flag & _KIND_MASK) >> _TYPE_SHIFT}"
 
 
 def compress(body: bytes, kind: CompressionType, level: int = DEFAULT_LEVEL) -> bytes:
@@ -82,11 +94,14 @@ def decompress(body: bytes, sys_flag: int, max_bytes: int = DEFAULT_MAX_BYTES) -
 
     `sys_flag` says the kind; whether the body is compressed at all is the caller's to look.
     """
-    kind = compression_type(sys_flag)
+    of_kind = _DECOMPRESS.get(sys_flag & _KIND_MASK)
     try:
-        return _DECOMPRESS[kind](body, max_bytes)
+        if of_kind is not None:
+            return of_kind(body, max_bytes)
     except (zlib.error, RuntimeError, zstandard.ZstdError) as error:
-        raise CompressionError(f"{kind.name} body is damaged: {error}") from error
+        kind = compression_type(sys_flag).name
+        raise CompressionError(f"{kind} body is damaged: {error}") from error
+    raise CompressionError(_unknown(sys_flag))
 
 
 def _first_guess_bytes(body: bytes) -> int:
@@ -95,6 +110,15 @@ def _first_guess_bytes(body: bytes) -> int:
 
 
 def _decompress_zlib(body: bytes, max_bytes: int) -> bytes:
+    if len(body) > max_bytes // _MOST_INFLATED:
+        return _decompress_zlib_bounded(body, max_bytes)
+    try:
+        return quick_zlib.decompress(body)
+    except _QUICK_ERROR:
+        return _decompress_zlib_bounded(body, max_bytes)  # which tells what is wrong
+
+
+def _decompress_zlib_bounded(body: bytes, max_bytes: int) -> bytes:
     stream = zlib.decompressobj()
     plain = stream.decompress(body, max_bytes + 1)
     return _checked(plain, "ZLIB", max_bytes, ended=stream.eof)
@@ -131,8 +155,9 @@ def _checked(plain: bytes, kind: str, max_bytes: int, *, ended: bool) -> bytes:
     return plain
 
 
-_DECOMPRESS: Final = {
+_OF_KIND: Final = {
     CompressionType.ZLIB: _decompress_zlib,
     CompressionType.LZ4: _decompress_lz4,
     CompressionType.ZSTD: _decompress_zstd,
 }
+_DECOMPRESS: Final = {bits: _OF_KIND[kind] for bits, kind in _KINDS.items()}

@@ -47,12 +47,20 @@ _PLACE: Final = _HEAD.names.index("physical_offset")
 _MAGIC_AT: Final = _HEAD.offset_of("magic")
 _BLANK: Final = fixed(record.BLANK)
 _MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
+_MAGIC_BYTE: Final = _MAGICS[0].to_bytes(4, "big", signed=True)[0]
+"""The first one, of all."""
 _ANY_MAGIC: Final = re.compile(
     b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in _MAGICS)
 )
 
-_CURSOR_BYTES: Final = 1 << 16
-"""About what one cursor walks: its setting costs as much as some ten of its steps."""
+_CURSOR_BYTES: Final = 1 << 15
+"""About what one cursor walks."""
+_NEAR_BYTES: Final = 1 << 11
+"""So far all cursors look for a record at once, which most find there unless records are long."""
+_FAR_TIMES: Final = 2
+"""So many times fewer cursors are set where each has to look on its own, which costs as much as
+some ten of its steps.
+"""
 _MAX_CURSORS: Final = 2048
 _STEPS: Final = 8
 """So many between two looks at which cursors are still on their way."""
@@ -256,13 +264,49 @@ def _heads(
 
 def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: int) -> Positions:
     """Where to set cursors: `start`, and what looks like a record evenly over [start, end)."""
-    places = [start]
     step = max(_CURSOR_BYTES, (end - start) // cursors)
+    near = _near(buffer, first_offset, np.arange(start + step, end, step), step)
+    if 2 * len(near) >= cursors:
+        return np.append(start, near)
+    places = [start]
+    step *= _FAR_TIMES
     for target in range(start + step, end, step):
         place = _candidate(buffer, first_offset, target, min(target + step, end))
         if place is not None:
             places.append(place)
     return np.array(places, np.int64)
+
+
+def _near(buffer: Buffer, first_offset: int, targets: Positions, step: int) -> Positions:
+    """From each target on the first place that looks like a record, where one is near; none at all
+    where too many places bear the first byte of a magic.
+    """
+    reach = min(step, _NEAR_BYTES)
+    targets = targets[targets <= len(buffer) - reach - _MAGIC_AT]
+    if not len(targets):
+        return targets
+    pieces = np.ndarray(
+        (len(targets), reach), np.uint8, buffer, int(targets[0]) + _MAGIC_AT, (step, 1)
+    )
+    is_magic = pieces == _MAGIC_BYTE
+    if np.count_nonzero(is_magic) > _MAX_CANDIDATES * len(targets):
+        return targets[:0]
+    of_target, at = np.divmod(_flatnonzero(is_magic.ravel()), reach)
+    _, are_records = _heads(buffer, first_offset, targets[of_target] + at)
+    of_target, at = of_target[are_records], at[are_records]
+    is_first = np.append(True, of_target[1:] != of_target[:-1])[: len(at)]
+    places: Positions = targets[of_target[is_first]] + at[is_first]
+    return places
+
+
+def _flatnonzero(flags: NDArray[np.bool_]) -> Positions:
+    """As np.flatnonzero: sooner where few are true, since eight are looked at together."""
+    if len(flags) % 8:
+        return np.flatnonzero(flags)
+    eights = np.flatnonzero(flags.view(np.uint64))
+    at, inside = np.nonzero(flags.reshape(-1, 8)[eights])
+    places: Positions = 8 * eights[at] + inside
+    return places
 
 
 def _candidate(buffer: Buffer, first_offset: int, start: int, end: int) -> int | None:

@@ -248,3 +248,23 @@ def test_sizes_that_lead_around_take_neither_memory_nor_time() -> None:
     found = walk(buffer, FIRST)
     assert found.starts.tolist() == [0, MIN_RECORD_BYTES]
     assert (found.stop, found.reason) == (2 * MIN_RECORD_BYTES, Stop.BAD)
+
+
+def test_bodies_of_what_magics_begin_with() -> None:
+    flood = bytes([MAGIC_V1.to_bytes(4, "big", signed=True)[0]]) * 500
+    log = log_of((Draft(body=flood) for _ in range(60)), FIRST)
+    targets = np.arange(400, len(log.buffer) - 400, 400)
+    assert not len(walk_module._near(log.buffer, FIRST, targets, 400))
+    assert walk(log.buffer, FIRST).starts.tolist() == log.starts
+
+
+@pytest.mark.parametrize(("body_bytes", "near"), [(40, True), (3000, False)])
+def test_cursors_are_set_where_records_are_near_or_far(body_bytes: int, near: bool) -> None:
+    log = log_of((Draft(body=bytes(body_bytes)) for _ in range(200)), FIRST)
+    size = len(log.buffer)
+    cursors = size // 400
+    found = walk_module._settings(log.buffer, FIRST, 0, size, cursors)
+    assert set(found.tolist()) <= set(log.starts)
+    assert (len(found) > cursors // 2) is near
+    assert len(found) > 50
+    assert walk(log.buffer, FIRST).starts.tolist() == log.starts

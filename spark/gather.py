@@ -22,6 +22,10 @@ from txrocketmq.spark.words import words
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
+POOL: Final = pa.system_memory_pool()
+"""For what is made of a batch: memory of the same heap that numpy uses, so that what one has freed
+the other takes while the processor still has it.
+"""
 BEFORE_BYTES: Final = 4
 """As many as a description has for the length."""
 _INLINE_BYTES: Final = 12
@@ -51,7 +55,7 @@ def gather(
     array = pa.Array.from_buffers(
         pa.binary_view(), len(at), [kept, pa.py_buffer(views), *map(pa.py_buffer, buffers)]
     )
-    return array.cast(pa.binary())
+    return array.cast(pa.binary(), memory_pool=POOL)
 
 
 def _views(
@@ -132,5 +136,5 @@ def utf8(array: pa.BinaryArray) -> pa.StringArray:
 
 def encode(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The code of each element, and the distinct elements by their code."""
-    dictionary = pc.dictionary_encode(array)
+    dictionary = pc.dictionary_encode(array, memory_pool=POOL)
     return dictionary.indices.to_numpy(zero_copy_only=False).astype(np.int64), dictionary.dictionary

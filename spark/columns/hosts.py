@@ -8,18 +8,20 @@ Java: MessageDecoder.createMessageId.
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message import record
 from txrocketmq.remoting.message.ids import Host, encode_message_id, host_of
 from txrocketmq.remoting.packing import fixed
 from txrocketmq.spark.columns.numbers import chosen_texts, constant, texts_of_size
-from txrocketmq.spark.gather import Positions, encode
+from txrocketmq.spark.gather import POOL, Positions
 from txrocketmq.spark.records import Records
 from txrocketmq.spark.words import words
 
@@ -45,13 +47,16 @@ def hosts(records: Records, which: str) -> pa.StringArray:
     each = _words_at(records, _HOST_AT[which])
     rows, packed = _ipv6_hosts(records, which)
     if len(each) and not len(rows) and (each == each[0]).all():
-        return constant(_text(each[0].tobytes()), len(each))
-    codes, distinct = encode(pa.array(each))
-    texts = [_text(word.tobytes()) for word in distinct.to_numpy()]
+        return constant(_text_of_word(int(each[0])), len(each))
+    found = pc.dictionary_encode(pa.array(each), memory_pool=POOL)
+    texts = list(map(_text_of_word, found.dictionary.to_pylist()))
+    codes = found.indices.to_numpy()
     if len(rows):
-        ipv6_codes, distinct = encode(pa.array(packed, pa.binary(_IPV6_HOST_BYTES)))
-        codes[rows] = ipv6_codes + len(texts)
-        texts += map(_text, distinct.to_pylist())
+        ipv6 = list(map(_text, packed))
+        code_of = {text: len(texts) + code for code, text in enumerate(dict.fromkeys(ipv6))}
+        texts += code_of
+        codes = codes.copy()
+        codes[rows] = [code_of[text] for text in ipv6]
     return chosen_texts(texts, codes)
 
 
@@ -76,8 +81,11 @@ def message_ids(records: Records) -> pa.StringArray:
 def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
     """Eight bytes of each head, as they lie."""
     heads = np.ascontiguousarray(records.heads)
-    each_byte = heads.view(np.uint8).reshape(len(heads), heads.itemsize)
-    return each_byte[:, at : at + 8].copy().view(np.uint64).ravel()
+    word = np.dtype(
+        {"names": ["word"], "formats": [np.uint64], "offsets": [at], "itemsize": heads.itemsize}
+    )
+    each: NDArray[np.uint64] = heads.view(word)["word"].copy()
+    return each
 
 
 def _ipv6_hosts(records: Records, which: str) -> tuple[Positions, list[bytes]]:
@@ -100,3 +108,9 @@ def _host(packed: bytes) -> Host:
 def _text(packed: bytes) -> str:
     """The host of an address and a port."""
     return str(_host(packed))
+
+
+@lru_cache(maxsize=1 << 16)
+def _text_of_word(word: int) -> str:
+    """The same, of an IPv4 host as it is read from memory."""
+    return _text(word.to_bytes(8, sys.byteorder))

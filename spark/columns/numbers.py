@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from txrocketmq.remoting.message.compression import CompressionType
 from txrocketmq.remoting.message.flags import MessageSysFlag
+from txrocketmq.spark.gather import POOL
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000
@@ -63,7 +65,7 @@ def chosen_texts(texts: Sequence[str], codes: NDArray[Any]) -> pa.StringArray:
     """The text of each row's code."""
     if len(texts) == 1:
         return constant(texts[0], len(codes))
-    return pa.array(texts, pa.string()).take(pa.array(codes))
+    return pc.take(pa.array(texts, pa.string()), pa.array(codes), memory_pool=POOL)
 
 
 def transaction_states(sys_flags: NDArray[np.int32]) -> pa.StringArray:

@@ -23,12 +23,16 @@ from numpy.typing import NDArray
 from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
 from txrocketmq.spark.columns.spans import Spans
-from txrocketmq.spark.gather import Bytes, Positions, gather, utf8
+from txrocketmq.spark.gather import POOL, Bytes, Positions, gather, utf8
 
 _BEFORE_VALUE: Final = ord(names.NAME_VALUE_SEPARATOR)
 _BEFORE_NAME: Final = ord(names.PROPERTY_SEPARATOR)
 _WORD_BYTES: Final = 8
 _WORD_MASKS: Final = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+_PIECES: Final = 4
+"""Of a pair: name, separator, value, separator."""
+_NAME: Final = 0
+_VALUE: Final = 2
 _MAX_PAIRS: Final = 64
 """Of a message whose names are compared with numpy; with more, it is read alone."""
 
@@ -49,6 +53,30 @@ class _Pairs(NamedTuple):
 
     rows: NDArray[np.int32]
     """The row of each pair."""
+
+    pieces: pa.BinaryArray
+    """Of each pair name, separator, value, separator: what lies end to end needs no copy, and Arrow
+    picks some of such texts sooner than it gathers them from anywhere.
+    """
+
+    def names(self) -> pa.BinaryArray:
+        """All names."""
+        return self._taken(pa.array(np.arange(_NAME, len(self.pieces), _PIECES, dtype=np.int32)))
+
+    def values(self) -> pa.BinaryArray:
+        """All values."""
+        return self._taken(pa.array(np.arange(_VALUE, len(self.pieces), _PIECES, dtype=np.int32)))
+
+    def values_of(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
+        """The values of these pairs."""
+        return self._taken(pa.array(_PIECES * pairs + _VALUE))
+
+    def values_or_null(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
+        """The same; null for a negative one."""
+        return self._taken(pa.array(_PIECES * pairs + _VALUE, mask=pairs < 0))
+
+    def _taken(self, numbers: pa.IntegerArray) -> pa.BinaryArray:
+        return pc.take(self.pieces, numbers, boundscheck=False, memory_pool=POOL)
 
 
 class Properties:
@@ -79,23 +107,19 @@ class Properties:
         if len(encoded) > _WORD_BYTES:
             texts = gather([pairs.data], pairs.name_at[found], pairs.name_length[found])
             found = found[pc.equal(texts, encoded).to_numpy(zero_copy_only=False)]
-        rows = pairs.rows[found]
-        if len(rows) == len(self):
-            return utf8(gather([pairs.data], pairs.value_at[found], pairs.value_length[found]))
-        at, length = np.zeros((2, len(self)), np.int64)
-        at[rows] = pairs.value_at[found]
-        length[rows] = pairs.value_length[found]
-        is_there = np.zeros(len(self), np.bool_)
-        is_there[rows] = True
-        return utf8(gather([pairs.data], at, length, valid=is_there))
+        if len(found) == len(self):
+            return utf8(pairs.values_of(found))
+        of_row = np.full(len(self), -1, np.int64)
+        of_row[pairs.rows[found]] = found
+        return utf8(pairs.values_or_null(of_row))
 
     def map(self) -> pa.MapArray:
         """All properties of each message."""
         pairs = self._pairs
         return pa.MapArray.from_arrays(
             pa.array(pairs.first.astype(np.int32)),
-            utf8(gather([pairs.data], pairs.name_at, pairs.name_length)),
-            utf8(gather([pairs.data], pairs.value_at, pairs.value_length)),
+            utf8(pairs.names()),
+            utf8(pairs.values()),
         )
 
     def json(self) -> pa.StringArray:
@@ -156,9 +180,29 @@ def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None
     words &= _WORD_MASKS[np.minimum(name_length, _WORD_BYTES)]
     first = np.searchsorted(name_at, offsets, "right")
     rows = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
-    pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words, rows)
+    pieces = _pieces(data, name_at, name_length, value_at, value_length)
+    pairs = _Pairs(data, first, name_at, name_length, value_at, value_length, words, rows, pieces)
     odd = _rows_with_odd_pairs(pairs, rewritten)
     return (None, odd) if len(odd) else (pairs, odd)
+
+
+def _pieces(
+    data: Bytes,
+    name_at: Positions,
+    name_length: Positions,
+    value_at: Positions,
+    value_length: Positions,
+) -> pa.BinaryArray:
+    """The texts of all pairs, cut at each end of a name or value."""
+    ends = np.zeros(_PIECES * len(name_at) + 1, np.int32)
+    ends[_NAME:-1:_PIECES] = name_at
+    np.add(name_at, name_length, out=ends[_NAME + 1 :: _PIECES], casting="unsafe")
+    ends[_VALUE::_PIECES] = value_at
+    np.add(value_at, value_length, out=ends[_VALUE + 1 :: _PIECES], casting="unsafe")
+    ends[-1] = ends[max(len(ends) - 2, 0)]
+    return pa.Array.from_buffers(
+        pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    )
 
 
 def _joined(spans: Spans) -> tuple[Bytes, Positions]:

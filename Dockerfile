@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The image txrocketmq: a name server, a broker, or both; docs/testing.md and README.md tell how to run it.
+# The image txrocketmq: a name server, a broker, or both; docs/testing.md and README.md say how to run it.
 #
 #     make image                                   # makes the wheel in dist/ and builds this
 #     docker buildx build --platform linux/amd64,linux/arm64 -t txrocketmq .
 #
-# BASE is any image with a glibc, Python 3.11 or later as python3, and its venv. Nothing is compiled: all that is
-# installed are wheels, which are there for the usual platforms. Wheels of dependencies that lie in dist/, too, are
-# taken before those of the package index; with --build-arg PIP_NO_INDEX=1 no index is asked. The tests that libraries
-# bring with them, a third of all that is installed, are left out.
+# BASE is any image with glibc, Python 3.11 or later as python3, and the module venv. Nothing is compiled: pip installs
+# only wheels, which exist for the usual platforms. If dist/ also contains wheels of dependencies, they take precedence
+# over those of the package index; with --build-arg PIP_NO_INDEX=1 the index is not used at all. The tests that
+# libraries bring with them, a third of everything that is installed, are removed.
 ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS install
@@ -37,6 +37,8 @@ VOLUME /home/rocketmq/store
 # Name server; broker, its VIP port.
 EXPOSE 9876 10911 10909
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
+# A server that does not answer fails the check after 5 s. The timeout leaves room for starting Python, which takes a
+# fraction of a second, but more than 10 s under an emulator of another processor.
+HEALTHCHECK --interval=10s --timeout=60s --start-period=120s --retries=3 \
     CMD ["python3", "-m", "txrocketmq.cli.health"]
 ENTRYPOINT ["python3", "-m", "txrocketmq.cli.container"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One load on our Python client, then exit: `python -m benchmarks.client_load NAMESRV TOPIC MODE`.
+"""One load on our Python client: `python -m benchmarks.client_load NAMESRV TOPIC MODE`.
 
 Modes and output are those of java/Load.java: sync (one send after the other, blocking), async (so
 many in flight), push (drains a topic by a push consumer) and lite (the same by a lite pull

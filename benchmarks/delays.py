@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A delay level in process: how fast it delivers messages that are due at once, and how long others
-wait meanwhile.
+"""A delay level in process: how fast it delivers, and how long other work has to wait.
 
     .venv/bin/python -m benchmarks.delays [--rounds 3]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL92 filters in process: microseconds of CPU a message, from its record to the verdict.
+"""SQL92 filters in process: microseconds of CPU for a message, from its record to the verdict.
 
 python -m benchmarks.filters [--rounds N]
 """

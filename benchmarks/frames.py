@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames as the official Java client 4.9.7 writes them, byte for byte but for what varies.
+"""Frames as the official Java client 4.9.7 writes them, byte for byte except for what varies.
 
 Written from recorded traffic (JSON headers, the default), and on purpose not with
 `txrocketmq.remoting`: a load generator that shares code with the server would share its

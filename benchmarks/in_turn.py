@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same measurement by several interpreters in turn: what disturbs one disturbs the others."""
+"""Runs one measurement with several interpreters in turn, so disturbances affect them alike."""
 
 from __future__ import annotations
 

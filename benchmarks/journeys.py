@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions and pops in process: microseconds of CPU a message, as sends.py measures sends.
+"""Transactions and pops in process: microseconds of CPU for a message, as sends.py measures sends.
 
     .venv/bin/python -m benchmarks.journeys [--rounds 12] [--only "commit,ack"]
     .venv/bin/python -m benchmarks.journeys --beside PYTHON

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One load on the Python client `rocketmq` (librocketmq), as client_load.py does it on ours.
+"""Puts one load on the Python client `rocketmq` (librocketmq), as client_load.py does on ours.
 
 Runs in an environment of its own, which has neither this project nor its dependencies. The client
 has no sends that do not wait, and its pull consumer is none of a group: modes are sync and push.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one load of an official client, Java or Go, against running servers and measures both."""
+"""Runs one load of an official client, Java or Go, against running servers, and measures both."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original's side of the comparison: class paths of its jars, and the load programs' own."""
+"""The original's side of the comparison: class paths of its jars and of the load programs."""
 
 import os
 import platform

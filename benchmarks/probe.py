@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a server whether it is there, over a raw socket: the same question for both sides."""
+"""Asks a server over a raw socket whether it is there: the same question for both sides."""
 
 import socket
 import time

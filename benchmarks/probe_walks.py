@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a broker holds up everybody: a probe every 10 ms while it is asked what takes long.
+"""How long a broker delays others: a probe every 10 ms while it serves long requests.
 
     python -m benchmarks.probe_walks [--groups 1000] [--topics 10000]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process used, read from /proc (Linux): the same numbers for a JVM and for Python."""
+"""The resources that a process used, from /proc (Linux): the same for a JVM and for Python."""
 
 import contextlib
 import ctypes

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples to medians, ratios and verdicts; as a table, as JSON, as a plot. Pure but `plot`."""
+"""Turns samples into medians, ratios and verdicts: as a table, as JSON, as a plot.
+
+Pure but `plot`.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A send in process: microseconds of CPU a message, from the bytes of a read to the answers' bytes.
+"""A send in process: microseconds of CPU for a message, from the bytes of a read to the answers.
 
     .venv/bin/python -m benchmarks.sends [--beside PYTHON] [--rounds 12]
     .venv/bin/python -m benchmarks.sends --operations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts and stops a name server with one broker: ours, or the original's jars, of 4.9.7 or 5.4.0.
+"""Starts and stops a name server with one broker: ours, or the original's of 4.9.7 or 5.4.0.
 
 Both get the same two .conf files, fresh store directories below one home directory, and free
 loopback ports. Everything that was started is stopped, whatever happens in between.

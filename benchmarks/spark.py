@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench-spark`: what reading a store costs, beside its floors, all in one run.
+"""`make bench-spark`: the cost of reading a store, compared with its lower bounds in the same run.
 
 Two stores are generated once (uniform: 1 KiB bodies; mixed: JSON bodies of 500 bytes on average)
 and kept in var/bench-spark. Then, in turn: bare reads and decoding in one process; the official

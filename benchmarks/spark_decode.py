@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding a commit log to Arrow: CPU a message, beside a bare read of the same bytes.
+"""Decoding a commit log to Arrow: CPU for a message, compared with a bare read of the same bytes.
 
     .venv/bin/python -m benchmarks.spark_decode STORE [--rounds 7] [--only NAME...]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs over stores and tables in one Spark session, each measured; one JSON line a job.
+"""Jobs over stores and tables in one Spark session, each measured and printed as a line of JSON.
 
     .venv/bin/python -m benchmarks.spark_jobs --store DIR [--topic NAME] [--parquet DIR] [--cores 2]
 

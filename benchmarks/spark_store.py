@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a whole store directory of many messages, for benchmarks of those who read it.
+"""Writes a whole store directory with many messages, for benchmarks of readers.
 
     .venv/bin/python -m benchmarks.spark_store DIR [--gib 4] [--kind uniform|mixed]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store alone: microseconds of CPU a message, without network, headers or processors.
+"""The store alone: microseconds of CPU for a message, without network, headers or processors.
 
     .venv/bin/python -m benchmarks.store [--messages 100000] [--directory DIR]
 

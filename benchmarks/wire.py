@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker's inner loop, measured without Java in a few seconds.
+"""The inner loop of a broker, measured without Java in a few seconds.
 
 Replays frames encoded beforehand, as the Java client writes them: one connection, a fixed number
 of sends in flight, one write a frame (the client's threads write one by one too); then pulls

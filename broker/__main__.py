@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `mqbroker`: flags and configuration file as the original's."""
+"""The command `mqbroker`, with the original's options and configuration file."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dict[str, str]]:
-    """Broker and store settings of a file, and what the file gives; raises ConfigError.
+    """Returns broker and store settings of a file, and the file's own values. Raises ConfigError.
 
-    What has no effect is said on standard error.
+    Settings without effect are named on standard error.
     """
     refuse_unserved(os.environ, BrokerConfig.UNSERVED)
     given = read_file(path) if path is not None else {}

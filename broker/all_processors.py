@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every processor of a broker, each with the parts it uses; none gets the broker itself."""
+"""All processors of a broker, each with the parts that it uses; none gets the broker itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of topics and groups (5.x): what there are, and changes to them.
+"""Attributes of topics and groups (5.x): which ones there are, and changes to them.
 
 A change is a name with a sign, "+message.type": "FIFO" or "-message.type": "". Counterpart of
 AttributeUtil, AttributeParser, TopicAttributes and SubscriptionGroupAttributes.
@@ -42,7 +42,7 @@ class Unserved(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """One that is known: whether it may change once it is there, and which values it takes.
+    """A known attribute: whether it may change once it is set, and which values it takes.
 
     A value that `is_served` refuses is valid for an original broker and refused here.
     """

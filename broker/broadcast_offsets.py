@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each member of a broadcasting group has pulled: for proxies, which do not know it.
+"""How far the members of broadcasting groups have pulled, for proxies, which do not know this.
 
-Each member of such a group reads all messages, and where it goes on is its own business: it keeps
-that in a file. But a consumer behind a proxy has none, so its proxy asks the broker, by a pull with
-an offset below 0. The broker remembers what each member has asked for, and answers with that; a
-member it does not know begins where the slowest member of the group was, which is kept with the
-offsets of groups as "group@broadcast". A member that pulled by itself and comes by a proxy now, or
-the other way round, is told where it goes on as well.
+Each member of such a group reads all messages, and keeps its position in a file of its own. A
+consumer behind a proxy has no such file, so its proxy asks the broker, by a pull with an offset
+below 0. The broker remembers what each member has asked for, and answers with that; a member it
+does not know begins where the slowest member of the group was, which is kept with the offsets of
+groups as "group@broadcast". A member that pulled by itself and comes by a proxy now, or the other
+way round, is told where it goes on as well.
 
 Java: BroadcastOffsetManager, BroadcastOffsetStore.
 """
@@ -45,7 +45,7 @@ class _Member:
 
 
 class BroadcastOffsets:
-    """See the module. Times are of the steady clock."""
+    """The offsets of broadcasting members. Times are those of the steady clock."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class BroadcastOffsets:
         self._is_scanning = False
 
     def client_of(self, header: PullMessageRequestHeader, peer: Peer) -> str | None:
-        """Who pulls, by client id; None when offsets of broadcasting are not its business."""
+        """The client id of the pulling member; None if it does not broadcast through a proxy."""
         if not self._config.enable_broadcast_offset_store:
             return None
         if header.request_source == RequestSource.PROXY_FOR_BROADCAST:
@@ -103,7 +103,7 @@ class BroadcastOffsets:
         return None
 
     def pulled(self, header: PullMessageRequestHeader, client_id: str, offset: int) -> None:
-        """A member goes on at this offset; it only ever rises, unless the queue is made anew."""
+        """Notes where a member continues; this only rises, unless the queue is created again."""
         members = self._members.get((header.topic, header.consumer_group), {})
         member = members.get(client_id) or self._join(header, client_id)
         member.seen_ms, member.by_proxy = self._steady_ms(), _is_by_proxy(header)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is there: consumers and producers by group, as their heartbeats and connections tell.
+"""The connected consumers and producers by group, as known from heartbeats and connections.
 
 Pure: peers are only compared, `steady_ms` is given. Groups are kept by peer, too: when a thousand
 connections end at once, none of them looks through all groups. Counterpart of ConsumerManager,
@@ -40,7 +40,7 @@ class Client:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """The consumers of a group that are there, and what the last heartbeat said of it."""
+    """The connected consumers of a group, and what the last heartbeat said about it."""
 
     name: str
     consume_type: str = CONSUME_PASSIVELY
@@ -85,7 +85,7 @@ class GroupsOfPeers:
         self._groups.setdefault(peer, {})[group] = None
 
     def remove(self, peer: Peer, group: str) -> None:
-        """It is none any more."""
+        """Removes a client from the group."""
         groups = self._groups.get(peer)
         if groups is not None:
             groups.pop(group, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a clock that is set back concerns the messages of a queue that were stored before.
+"""What a clock that is set back means for messages of a queue that were stored before.
 
 A delayed message is due at a time of the wall clock: when it was stored, plus its delay. If that
 clock is set back by an hour meanwhile, the message would wait an hour longer than it should. So for
@@ -43,9 +43,9 @@ class ClockSteps:
         self._since.append((offset if self._since else 0, ahead_ms))
 
     def set_back_ms(self, offset: int, ahead_ms: int) -> int:
-        """How much later the wall clock would be, had it not been set back since `offset` came.
+        """How much later the wall clock would be without being set back since `offset` was stored.
 
-        What is asked for must not go down from call to call.
+        From call to call, `offset` must not decrease.
         """
         since = self._since
         while len(since) > 1 and since[1][0] <= offset:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of what is not in memory: done in threads, and whoever waits for one goes on after it.
+"""Reads what is not in memory in threads, and continues the requests that wait for it.
 
 So that consumers of old messages do not stop the reactor's thread while the disk is slow. How many
 reads are under way is limited, for all and for each peer; the others wait, the peers in turn and
@@ -89,7 +89,7 @@ class _OfPeer:
 
 
 class ColdReads:
-    """See the module."""
+    """The reads of what is not in memory."""
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread
@@ -120,10 +120,10 @@ class ColdReads:
         return True
 
     def answer(self, peer: Who, ask: Ask[Reply[Any] | PendingReply]) -> Reply[Any] | PendingReply:
-        """What `ask` gives; when that is not in memory, the promise of it.
+        """Returns the result of `ask`, or a promise of it if data is not in memory.
 
-        It is asked again after each read, and in the end without asking what is in memory: on a
-        machine that lacks memory so much, what was read may be gone again.
+        `ask` is called again after each read, and in the end without checking memory: on a machine
+        that is so short of memory, what was read may already be gone again.
         """
         pending, left = PendingReply(), MOST_READS
 

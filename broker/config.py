@@ -239,28 +239,28 @@ class BrokerConfig(MetricsConfig):
                 raise ConfigError(f"{key} is empty: give it a name, or leave the line out")
         if self.default_message_request_mode not in ("PULL", "POP"):
             raise ConfigError(
-                "defaultMessageRequestMode is PULL or POP,"
+                "defaultMessageRequestMode must be PULL or POP,"
                 f" not {self.default_message_request_mode!r}"
             )
         if self.max_error_rate_of_bloom_filter >= _PERCENT:
             raise ConfigError(
-                "maxErrorRateOfBloomFilter is 1 to 99 percent,"
+                "maxErrorRateOfBloomFilter must be 1 to 99 percent,"
                 f" not {self.max_error_rate_of_bloom_filter}"
             )
         if self.listen_port != 0 and not 2 < self.listen_port < 65_535:
             raise ConfigError(
-                "listenPort is 3 to 65534, or 0 for any free one, since the VIP port is two below"
-                f" and the one for replication above, not {self.listen_port}"
+                "listenPort must be 3 to 65534, or 0 for any free one, since the VIP port is two"
+                f" below and the one for replication above, not {self.listen_port}"
             )
         if self.advertised_port != 0 and not 2 < self.advertised_port < 65_536:
             raise ConfigError(
-                "advertisedPort is 3 to 65535, or 0 for listenPort, since clients look for the VIP"
-                f" port two below, not {self.advertised_port}"
+                "advertisedPort must be 3 to 65535, or 0 for listenPort, since clients look for"
+                f" the VIP port two below, not {self.advertised_port}"
             )
         for address in filter(None, map(str.strip, self.namesrv_addr.split(";"))):
             port = _ADDRESS.fullmatch(address)
             if port is None or not 0 < int(port[1]) < 65_536:
                 raise ConfigError(
-                    "namesrvAddr is addresses like 127.0.0.1:9876;192.168.0.1:9876,"
+                    "namesrvAddr must be addresses like 127.0.0.1:9876;192.168.0.1:9876,"
                     f" not {address!r}"
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delayed messages that are due: what is put for each of them, made of the record that waits.
+"""Delayed messages that are due: what is stored for each, made from the record that waited.
 
 What is put is the message itself, for the queue that it was sent to, with the bytes of all its
 properties as they are; see intake/usual_record.py. What cannot be delivered becomes a dead letter.

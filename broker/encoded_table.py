@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EncodedTable: the members of a large JSON object, of which each is encoded once.
+"""A large JSON object of which each member is encoded only once.
 
 The tables of topics and groups are written to disk and sent to name servers whole, while one entry
 changes at a time. Their values are immutable, so the text of an entry is kept as long as its value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the consumers of a group that others came or went, or subscribed to something else.
+"""Notifies the consumers of a group when members join, leave or change subscriptions.
 
 They then rebalance at once, not within 20 s. What changes in one turn of the reactor is told once,
 in the next: when a thousand members of a group go at the same moment, those that stay are not told
@@ -26,9 +26,9 @@ _OVER: Final = object()
 
 
 class GroupChanges:
-    """`changed` is told of each change of a group; `tick` wants to be called every DELAYED_MS.
+    """Call `changed` for each change of a group, and `tick` every DELAYED_MS.
 
-    `call_soon` has `tell` called in a later turn of the reactor.
+    `call_soon` calls `tell` in a later turn of the reactor.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the broker's log says of what people and clients do to it: one line each, who and what.
+"""Logs what people and clients do to the broker, one line for each event: who did what.
 
 Topics and groups that come, change and go, settings that are changed, clients that come and go
 (debug), log files that are deleted, and a disk that gets full and has room again. It hears of these
@@ -132,7 +132,7 @@ class Journal:
             log.info("topic {topic} was deleted by {who}", topic=name, who=self.who())
             return
         log.info(
-            "topic {topic} was {done} by {who}: {read} queues to read, {write} to write,"
+            "topic {topic} was {done} by {who}: read queues {read}, write queues {write},"
             " permission {perm}{attributes}",
             topic=name,
             done="changed" if name in self._topics else "created",
@@ -150,7 +150,7 @@ class Journal:
                 log.info("group {group} was deleted by {who}", group=name, who=self.who())
             self._groups.discard(name)
             return
-        done = "changed" if name in self._groups else "made"
+        done = "changed" if name in self._groups else "created"
         log.info("group {group} was {done} by {who}", group=name, done=done, who=self.who())
         self._groups.add(name)
 
@@ -172,8 +172,11 @@ class Journal:
 
     def _reconfigured(self, keys: Collection[str]) -> None:
         properties = self._parts.configuration.properties
-        log.info(
+        who = self.who()
+        # What the broker finds out by itself at its start is no news to anybody.
+        say = log.debug if who == _BY_ITSELF else log.info
+        say(
             "settings were changed by {who}: {settings}",
-            who=self.who(),
+            who=who,
             settings=", ".join(f"{key}={properties.get(key, '')}" for key in keys),
         )

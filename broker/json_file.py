@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration files of the store directory: JSON, replaced whole, the one before kept as .bak.
+"""Configuration files of the store directory: JSON, replaced as a whole, with a .bak.
 
 What is written is whole on the disk before it takes the file's place, so a crash or a full disk
 costs neither the file nor its .bak; the original, which writes into the file itself, can lose both.

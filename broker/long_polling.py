@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long polling: requests that found nothing wait here for a message, or for their time to be over.
+"""Long polling: pulls that found nothing wait here for a message or for the end of their time.
 
 A request waits at a place of a queue, with a deadline and a filter. An arrival only marks its
 queue; `run_woken` then looks at those that wait there, so that a burst of messages wakes each of
@@ -40,7 +40,7 @@ Key = tuple[str, int]
 
 
 class Queues(Protocol):
-    """What is asked of the store."""
+    """What long polling needs of the store."""
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """The offset after the queue's last message."""

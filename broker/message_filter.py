@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which messages of a queue a consumer wants: one object for the store and for those who wait.
+"""Decides which messages of a queue a consumer wants, for the store and for waiting pulls.
 
 A filter looks at the queue's unit first, which has the hash of the tag, and at the unit of the ext
 file, where there is one, which has the bitmap of SQL92 filters; only where that is not enough does

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How groups are to consume topics, where an administrator has said so: messageRequestMode.json.
+"""Whether groups pull or pop topics, as administrators have set it: messageRequestMode.json.
 
 Counterpart of MessageRequestModeManager.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker tells Prometheus: the names, labels and types of the original's exporter (5.x).
+"""The metrics of a broker for Prometheus, named and labelled as in the original's exporter (5.x).
 
-Everything is read from what the parts count; nothing here stands on the path of a message. The
+Everything is read from counters of the parts; nothing here is on the path of a message. The
 sizes of messages and the times of requests are counted only where somebody is to see them, and for
 all that came in one read together. The type of a message is told by its topic: delay in the
 schedule topic, transaction in that of half messages, else normal. docs/operations.md has the list.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the broker's log says of what its parts tell: they tell facts, and write no log."""
+"""Logs what the parts of the broker report; the parts themselves write no log."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def no_record(damage: Damage, more: int) -> None:
     if damage.physical_offset < 0:
         log.error(
             "the index is damaged: {path} at byte {position}, so queries by key may miss"
-            " messages{others}. Move the file away while the broker is down: the next start builds"
-            " it anew from the log",
+            " messages{others}. Move the file away while the broker is down: the next start"
+            " rebuilds it from the log",
             path=damage.path,
             position=damage.position,
             others=others,
         )
         return
     log.error(
-        "the store is damaged: no message is at {offset} of the log ({path}, byte {position}),"
-        " though {who} says so; consumers go on behind it{others}",
+        "the store is damaged: there is no message at {offset} of the log ({path}, byte"
+        " {position}), although {who} refers to it; consumers continue behind it{others}",
         offset=damage.physical_offset,
         path=damage.path or "of which there is no file",
         position=damage.position,
@@ -93,7 +93,8 @@ def half_messages_given_up(count: int, topic: str, key: str) -> None:
     log.error(
         "{count} half messages are given up, the first of topic {topic} with the key {key}: their"
         " producers did not say what became of their transactions. They are in the topic"
-        " {given_up}; resumeCheckHalfMessage of mqadmin has one asked for again",
+        " {given_up}; resumeCheckHalfMessage of mqadmin makes the broker ask about one of them"
+        " again",
         count=count,
         topic=topic,
         key=key,
@@ -105,7 +106,7 @@ def not_brought_back(count: int, topic: str, status: str) -> None:
     """Messages that were popped and not acknowledged cannot be put into their retry topic."""
     log.error(
         "{count} popped messages of {topic} cannot be brought back now: the store says {status}."
-        " They are tried again, ever less often",
+        " The broker tries again, less and less often",
         count=count,
         topic=topic,
         status=status,
@@ -116,7 +117,7 @@ def revive_record_unreadable(queue_id: int, offset: int) -> None:
     """A record of the revive topic is passed over."""
     log.warn(
         "the record at offset {offset} of queue {queue_id} of the revive topic is not valid: it is"
-        " passed over",
+        " skipped",
         offset=offset,
         queue_id=queue_id,
     )
@@ -125,8 +126,8 @@ def revive_record_unreadable(queue_id: int, offset: int) -> None:
 def half_message_unreadable(queue_id: int, offset: int) -> None:
     """A half message whose record cannot be read is passed over."""
     log.error(
-        "the half message at offset {offset} of queue {queue_id} cannot be read, so nobody is asked"
-        " for its transaction: the log does not have it any more, or it is damaged",
+        "the half message at offset {offset} of queue {queue_id} cannot be read, so its producer"
+        " is not asked about the transaction: the log no longer has it, or it is damaged",
         offset=offset,
         queue_id=queue_id,
     )

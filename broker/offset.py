@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each group has consumed each queue, consumerOffset.json.
+"""How far each group has consumed each queue: consumerOffset.json.
 
 Counterpart of ConsumerOffsetManager. A commit is taken as it comes, forwards or backwards, except
 while a reset waits to be told to the group's next pull.
@@ -197,7 +197,7 @@ class ConsumerOffsets:
         return self._broadcasting if group.endswith(BROADCAST) else self._groups
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Sets an offset that the group's next pull of the queue is told."""
+        """Sets an offset that the group gets with its next pull of the queue."""
         pending = self._resets.setdefault(topic + _SEPARATOR + group, {})
         pending.pop(queue_id, None)
         self.commit(group, topic, queue_id, offset)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the original's broker.conf that are accepted and have no effect here.
+"""Settings of the original's broker.conf that are accepted and have no effect here.
 
 They tune thread pools, Netty, and features that are not served (docs/compatibility.md says which).
 Union of 4.9.7 and 5.4.0: BrokerConfig, NettyServerConfig, NettyClientConfig, AuthConfig, with their
@@ -135,4 +135,4 @@ BROKER_UNSERVED: Final = (
     Unserved("popConsumerKVServiceInit", _TRUE, "POP on RocksDB", "false"),
     Unserved("useSeparateRetryQueue", _TRUE, "a queue of retry topics for each queue", "false"),
 )
-"""See the module."""
+"""The settings that are accepted and have no effect."""

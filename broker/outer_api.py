@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker asks of its name servers: to be registered, and forgotten at the end.
+"""A broker's requests to its name servers: to register, and to unregister at the end.
 
-Each name server is told on its own; one that does not answer holds up nobody. A registration
-carries all topics, so its text is made in a thread, of the texts of topics that were made before.
-A topic that is new or has changed is told alone to name servers of 5.x that know the others
-(REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not know that request, and are told everything.
+Each name server is called by itself; one that does not answer does not delay the others. A
+registration carries all topics, so its text is made in a thread, of the texts of topics that were
+made before. A topic that is new or has changed is told alone to name servers of 5.x that know the
+others (REGISTER_TOPIC_IN_NAMESRV); those of 4.9 do not know that request, and are told everything.
 Counterpart of BrokerOuterAPI, and of registerBrokerAll and registerSingleTopicAll in
 BrokerController.
 """
@@ -68,7 +68,7 @@ class Identity:
 
 
 class TopicTable(NamedTuple):
-    """What name servers are told: topics, of which version, and what the broker permits at most."""
+    """What is registered: the topics, their version, and the permission of the broker."""
 
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
@@ -132,9 +132,9 @@ class NameServers:
         return not self.addresses or any(map(self._registered.get, self.addresses))
 
     def tick(self) -> None:
-        """Asks those again that did not register us; called every second.
+        """Tries again to register where this failed; called every second.
 
-        After 1, 2, 4 ... seconds, and in the end as often as everybody is told everything anyway.
+        It tries after 1, 2, 4 ... seconds, up to the period of all registrations.
         """
         steady_ms = self._steady_ms()
         for address, (due_ms, _) in list(self._again.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of long lists: topics and groups are asked for a few thousand at a time (5.3 and on).
+"""Pages of long lists: topics and groups are sent a few thousand at a time (5.3 and later).
 
 Counterpart of TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable.
 """

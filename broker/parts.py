@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a broker: built once, taken by its service, by its processors and by the tests.
+"""The parts of a broker, built once, for its service, its processors and the tests.
 
 `Parts` owns no thread, no timer and no socket. The service opens what has files, lets the parts
 hear of each other, and sets `known_as` when it knows the broker's address; only then can processors
@@ -79,7 +79,7 @@ def unanswered(_: str) -> PendingReply:
 
 @dataclass(kw_only=True)
 class Parts:
-    """See the module. `clock` gives the time in milliseconds since the epoch, `steady_clock` that
+    """The parts. `clock` returns the time in milliseconds since the epoch, `steady_clock` that
     which durations are measured by: the same, unless told.
 
     `ask_route` asks a name server for the route of a topic, and `wake_soon` has `polling.run_woken`

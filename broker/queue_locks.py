@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which client of a group may consume a queue in order, and until when.
+"""Which client of a group may consume a queue in order, and for how long.
 
 Counterpart of RebalanceLockManager. A lock lives 60 s after it was last taken; its owner takes it
 again at will.

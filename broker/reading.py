@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the broker's own work waits for: a read of what is not in memory, or an end of a failure.
+"""Lets the broker's own work wait for a read of what is not in memory, or for a failure to end.
 
 Timers, delay levels, the check of transactions and the revival of popped messages have one each.
 
@@ -19,7 +19,7 @@ RETRY_MS: Final = 10_000
 
 
 class Reading:
-    """See the module; `in_thread` runs the reads. Each of `on_end` is called after one."""
+    """A wait for reads, which `in_thread` runs. Each of `on_end` is called after a read."""
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread

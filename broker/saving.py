@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Saving: keeps a file of `config/` up to date, with one write for all changes that came meanwhile.
+"""Saving: keeps a file of `config/` up to date, with one write for all changes since the last.
 
 A table of ten thousand topics is a file of several megabytes, so a change is not written on its
 own. The first change begins a write in a thread; those that come while it runs are in the next one,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay levels: messages wait in SCHEDULE_TOPIC_XXXX, a queue for each level, until they are due.
+"""Delay levels: messages wait in a queue of SCHEDULE_TOPIC_XXXX for each level until they are due.
 
 A queue unit of that topic holds the time of delivery in place of a tag hash, so nothing is read
 from the log before its time. `tick` delivers a batch of each level that has messages due, and says

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker: builds its parts, joins them, starts and stops them.
+"""The broker: builds its parts, connects them, starts and stops them.
 
 Counterpart of BrokerController, without its logic: each part gets the two or three things it uses.
 """
@@ -116,7 +116,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """Where clients are told to find the broker, once it has started."""
+        """The address that clients are given, once the broker has started."""
         return self.parts.known_as.address
 
     # ------------------------------------------------------- start and stop
@@ -156,7 +156,7 @@ class Broker:
         self._join()
         self._journal.listen()
         log.info(
-            "broker {name} of {cluster} listens on {port} (VIP {vip}), is known as {address}",
+            "broker {name} of {cluster} listens on {port} (VIP {vip}) and registers as {address}",
             name=config.broker_name,
             cluster=config.broker_cluster_name,
             port=self.port,
@@ -448,7 +448,7 @@ class Broker:
         self._threads.run(work, read)
 
     def _flush(self) -> None:
-        """Syncs the log in a thread; again at once while somebody waits for it."""
+        """Syncs the log in a thread, and again at once while sends wait for it."""
         job = self.parts.store.flush.begin()
         if job is not None:
             done = maybeDeferred(self.clock.in_thread, job.run)

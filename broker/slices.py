@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that may take long, done in turns of the reactor: a slice, then whatever else there is.
+"""Long work, done a slice at a time, between which the reactor does everything else.
 
 What it has to read from the disk first is read in a thread, and then it goes on.
 

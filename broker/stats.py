@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of what went in and out, and their last minute, hour and day.
+"""Counters of stored and delivered messages, and their last minute, hour and day.
 
 Counting is one addition for a batch; windows are made of samples that `tick` takes every 10 s, 10
 minutes and hour. Counterpart of BrokerStatsManager, StatsItem and BrokerStats; StoreStatsService is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumer groups as configured: who may consume how, subscriptionGroup.json.
+"""The configurations of consumer groups: subscriptionGroup.json.
 
 Counterpart of SubscriptionGroupManager.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of a broker: what they are allowed, how new ones come to be, topics.json.
+"""The topics of a broker: their settings, the creation of new ones, topics.json.
 
 Counterpart of TopicConfigManager and TopicValidator.
 """

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues of topics in the whole cluster, as name servers tell them: a broker that shares queues out
-must know those of the other brokers too.
+"""The queues of topics in the whole cluster, which a broker needs to distribute them.
 
 A topic is asked for when it is first wanted, and then with each `refresh`. Counterpart of
 TopicRouteInfoManager.

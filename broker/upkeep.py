@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upkeep: what a broker looks through by itself from time to time, in steps.
+"""Upkeep: what a broker examines by itself from time to time, in steps.
 
 Counters are sampled; locks, clients and pops of which nothing was heard for long are forgotten;
 queues follow the log when it has lost a file; routes of other brokers are asked for. All of it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks: requests that look at all topics, groups or queues, served a slice at a time.
+"""Walks: requests that go through all topics, groups or queues, served a slice at a time.
 
     @serves(admin.GET_BROKER_CONSUME_STATS)
     def everything(self, request: Request[...]) -> Reply[NoHeader] | PendingReply:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `txrocketmq`: finds the command that is meant and hands it the rest of the line.
+"""The command `txrocketmq`: finds the command by its name and passes it the other arguments.
 
 Each command is a module with a `main(arguments) -> exit code`, imported only when it is called, so
 that `send` does not wait for the broker's code. Exit codes: 0 done, 1 failed with one sentence on
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"txrocketmq {own_version()}")
         return 0
     if first not in COMMANDS:
-        print(f"txrocketmq: there is no command {first!r}\n\n{usage()}", file=sys.stderr)
+        print(_unknown(first), file=sys.stderr)
         return 2
     with ends_without_memory(f"txrocketmq {first}"):
         if first == "standalone":
@@ -63,8 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
 
 
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches  # only a misspelt command needs it
+
+    near = get_close_matches(name, [*COMMANDS, *ALIASES], 1)
+    if near:
+        return f"txrocketmq: there is no command {name!r}; did you mean {near[0]!r}?"
+    return f"txrocketmq: there is no command {name!r}\n\n{usage()}"
+
+
 def usage() -> str:
-    """What commands there are."""
+    """The list of commands."""
     commands = "\n".join(f"  {name:<12}{what}" for name, what in COMMANDS.items())
     return (
         "usage: txrocketmq COMMAND ...\n\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that administrate have in common: their options, and how they run.
+"""What the commands for administrators have in common: options, and how they run.
 
 What all commands have in common is in `command_line`.
 """
@@ -37,7 +37,7 @@ def place_options(function: F) -> F:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks a person, unless the answer was given; somebody who is not there says no."""
+    """Asks for confirmation unless `yes` is given; without a terminal, the answer is no."""
     if not yes:
         click.confirm(question, abort=True, err=True)
 

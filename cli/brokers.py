@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -90,6 +91,11 @@ def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json:
         if changes:
             await admin.update_broker_config(broker, changes)
         settings = await admin.broker_config(broker)
+        for name in changes:
+            if name not in settings:
+                near = difflib.get_close_matches(name, settings, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise MQClientError(f"broker {broker} has no setting {name}{hint}")
         shown = {name: settings.get(name) for name in changes or sorted(settings)}
         show_values(shown, as_json=as_json)
 
@@ -97,7 +103,7 @@ def config(broker: str, pairs: Sequence[tuple[str, str]], namesrv: str, as_json:
 
 
 def _first_number(text: str | None) -> float | None:
-    """Brokers tell three: over ten seconds, a minute and ten minutes."""
+    """Brokers give three numbers: over ten seconds, a minute and ten minutes."""
     try:
         return float((text or "").split()[0])
     except (IndexError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that are made with click have in common: options, types, and how they end.
+"""What the commands made with click have in common: options, types, and how they end.
 
 No server imports click; neither does the command `txrocketmq` before one of these is called.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`txrocketmq completion`: what a shell needs to complete the command.
 
-Click writes the script and answers the shell's questions, over a tree of all commands. A command
-that is not made with click has a `make_parser()`, which tells its options.
+Click writes the script and answers the shell's questions, with a tree of all commands. Commands
+that are not made with click have a `make_parser()`, from which their options are read.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def command(shell: str) -> None:
 
 
 class Tree(click.Group):
-    """All commands; each is imported when something of it is asked, and not for its name."""
+    """All commands; each is imported only when its options are needed, not for its name."""
 
     def __init__(self) -> None:
         super().__init__("txrocketmq")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands; what stands after one is asked of that."""
+        """Completes names of commands; a command completes what follows it."""
         named: Mapping[str, str] = COMMANDS
         return [
             CompletionItem(name, help=summary)

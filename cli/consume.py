@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq consume`: takes messages as a member of a group, prints them, and commits."""
+"""`txrocketmq consume`: receives messages as a member of a group, prints and commits them."""
 
 from __future__ import annotations
 

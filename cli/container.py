@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the container image starts: the server that is asked for, with the settings it was given.
+"""The entry point of the container image: starts the requested server with its settings.
 
     python -m txrocketmq.cli.container [standalone | mqnamesrv | mqbroker] [OPTION ...]
 
-The first argument chooses, `standalone` if there is none; any other command of `txrocketmq` runs,
-too. Settings come from a file and from the environment, which counts first. The file is the one of
--c, else of $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the environment the
-name of a setting, spelled as in the file, follows ROCKETMQ_BROKER_ or ROCKETMQ_NAMESRV_; one that
-nobody knows stops the start. The server reads both from one file that is written anew at each
-start, so what `mqadmin updateBrokerConfig` changes holds until then.
+The first argument chooses the server, `standalone` by default; any other command of `txrocketmq`
+can be run as well. Settings come from a file and from the environment, which takes precedence. The
+file is the one of -c, else of $ROCKETMQ_CONF, else the one that is mounted in /etc/rocketmq. In the
+environment the name of a setting, spelled as in the file, follows ROCKETMQ_BROKER_ or
+ROCKETMQ_NAMESRV_; one that nobody knows stops the start. The server reads both from one file that
+is written anew at each start, so what `mqadmin updateBrokerConfig` changes holds until then.
 
 Whoever starts a container may know only afterwards by which ports it is reached, and copy the file
 into it then: it is waited for as long as $ROCKETMQ_CONF_WAIT_SECONDS says.
@@ -85,7 +85,7 @@ SERVERS: Final[Mapping[str, Server]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what is asked for until it ends; the exit code."""
+    """Runs the requested server or command until it ends; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     name, options = "standalone", list(arguments)
     if arguments and not arguments[0].startswith("-"):
@@ -153,8 +153,8 @@ def of_environment(name: str, environment: Mapping[str, str]) -> dict[str, str]:
             continue
         if not variable.startswith(server.prefix):
             raise ConfigError(
-                f"{variable} is none of {name}'s: its settings are {server.prefix} and a name of"
-                f" docs/config.md, spelled as there; besides, there are {CONF} and {CONF_WAIT}"
+                f"{variable} is not a setting of {name}: write {server.prefix} and a name of"
+                f" docs/config.md, spelled as there; the only others are {CONF} and {CONF_WAIT}"
             )
         found[variable.removeprefix(server.prefix)] = value
     try:
@@ -180,19 +180,19 @@ def _of_file(
     text = environment.get(CONF_WAIT, "")
     if text:
         if not text.isdecimal():
-            raise ConfigError(f"{CONF_WAIT} is a whole number of seconds, not {text!r}")
+            raise ConfigError(f"{CONF_WAIT} must be a whole number of seconds, not {text!r}")
         _await(path, int(text))
     return read_file(path) if named or path.exists() else {}
 
 
 def _await(path: Path, seconds: int) -> None:
-    """Returns when the file is there, and whole: when it ends with a line."""
+    """Returns when the file is there and complete, that is, when its last line ends."""
     deadline = time.monotonic() + seconds
     while not (path.is_file() and path.read_bytes().endswith(b"\n")):
         if time.monotonic() >= deadline:
             raise ConfigError(
-                f"{path} did not come within {seconds} seconds, which {CONF_WAIT} allows; it is"
-                " waited for until it ends with a line"
+                f"{path} was not there within {seconds} seconds, which {CONF_WAIT} allows, or its"
+                " last line did not end with a newline"
             )
         time.sleep(_LOOK_S)
 

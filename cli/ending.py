@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands end that were told to, whether or not they use the client."""
+"""How commands end when they are interrupted or their reader has gone."""
 
 from __future__ import annotations
 

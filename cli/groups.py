@@ -188,7 +188,7 @@ def _settings(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
             made[name] = int(text)
         else:
             wanted = "true or false" if kind == "bool" else "a whole number"
-            raise click.UsageError(f"{name} is {wanted}, not {text!r}")
+            raise click.UsageError(f"{name} must be {wanted}, not {text!r}")
     return made
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the servers of this container answer: `python -m txrocketmq.cli.health` tells.
+"""`python -m txrocketmq.cli.health`: checks whether the servers of this container answer.
 
 It is the image's HEALTHCHECK. Each port gets a request. Any answer to it shows that the server
 serves, even the one that the request is not supported. Neither Twisted nor the client is loaded

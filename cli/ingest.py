@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq ingest`: stores of brokers to a Delta table, incrementally and exactly once.
+"""`txrocketmq ingest`: copies stores of brokers to a Delta table, incrementally and exactly once.
 
 Also a program for spark-submit, as it is: see docs/ingest.md.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of standard input, read in a thread, so that connections live while nobody types."""
+"""Reads lines of standard input in a thread, so that connections stay alive meanwhile."""
 
 from __future__ import annotations
 

@@ -124,7 +124,8 @@ def find(
 def trace(msg_id: str, trace_topic: str, namesrv: str, as_json: bool) -> None:
     """Print the trace of the message with this ID.
 
-    The ID is the one that its producer gave it. Clients write traces if they are told to.
+    The ID is the one that its producer gave it. Clients write traces only if they are configured
+    to.
     """
 
     async def work(admin: Admin) -> None:

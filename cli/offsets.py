@@ -56,8 +56,8 @@ def reset(
 ) -> None:
     """Move GROUP back or forward in TOPIC.
 
-    Consumers may be connected. What lies before the new offsets counts as consumed; what lies
-    behind them is consumed anew.
+    Consumers may be connected. Messages before the new offsets count as consumed; messages behind
+    them are consumed again.
     """
     confirm(f"Reset the offsets of group {name} in topic {topic} to {to}?", yes=yes)
 

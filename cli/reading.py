@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands that print messages share: their options, the printing, when they end."""
+"""What the commands that print messages have in common: options, printing, and when they end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def once_there(
     is_over: Callable[[], bool],
     on_missing: Callable[[], None] = lambda: None,
 ) -> None:
-    """Starts as soon as the topic is there, unless `is_over`; says once that it waits for it."""
+    """Starts as soon as the topic exists, unless `is_over`; says once that it is waiting."""
     said = False
     while True:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq report`: what is in a store, as tables, JSON or one HTML page."""
+"""`txrocketmq report`: shows what is in a store, as tables, JSON or one HTML page."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _results(options: argparse.Namespace, reports: Sequence[Report]) -> list[Result]:
-    """What the reports find; what is wrong with the options is told before anything is read."""
+    """Returns the findings of the reports; wrong options are reported before anything is read."""
     from txrocketmq.spark.reports.frames import check
 
     given = dict(options.option)
@@ -193,7 +193,7 @@ def _print_all(options: argparse.Namespace, results: Sequence[Result]) -> None:
 def document(
     stores: Sequence[str], now: datetime, found: Sequence[Finding], results: Sequence[Result]
 ) -> Mapping[str, Any]:
-    """The results as JSON has them: rows by report, with the columns of the queries."""
+    """The results in the form for JSON: rows by report, with the columns of the queries."""
     return {
         "stores": list(stores),
         "now": now,

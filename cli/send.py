@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq send`: messages from the command line or standard input, in order."""
+"""`txrocketmq send`: sends messages from the command line, a file or standard input, in order."""
 
 from __future__ import annotations
 

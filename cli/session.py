@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command of the client: the reactor for as long as its coroutine takes.
+"""Runs a command of the client: the reactor runs for as long as its coroutine takes.
 
 Ctrl-C cancels the coroutine, which still takes leave of the brokers. A reader that has gone
 (`| head`) ends the command in silence. Errors that have a text for users are one line on standard

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results and messages as lines: for people, and as JSON for programs.
+"""Prints results and messages as lines for people, or as JSON for programs.
 
 A line for people has no control characters, whatever the message holds: it may go to a terminal.
 """

@@ -256,7 +256,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: give 0 to 65535")
     return int(text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq store`: looks at the store of a broker that does not run, repairs it, prints it.
+"""`txrocketmq store`: checks, repairs and prints the store of a broker.
 
 See docs/store_tools.md. What each command does is in a module of its own beside this one.
 """

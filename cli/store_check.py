@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq store check`: reads a store whole, in several processes, and says what is wrong.
+"""`txrocketmq store check`: reads a whole store in several processes and reports what is wrong.
 
 Nothing is changed. On a terminal a bar shows how it comes along.
 

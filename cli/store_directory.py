@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory that `txrocketmq store` is given: how its store can be opened."""
+"""The directory that is given to `txrocketmq store`, and how its store can be opened."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def config_from(store: Path, file: str | None) -> StoreConfig:
         return dataclasses.replace(config, store_path_root_dir=root)
     if not (store / "commitlog").is_dir() and not (store / "consumequeue").is_dir():
         raise NoStore(
-            f"{root} is no store: it has neither commitlog nor consumequeue; name the directory"
+            f"{root} is not a store: it has neither commitlog nor consumequeue; name the directory"
             " that the broker has as storePathRootDir"
         )
     return config_of(OsFiles(), root)
 
 
 def known_topics(store: Path) -> Collection[str] | None:
-    """The topics of topics.json, for which queues may be made anew; None where it tells none."""
+    """The topics of topics.json, for which queues may be rebuilt; None if it cannot be read."""
     return set(_topics(store)) or None
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq store dump`: prints messages of a store as they are in its log.
+"""`txrocketmq store dump`: prints messages of a store.
 
-The store is opened on copies, so that nothing is changed, also while a broker has it: then what it
-has stored up to now is shown. By place, all records of the log are printed, those of deleted topics
-too; by topic and by key what a broker would give to consumers and queries.
+The store is opened on private copies, so nothing is changed, even while a broker uses it; then the
+messages that are there at that moment are printed. By place, all records of the log are printed,
+including those of deleted topics; by topic and by key, what a broker would return to consumers and
+queries.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Wanted:
 
 
 def dump_store(config: StoreConfig, wanted: Wanted) -> int:
-    """Prints what is asked for; 1 when there is none of it."""
+    """Prints the requested messages; returns 1 if there are none."""
     files = DryFiles(needs_lock=False)
     in_use = f"{config.store_path_root_dir}/lock"
     held = files.lock_for_reading(in_use)
@@ -93,7 +94,7 @@ def opened(
 
 
 def records(store: MessageStore, wanted: Wanted) -> Iterator[memoryview]:
-    """The records that are asked for."""
+    """The requested records."""
     if wanted.key is not None:
         assert wanted.topic is not None
         yield from finished(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq store repair`: opens a store as a broker would, its losses accepted, and closes it.
+"""`txrocketmq store repair`: opens a store as a broker does, with losses accepted, and closes it.
 
 What that would do is found out on copies and told first. What is in the way is moved to
 `lost/TIME` in the store, where it stays.
@@ -19,7 +19,7 @@ from txrocketmq.cli.store_directory import DONE, FAILED, PROG, kinds_of_queues, 
 
 
 def repair_store(config: StoreConfig, root: Path, *, yes: bool) -> int:
-    """Repairs the store, when somebody says so; 0 when a broker can open it now."""
+    """Repairs the store after confirmation; returns 0 if a broker can open it now."""
     topics = known_topics(root)
     now_ms = int(time.time() * 1000)
     kind_of = kinds_of_queues(root)

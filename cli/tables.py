@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: aligned columns for people, a JSON object a line for programs.
+"""Tables: aligned columns for people, one JSON object a line for programs.
 
 A cell has no control characters, whatever a name or a message holds: it may go to a terminal. The
 same table goes to a terminal and into a pipe, so that what is seen can be cut and sorted.
@@ -49,7 +49,7 @@ def json_text(value: Any) -> str:
 
 
 def time_text(timestamp_ms: int) -> str | None:
-    """A time as people read it, in the local zone; None when there is none."""
+    """A time as text in the local zone; None if there is no time."""
     if timestamp_ms <= 0:
         return None
     seconds, millis = divmod(timestamp_ms, 1000)

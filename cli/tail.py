@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`txrocketmq tail`: the messages of a topic, those that are there and those that come."""
+"""`txrocketmq tail`: prints the messages of a topic, present and future ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `txrocketmq standalone` says when it is ready: where it is, and what to do next."""
+"""What `txrocketmq standalone` prints when it is ready: its addresses, and what to do next."""
 
 from __future__ import annotations
 

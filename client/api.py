@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client asks brokers: one method for each call, which raises MQBrokerError for a refusal.
+"""The client's requests to brokers: one method each, which raises MQBrokerError for a refusal.
 
 Errors of the connection are RemotingErrors: ConnectError, SendError, RequestTimeout. Counterpart of
 MQClientAPIImpl.
@@ -101,9 +101,10 @@ class Api:
         body: bytes,
         timeout_ms: int,
     ) -> PendingReply:
-        """Sends a message, a batch, or the answer to a request, whichever the call is for.
+        """Sends a message, a batch or a reply, depending on the call.
 
-        There are so many of these that nothing is awaited: whoever asks compares with STORED.
+        There are so many sends that nothing is awaited here; the caller compares the code with
+        STORED.
         """
         return self._connections.invoke(address, call, header, body, timeout_ms=timeout_ms)
 
@@ -356,7 +357,7 @@ class Api:
 
 
 def refusal(reply: Reply[Any], address: str, header: Header) -> MQBrokerError:
-    """The error of an answer that is none of those that are hoped for."""
+    """The error for an answer with an unexpected code."""
     return MQBrokerError(reply.code, reply.remark, address, _about(header))
 
 

@@ -543,7 +543,7 @@ class LitePullConsumer:
     def __iter__(self) -> Self: ...
     def __next__(self) -> MessageExt: ...
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees what `poll` and the iterator give, which is a success."""
+        """Adds a hook that is called with the messages that `poll` or the iterator returns."""
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Reads exactly these queues, whoever else reads them.
 

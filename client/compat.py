@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classes of apache/rocketmq-client-python (the package `rocketmq`), on this client.
+"""The classes of apache/rocketmq-client-python (the package `rocketmq`), on top of this client.
 
 A program that was written for it runs after one changed import:
 
@@ -169,7 +169,7 @@ class _Client:
     set_namesrv_addr = set_name_server_address
 
     def set_name_server_domain(self, domain: str | bytes) -> None:
-        """Host and port of an HTTP server that tells the name servers."""
+        """Sets the host and port of an HTTP server that returns the name servers."""
         self._set("namesrv_domain", as_text(domain))
 
     def set_session_credentials(
@@ -345,7 +345,7 @@ class PushConsumer(_Client):
         try:
             name = MessageModel(model).name
         except ValueError:
-            raise PushConsumerException(f"{model!r:.80} is no MessageModel") from None
+            raise PushConsumerException(f"{model!r:.80} is not a MessageModel") from None
         self._set("message_model", CoreMessageModel[name])
 
     def set_thread_count(self, thread_count: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as apache/rocketmq-client-python has them: those to send, and those that came."""
+"""Messages in the form of apache/rocketmq-client-python, to be sent and received."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ class ReceivedMessage:
 
     @property
     def delay_time_level(self) -> int:
-        """Its delay level; 0 when it has none."""
+        """Returns the delay level, or 0 if there is none."""
         return self._message.delay_level
 
     def get_property(self, prop: str | bytes | enum.Enum) -> bytes | None:
-        """A property; None when it has none of that name."""
+        """Returns a property, or None if the message does not have it."""
         name = prop.value if isinstance(prop, enum.Enum) else prop
         value = self._message.properties.get(as_text(name))
         return None if value is None else value.encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brokers ask of the consumers of a client, mostly on behalf of administrators.
+"""Requests of brokers to the consumers of a client, mostly on behalf of administrators.
 
 - RESET_CONSUMER_CLIENT_OFFSET: a push consumer goes on elsewhere in queues; nobody waits for it.
 - GET_CONSUMER_STATUS_FROM_CLIENT: how far it has come in a topic.
@@ -60,7 +60,7 @@ class AskedConsumer(Protocol):
     def consume_directly(
         self, message: MessageExt, broker_name: str | None
     ) -> Awaitable[ConsumeMessageDirectlyResult | None]:
-        """Gives a message to the listener; None when there is none."""
+        """Gives a message to the listener; returns None if there is no such consumer."""
 
 
 class ConsumerRequests:

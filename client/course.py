@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A coroutine that runs in the client's thread for somebody who waits in another one.
+"""A coroutine that runs in the client's thread while a caller waits for it in another thread.
 
-`Deferred.fromCoroutine` runs one as well, for whoever wants a Deferred; where nobody does, as here,
-this takes half of the time, and a producer begins one for each send.
+`Deferred.fromCoroutine` runs coroutines as well, but returns a Deferred. Where none is needed, as
+here, this class takes half the time, and a producer starts a coroutine for each send.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 
 class Course:
-    """See the module; `settle` is called once, with the result or with a Failure."""
+    """A running coroutine; `settle` is called once, with the result or with a Failure."""
 
     __slots__ = ("_coroutine", "_settle", "_waits_for")
 

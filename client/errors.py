@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the client; the text says what to do where that is known.
+"""Errors of the client; their texts say what to do where that is known.
 
     MQClientError                 anything the client raises on its own
     |- NoNameServer               no name server is given, or none can be reached
@@ -137,7 +137,7 @@ class MQBrokerError(MQClientError):
 
     @property
     def code_name(self) -> str:
-        """Name of the code, UNKNOWN for a number that has none."""
+        """The name of the code, or UNKNOWN for a number without a name."""
         try:
             return ResponseCode(self.code).name
         except ValueError:

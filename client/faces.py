@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the three faces of the client have in common: they are made of the core's classes.
+"""What the three faces of the client have in common, and how they are derived from the core.
 
 The declaration is the core's own. An `async def` is what waits: blocking it is a call, for asyncio
 a coroutine, for Twisted a Deferred. A coroutine that gives a `Started` begins something, and gives
@@ -185,7 +185,7 @@ class Life:
     async def start(self) -> None:
         """Starts the instance and the core object."""
         if self.has_left:
-            raise ClientClosed(f"{self.what} was shut down: make another one")
+            raise ClientClosed(f"{self.what} was shut down: create a new one")
         if self.is_started:
             raise MQClientError(f"{self.what} was started already")
         self.is_started = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who was started and not shut down: said at the end of the program, one line each."""
+"""Reports at the end of a program which objects were started and never shut down, one line each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brokers are told of a client, and how much of it.
+"""Heartbeats of a client, and how they are kept short.
 
 Subscriptions may be long, and they seldom change. A broker that understands heartbeats of version 2
 says so in its answer; it is then told only that all is as before, by a fingerprint, until that

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client: its routes, its connections, its heartbeats; producers and consumers share it.
+"""A client: its routes, connections and heartbeats, which producers and consumers share.
 
-Routes of all topics that were ever asked for are asked for again every 30 s, and whoever watches a
-topic hears of changes. Every 30 s the brokers hear of the producers and consumers; those who are no
-master only when there is a consumer. A broker hears of them at once when a connection to it has
-been made anew. When a broker says that a group has changed, the group's consumer hears of it; when
-it asks what became of a transaction, a producer of the group does. Name servers that are told by
-an HTTP server are asked for every two minutes. Counterpart of MQClientInstance and
+It fetches the routes of all topics that were ever used again every 30 s, and notifies those who
+watch a topic of changes. Every 30 s it sends heartbeats about its producers and consumers to the
+brokers, and to slaves only if there is a consumer. A broker gets a heartbeat at once when a new
+connection to it has been made. When a broker says that a group has changed, the group's consumer
+hears of it; when it asks what became of a transaction, a producer of the group does. Name servers
+that are told by an HTTP server are asked for every two minutes. Counterpart of MQClientInstance and
 ClientRemotingProcessor.
 """
 
@@ -134,9 +134,9 @@ class ClientInstance:
             )
 
     async def fetch_name_servers(self) -> None:
-        """Asks the HTTP server for the name servers, if there is one and none are given.
+        """Asks the HTTP server for the name servers if no addresses are given.
 
-        Raises NoNameServer when it tells none.
+        Raises NoNameServer if it returns none.
         """
         config = self.config
         if config.namesrv_domain and not config.name_servers:
@@ -173,7 +173,7 @@ class ClientInstance:
     # ---------------------------------------------------------------- routes
 
     async def publish_info(self, topic: str, create_topic_key: str, max_queues: int) -> PublishInfo:
-        """Where to send messages of a topic: it is created after the pattern if nobody has it.
+        """Returns where to send messages of a topic, which is created if it does not exist.
 
         Raises NoRoute, NoNameServer, MQBrokerError.
         """
@@ -255,8 +255,8 @@ class ClientInstance:
             address = self.brokers.to_subscribe(queue.broker_name, broker_id)
         if address is None:
             raise BrokerNotExist(
-                f"broker {queue.broker_name} is not there now: its queues of topic {queue.topic}"
-                " cannot be read until it is back"
+                f"broker {queue.broker_name} is not available now: its queues of topic"
+                f" {queue.topic} cannot be read until it is back"
             )
         return address
 
@@ -298,7 +298,7 @@ class ClientInstance:
     async def unregister_producer(
         self, group: str, producer: RegisteredProducer | None = None
     ) -> None:
-        """Ends that, and tells the brokers when it was the last one of the group."""
+        """Unregisters a producer, at the brokers as well if it was the last one of its group."""
         its = self._producers.get(group, [])
         if producer in its:
             its.remove(producer)
@@ -366,9 +366,9 @@ class ClientInstance:
         self._heartbeats.answered(address, data, says)
 
     def _connected(self, address: str) -> None:
-        """A broker may have been started anew: it hears of us, and groups may have changed.
+        """Sends a heartbeat and rebalances, because the broker may have been restarted.
 
-        With the first connection to it, whoever starts here looks after that.
+        After the first connection to a broker, the starting producer or consumer does this itself.
         """
         self._heartbeats.forget(address)
         known = self.brokers.all()
@@ -415,7 +415,7 @@ class RegisteredConsumer(AskedConsumer, Protocol):
     """What the instance has to know of a consumer."""
 
     def describe(self) -> ConsumerData:
-        """What brokers are told of it."""
+        """The description of this client for brokers."""
 
     def group_changed(self) -> None:
         """Members of its group came or went."""

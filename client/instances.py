@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client instances of one reactor: producers and consumers with the same client id share one.
+"""The clients of a reactor: producers and consumers with the same client id share one.
 
 An instance begins with the first of them that starts, and ends with the last that shuts down.
 Counterpart of MQClientManager.
@@ -17,7 +17,7 @@ from txrocketmq.remoting.transport.clock import Clock
 
 
 class ClientInstances:
-    """See the module."""
+    """The clients of one reactor."""
 
     def __init__(self, reactor: object = None) -> None:
         self._reactor = reactor
@@ -41,7 +41,7 @@ class ClientInstances:
                     continue
                 if its != config:
                     raise ValueError(
-                        f"there is a client with the instance name {config.instance_name} already,"
+                        f"there is already a client with the instance name {config.instance_name},"
                         " which has other settings: give this one another instance_name"
                     )
                 self._users[instance] += 1

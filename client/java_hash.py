@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hash codes as Java has them, by which its clients choose queues and compare heartbeats."""
+"""Java's hash codes, by which its clients choose queues and compare heartbeats."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crew in an event loop: it calls coroutine functions, and plain ones, for the client.
+"""Calls coroutine functions and plain functions of a program in its event loop.
 
 All calls that are handed over come with one wake-up of the loop, and what has ended goes back with
 one. The loop gets its turn after a slice of time. A loop that ends cancels its tasks: nothing is
@@ -24,7 +24,7 @@ CANCELLED_S: Final = 1.0
 
 
 class LoopCrew:
-    """See the module; `to_loop` hands calls to the loop in which the function is to run."""
+    """Calls a function in a loop; `to_loop` passes calls to that loop."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name servers of a client: one is asked as long as it answers, then the next.
+"""The name servers of a client: it asks the same one as long as that answers, then the next.
 
 The order is shuffled once, so that many clients spread over the name servers. Counterpart of
 getAndCreateNameserverChannel in NettyRemotingClient and of the route call in MQClientAPIImpl.
@@ -36,7 +36,7 @@ class NameServers:
         self.update(addresses)
 
     def update(self, addresses: Sequence[str]) -> None:
-        """From now on these are the name servers; the one that is asked stays where it can."""
+        """Replaces the list of name servers; the one in use stays in use if it is in the list."""
         if sorted(addresses) == sorted(self.addresses):
             return
         asked = self.addresses[self._current] if self.addresses else None
@@ -44,7 +44,7 @@ class NameServers:
         self._current = self.addresses.index(asked) if asked in self.addresses else 0
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """The route of a topic; None when no broker has it.
+        """Returns the route of a topic, or None if no broker has it.
 
         Raises NoNameServer, MQBrokerError, and BodyError for an answer that is no route.
         """

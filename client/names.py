@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all faces of the client offer beside their classes: messages, results, errors, settings."""
+"""The names that all faces of the client offer besides their classes."""
 
 from __future__ import annotations
 

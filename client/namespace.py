@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces of version 1: a word before the names of topics and groups, as "word%name".
+"""Namespaces of version 1: a prefix of the names of topics and groups, as in "word%name".
 
 The prefixes of retry and dead-letter topics stay in front; system topics and groups have none.
 Counterpart of NamespaceUtil.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was begun: what is not waited for, and what is begun without a coroutine.
+"""Results of calls that were begun and not waited for.
 
-A coroutine function that gives a `Started` begins something; each face makes its own kind of future
-of it. One that is marked with `begun_by` has another way to the same result: a method that begins
-it and calls back. A face that has somebody to call back needs no coroutine then.
+A coroutine function that returns a `Started` begins something, from which each face makes its own
+kind of future. A function that is marked with `begun_by` has a second form: a method that begins
+the same work and calls back with the result, for faces that do not need a coroutine.
 """
 
 from __future__ import annotations

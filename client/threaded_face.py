@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the faces of programs without a reactor share: the client's own runs in a thread."""
+"""What the faces for programs without Twisted have in common: the client runs in a thread."""
 
 from __future__ import annotations
 

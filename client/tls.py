@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted connections: the certificates of a client's settings as Twisted wants them.
+"""Encrypted connections: turns the certificates in a client's settings into Twisted's options.
 
 Servers are checked when there are certificates to check them by, and as in the original without
 their host names: the addresses of a route are seldom in a certificate. Counterpart of TlsHelper.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brokers ask and tell the producers of a client.
+"""Requests of brokers to the producers of a client.
 
 A broker asks what became of a transaction whose end it has not heard, and hands on the replies to
 requests. Counterpart of checkTransactionState and receiveReplyMessage of ClientRemotingProcessor,
@@ -68,7 +68,7 @@ class Replies:
         return waiting
 
     def came(self, correlation_id: str | None, message: MessageExt) -> bool:
-        """A reply has come; whether somebody waited for it."""
+        """Handles a reply; returns whether a request was waiting for it."""
         waiting = self._waiting.get(correlation_id or "")
         if waiting is None:
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name servers that an HTTP server tells: the first line of its answer are their addresses.
+"""Addresses of name servers that an HTTP server returns in the first line of its answer.
 
 It is asked only when no address is given. Counterpart of DefaultTopAddressing.
 """
@@ -36,7 +36,7 @@ def host_and_path(config: ClientConfig) -> tuple[str, int, str]:
 
 
 async def fetch(config: ClientConfig, clock: Clock) -> str:
-    """The addresses that the server tells. Raises NoNameServer when it tells none."""
+    """Returns the addresses from the server. Raises NoNameServer if there are none."""
     host, port, path = host_and_path(config)
     url = f"http://{host}:{port}{path}"
     request = f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nAccept: */*\r\n\r\n".encode("ascii")

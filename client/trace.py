@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Traces of messages: the fields of a record in their order, and its text.
+r"""Traces of messages: the fields of a record in their order, and their text form.
 
 Fields end with \x01, records with \x02; what is not known is the word `null`, as the original
 writes it. Counterpart of TraceContext, TraceBean and TraceDataEncoder.

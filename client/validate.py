@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client refuses before it asks anybody: names and messages that no broker would take.
+"""Refuses names and messages that no broker would accept, before any request is sent.
 
 Counterpart of client.Validators, with its limits.
 """

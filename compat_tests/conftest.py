@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scenarios run on: the servers chosen by ``--server`` and the official clients.
+"""The fixtures of the scenarios: the servers chosen by ``--server`` and the official clients.
 
 Servers and JVMs live for the whole session; topics, groups and clients belong to one test.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of Debian that tests need: installed by themselves where that is possible."""
+"""Debian packages that tests need, installed by the tests where that is possible."""
 
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running Docker engine, and in it images to start from: with a Java runtime, with Python.
+"""A running Docker engine with images that have a Java runtime or Python.
 
 A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and
 its socket in the cache; on Debian it is installed first. Several test runs may share it: each

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Java programs run: in containers (testcontainers), or else on a Java of this machine.
+"""Runs Java programs in containers (testcontainers), or on the Java of this machine.
 
 Both offer the same: ``start(name, arguments)`` runs ``java`` with them and hands back a
 ``JavaProcess``. The machine's network is used, and the cache and the work folder have the same

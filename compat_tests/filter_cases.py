@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random SQL92 expressions and properties: what is written well, what nearly is, and what is not.
+"""Random SQL92 expressions and properties: correct ones, almost correct ones, and wrong ones.
 
 The same seed gives the same cases.
 """

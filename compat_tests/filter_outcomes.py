@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the original's SQL92 filter makes of expressions: its own classes, in one JVM.
+"""Evaluates expressions with the classes of the original's SQL92 filter, in one JVM.
 
 `python -m compat_tests.filter_outcomes COUNT SEED` writes so many random cases with the outcomes of
 both releases, one JSON line each: how tests/golden/filter/outcomes.jsonl was made. An outcome is

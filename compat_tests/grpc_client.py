@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official gRPC client for Java, driven from Python as the remoting one is."""
+"""The official gRPC client for Java, controlled from Python like the remoting client."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, built of ``Dockerfile`` and the wheel: ``make image`` runs this.
+"""Builds the container image from ``Dockerfile`` and the wheel: ``make image`` runs this.
 
 Where no image registry can be reached, the image begins with Debian packages instead of
 ``python:slim``, and pip in it gets the wheels of all dependencies with the build context and asks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official jars: RocketMQ's clients and servers as Maven artifacts, resolved once into a cache.
+"""The official jars: RocketMQ's clients and servers as Maven artifacts, downloaded into a cache.
 
 For each release there are two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and
 ``server`` (rocketmq-namesrv and rocketmq-broker), each with all it depends on; the last one has the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official Java client, driven from Python: one JVM holds any number of its clients.
+"""The official Java client, controlled from Python: one JVM holds any number of clients.
 
 ``ClientJvm`` starts the program in ``clients/java`` on the jars of one release. Commands and
 events are JSON lines over a connection that the JVM opens to us. Each kind of client has a small

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of mqadmin, run against one broker in a scene that is always the same.
+"""Runs every command of mqadmin against one broker, in a scene that is always the same.
 
 What commands print is made comparable: addresses, times, ids and what depends on the machine are
 replaced by words, and lines are sorted, since both sides print tables in the order of hash maps.

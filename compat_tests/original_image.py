@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original's image, which has its proxy: pulled, or made where no registry can be reached.
+"""The original's image, which contains its proxy: pulled, or built where no registry is reached.
 
 One that is made has the jars of the release at the places, under the user and with the environment
 of the published image. Its start script does no more than run Java, that of the other tests: the

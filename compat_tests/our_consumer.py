@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our consumers, each in a process of its own, with the interface of the official ones here."""
+"""Our consumers, each in a process of its own, with the interface of the official ones."""
 
 import itertools
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POP by plain frames: asks as the official proxy does, and reads records without our codecs."""
+"""POP with plain frames: asks as the official proxy does, and reads records without our codecs."""
 
 import base64
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One remoting request over a plain socket: what is needed to see whether a server is there.
+"""Sends one remoting request over a plain socket, to see whether a server answers.
 
 Written without the code under test, so that it also judges that.
 """

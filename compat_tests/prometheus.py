@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus that watches servers: Debian's, unpacked into the cache and not installed.
+"""A real Prometheus that watches servers: Debian's, unpacked into the cache but not installed.
 
 It scrapes each second; ``query`` asks it what a panel of Grafana asks it.
 """

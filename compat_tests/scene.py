@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics, groups and clients of one test: named apart from all others, stopped at its end."""
+"""The topics, groups and clients of one test: uniquely named, and stopped at its end."""
 
 import itertools
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``action.yml``, as a runner of GitHub Actions would take it: its shell steps, one by one."""
+"""Runs the shell steps of ``action.yml`` one by one, as a runner of GitHub Actions would."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who of a group gets which queues: our strategies and the official jars', on random groups."""
+"""Our strategies and those of the official jars distribute queues among random groups."""
 
 import random
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics with queues of batches (BatchCQ) with official clients, and stores that go round."""
+"""Topics with queues of batches (BatchCQ): official clients, and stores that change brokers."""
 
 import json
 import time

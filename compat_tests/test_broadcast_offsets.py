@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of members of broadcasting groups that pull by a proxy, which asks as 5.x proxies do."""
+"""Offsets of members of broadcasting groups that pull through a proxy, as proxies of 5.x ask."""
 
 import time
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compose.yaml as it stands, but for the ports of this machine, which others may use."""
+"""compose.yaml as it is, except for the ports of this machine, which others may use."""
 
 import contextlib
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard of docs/grafana, with data: a real Prometheus answers what each panel asks.
+"""The dashboard of docs/grafana with data: a real Prometheus answers the queries of each panel.
 
 Its fields are those that Grafana's own types have (the package grafana-foundation-sdk).
 

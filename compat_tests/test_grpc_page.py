@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands and programs of docs/grpc.md, as they stand there but for the ports."""
+"""The commands and programs of docs/grpc.md as they are, except for the ports."""
 
 import re
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image: what runs in it, how it is configured, who finds it, how it stops."""
+"""The container image: what runs in it, its settings, its addresses, how it stops."""
 
 import contextlib
 import io

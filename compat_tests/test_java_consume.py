@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official Java push consumer: filter, groups that change, broadcast, where to begin."""
+"""The official Java push consumer: filters, changing groups, broadcasting, where to begin."""
 
 import statistics
 import threading

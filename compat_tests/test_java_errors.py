@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the official Java client throws where the original refuses: class, code and text.
+"""What the official Java client throws when the original refuses: class, code and text.
 
 The expectations were recorded from the original brokers; where 4.9.7 and 5.4.0 differ, both are
 given.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL92 filters of the official Java consumers; bitmaps and filters that a store takes along."""
+"""SQL92 filters of the official Java consumers, and bitmaps and filters that move with a store."""
 
 import json
 import time

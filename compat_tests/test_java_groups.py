@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What 5.x keeps of a group besides: how long retries wait, attributes; and where it begins.
+"""What else 5.x keeps of a group: retry policies, attributes, and where it begins.
 
 And where it goes on when an administrator says so, while its consumers are there.
 """

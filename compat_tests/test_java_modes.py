@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official Java clients otherwise set up: binary headers, VIP port, both releases at once."""
+"""The official Java clients in other modes: binary headers, VIP port, both releases at once."""
 
 import hashlib
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities (5.4): which queue a message goes to, the order of pops, stores that go round."""
+"""Priorities (5.4): the queue of a message, the order of pops, stores that change brokers."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker that stops, or is killed, and comes back; and one whose oldest files have expired."""
+"""A broker that stops, or is killed, and comes back, and one whose oldest files have expired."""
 
 import random
 import re

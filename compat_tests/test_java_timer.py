@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timer messages of the official 5.x producer: delivered at their time, taken back, handed on."""
+"""Timer messages of the official 5.x producer: delivered in time, withdrawn, moved with a store."""
 
 import base64
 import time

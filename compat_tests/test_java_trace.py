@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message trace of official clients: what producers and consumers write, and what reads it."""
+"""Message trace of official clients: what producers and consumers write, and how it is read."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

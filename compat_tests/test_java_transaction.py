@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions of official producers: both phases, questions, crashes, and each other's stores."""
+"""Transactions of official producers: both phases, checks, crashes, stores that change brokers."""
 
 from collections.abc import Iterator
 from pathlib import Path

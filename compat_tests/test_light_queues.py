@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Light queues (LMQ) with official clients, and stores that have some, opened by either side."""
+"""Light queues (LMQ): official clients, and stores with light queues that change brokers."""
 
 from pathlib import Path
 

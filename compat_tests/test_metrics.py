@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker tells Prometheus after a Java client has sent and consumed.
+"""The metrics of a broker after a Java client has sent and consumed messages.
 
 Each metric that the broker under test shows has a name, a type and labels that an original 5.4.0
 broker showed, as kept in tests/golden; with ``--server original-5.4.0`` that list proves itself.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official mqadmin on the servers under test: what it prints, beside what the original's do.
+"""The official mqadmin on the servers under test: what it prints, compared with the original.
 
 A representative part of the commands; `make mqadmin-table` has them all.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our consumers and the official Java ones: in one group, one after the other, side by side."""
+"""Our consumers with the official Java ones: in one group, one after the other, side by side."""
 
 import os
 import time

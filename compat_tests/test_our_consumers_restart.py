@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our consumers while consumers are killed and servers go away and come back: nothing is lost.
+"""Our consumers lose nothing while consumers are killed and servers go away and come back.
 
 Every message whose send was answered must be consumed by somebody. Meanwhile no consumer may be
 busy without a server to talk to, nor grow.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POP of topics of batches (BatchCQ), with the official client and by plain frames.
+"""POP of topics of batches (BatchCQ), with the official client and with plain frames.
 
 The original hands out whole records, with the offset of the first message of each. Clients that pop
 do not take them apart: the listener gets one message, whose body is the batch. If it fails, that

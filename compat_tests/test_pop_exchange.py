@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with popped messages that goes from one origin's broker to another's.
+"""A store with popped messages that changes from our broker to the original and back.
 
 What was not acknowledged comes back there, and what was acknowledged does not: messages of a topic
 and of its retry topic, one by one and in batches, hidden for longer, and in order.

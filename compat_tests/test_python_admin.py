@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our admin client on the servers under test, with official Java clients connected to them."""
+"""Our admin client on the servers under test, to which official Java clients are connected."""
 
 import asyncio
 import time

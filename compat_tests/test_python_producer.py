@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our producer, in all its ways, with the official Java client on the other side."""
+"""Our producer in all its ways, with the official Java client as the consumer."""
 
 import asyncio
 import socketserver

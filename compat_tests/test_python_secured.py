@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our client with original servers: accounts (ACL 1 and 2) and encryption; ours know neither."""
+"""Our client with original servers that have accounts (ACL 1 and 2) and encryption."""
 
 from collections.abc import Iterator
 from pathlib import Path

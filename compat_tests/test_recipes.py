@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipes of docs/testing.md, run as they stand there: Python, Java, Go, GitHub Actions."""
+"""The recipes of docs/testing.md, run as they are: Python, Java, Go, GitHub Actions."""
 
 import os
 import re

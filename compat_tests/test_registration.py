@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name servers and brokers of different origin together, judged by official Java clients.
+"""Our name servers and brokers together with the original's, judged by official Java clients.
 
 Official brokers of both releases register with the name server under test, and the broker under
 test registers with official name servers of both releases.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our client and a route with nothing but a slave: it is read, and nobody can send.
+"""Our client with a route that contains only a slave: it can read, and nobody can send.
 
-In 5.x the slave may act as master: then the route calls it the master, and takes away the right to
+In 5.x the slave may act as master. The route then lists it as the master, without the right to
 write. Our name server does so for brokers of the original, as theirs does.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random SQL92 expressions: our evaluator beside the original's own, of both releases."""
+"""Random SQL92 expressions: our evaluator compared with the original's, of both releases."""
 
 import os
 import random

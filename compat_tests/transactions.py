@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Official clients that end transactions, and that ask and reply."""
+"""Official clients that end transactions, and that send requests and replies."""
 
 from collections.abc import Sequence
 from typing import Any

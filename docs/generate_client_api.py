@@ -90,6 +90,8 @@ def _signature(function: Any, *, skip: frozenset[str] = frozenset()) -> str:
 def _default(value: object) -> str:
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, frozenset):
+        return ", ".join(each.name for each in sorted(value))
     return getattr(value, "__name__", None) or repr(value)
 
 

@@ -53,8 +53,8 @@ each row, at least once. Other columns are refused: `select` some of these.
 TABLES_TEXT = """\
 ## Tables
 
-`option("table", NAME)` with `storePath`. They are read anew by each query. All take `columns`,
-`brokerName` and `cluster`; what else a table takes stands with it.
+`option("table", NAME)` with `storePath`. Each query reads them afresh. All tables take
+the options `columns`, `brokerName` and `cluster`; further ones are named with each table.
 """
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `mqnamesrv`: flags and configuration file as the original's (NamesrvStartup)."""
+"""The command `mqnamesrv`, with the original's options and configuration file (NamesrvStartup)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def configure(path: str | None) -> Configuration:
-    """Settings of a file; what has no effect is said on standard error. Raises ConfigError."""
+    """Reads a file of settings, and prints those without effect. Raises ConfigError."""
     refuse_unserved(os.environ, NamesrvConfig.UNSERVED)
     if path is None:
         return Configuration((NamesrvConfig(),), {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name server's key-values by namespace, and their file.
+"""The key-values of the name server by namespace, and their file.
 
 The file is kvConfig.json, {"configTable": {namespace: {key: value}}}, written at every change
 before the change counts; the one before stays as .bak. Counterpart of KVConfigManager.
@@ -70,7 +70,7 @@ class KvConfig:
         self._replace(namespace, {**self._table.get(namespace, {}), key: value})
 
     def delete(self, namespace: str, key: str) -> None:
-        """Removes a value, if it is there, and writes the file. Raises KvConfigError likewise."""
+        """Removes a value, if it exists, and writes the file. Raises KvConfigError likewise."""
         values = self._table.get(namespace, {})
         if key in values:
             self._replace(namespace, {k: v for k, v in values.items() if k != key})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a name server tells Prometheus. The original has no metrics of its name server; these are
-ours.
+"""The metrics of a name server for Prometheus.
+
+The original has no metrics of its name server; these are ours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _HELP: Final[Mapping[str, str]] = {
 
 
 class NamesrvMetrics:
-    """Collects them. `connections` tells how many there are."""
+    """Collects the metrics. `connections` returns the number of connections."""
 
     def __init__(
         self, table: RouteTable, connections: Callable[[], int], labels: Mapping[str, str]

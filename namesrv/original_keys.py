@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that the original's mqnamesrv reads from its file and that change nothing here.
+"""Settings that the original's mqnamesrv reads from its file and that have no effect here.
 
 They tune Netty, threads and the embedded controller: NettyServerConfig, NettyClientConfig,
 ControllerConfig and JraftConfig of 4.9.7 and 5.4.0. Values that promise a controller or TLS are
@@ -46,4 +46,4 @@ NAMESRV_UNSERVED: Final = (
     Unserved("tls.server.keyPath", (), _TLS),
     Unserved("tls.config.file", (), _TLS),
 )
-"""See the module."""
+"""The settings that are accepted and have no effect."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to brokers at a name server: for its log, and for brokers that are to be told."""
+"""What happens to brokers at a name server, for its log and for the brokers concerned."""
 
 from __future__ import annotations
 

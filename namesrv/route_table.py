@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brokers, clusters, the queues of topics, and who is alive.
+"""The brokers and clusters that are alive, and the queues of topics.
 
-Pure: `steady_ms` and an opaque `channel` are arguments, nothing is written and nobody is told. What
-happens to brokers is noted as events; whoever owns the table takes them. Invariants: a broker name
-has at least one address, an address one id; a cluster has at least one broker name, a topic at
-least one queue data. Counterpart of RouteInfoManager.
+Pure: `steady_ms` and an opaque `channel` are arguments, and there is no I/O. Events about brokers
+are collected for the owner of the table. Invariants: a broker name has at least one address, an
+address one id; a cluster has at least one broker name, a topic at least one queue data. Counterpart
+of RouteInfoManager.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Broker:
     acting_master: bool = False
 
     def data(self, addresses: Mapping[int, str] | None = None) -> BrokerData:
-        """As the wire has it, with other addresses if such are given."""
+        """The form for the wire, with other addresses if these are given."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.name,
@@ -384,7 +384,7 @@ class RouteTable:
     # ---------------------------------------------------------------- routes
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """Where a topic is, without its order configuration; None: nobody has it."""
+        """The route of a topic without its order configuration; None if no broker has it."""
         queues = self._queues.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
         if not brokers:
@@ -406,7 +406,7 @@ class RouteTable:
     def _addresses(
         self, topic: str, broker: Broker, queues: Mapping[str, QueueData]
     ) -> Mapping[int, str]:
-        """Addresses as clients see them: a slave may stand in for its master (5.x)."""
+        """Addresses as clients see them: a slave may take the place of its master (5.x)."""
         if (
             MASTER_ID in broker.addresses
             or not broker.acting_master

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name server: builds its parts, joins them, starts and stops them.
+"""The name server: builds its parts, connects them, starts and stops them.
 
 Counterpart of NamesrvController and BrokerHousekeepingService.
 """
@@ -137,7 +137,7 @@ class NameServer:
         self._tell()
 
     def _tell(self) -> None:
-        """Logs what happened to brokers, and tells brokers what concerns them."""
+        """Logs what happened to brokers, and notifies the brokers concerned."""
         for event in self.table.take_events():
             if isinstance(event, TwoOfOneId):
                 self._warn_of_two(event)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls: a request code with the types of its two headers, and what handlers take and give.
+"""Calls: request codes with the types of their two headers, and what handlers take and return.
 
 `CALLS` is complete once `txrocketmq.remoting.protocol` is imported. The dispatcher, the client and
 the documentation all derive from it.
@@ -27,7 +27,8 @@ Buffer = bytes | bytearray | memoryview
 class Call(Generic[Q, R]):
     """A request code, its request header and its response header.
 
-    `letters` tells that the request header goes out under its one-letter names (SEND_MESSAGE_V2).
+    `letters` says that the fields of the request header are sent under one-letter names
+    (SEND_MESSAGE_V2).
     """
 
     code: RequestCode

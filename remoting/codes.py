@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """What is asked (org.apache.rocketmq.remoting.protocol.RequestCode)."""
+    """The codes of requests (org.apache.rocketmq.remoting.protocol.RequestCode)."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11

@@ -70,7 +70,7 @@ class RemotingCommand:
         return bool(self.flag & ONEWAY_FLAG)
 
     def __str__(self) -> str:
-        """One line for logs; the body is told by its length only."""
+        """One line for logs, with only the length of the body."""
         names = ResponseCode if self.is_response else RequestCode
         try:
             name = names(self.code).name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: files in the syntax of Java's properties, and dataclasses that give them types.
+"""Configuration: files in the syntax of Java's properties, and dataclasses that define their types.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class NamesrvConfig:
@@ -165,7 +165,9 @@ def _unescaped(text: str) -> str:
             if char == "u":
                 digits = text[index : index + 4]
                 if len(digits) < 4 or not all(d in "0123456789abcdefABCDEF" for d in digits):
-                    raise ConfigError(f'"\\u{digits}" is no character: \\u wants 4 hex digits')
+                    raise ConfigError(
+                        f'"\\u{digits}" is not a character: \\u must be followed by 4 hex digits'
+                    )
                 char = chr(int(digits, 16))
                 index += 4
             else:
@@ -244,7 +246,7 @@ def load(cls: type[C], values: Mapping[str, str]) -> tuple[C, list[UnknownKey]]:
 def load_all(
     classes: Sequence[type], values: Mapping[str, str]
 ) -> tuple[list[Any], list[UnknownKey]]:
-    """As `load`, for several classes whose keys stand in one file."""
+    """The same as `load`, for several classes whose keys are in one file."""
     instances = [cls(**_typed(cls, values)) for cls in classes]
     known = {key for cls in classes for key in known_keys(cls)}
     return instances, [UnknownKey(k, _nearest(k, known)) for k in values if k not in known]
@@ -290,9 +292,9 @@ def _changes(part: object, values: Mapping[str, str], *, at_start: bool) -> dict
 class Configuration:
     """Everything a server is configured with: typed parts, and all of it as properties.
 
-    The parts are frozen dataclasses, and whoever uses settings holds the part itself: `update` is
-    the only way by which a setting changes, and what it changes counts everywhere at once. Then
-    each of `on_change` is called with the keys that were taken.
+    The parts are frozen dataclasses, and code that uses settings holds the part itself. Only
+    `update` changes settings, and its changes take effect everywhere at once. Then each of
+    `on_change` is called with the keys that were taken.
 
     Keys of the file that no part knows are kept, so that writing the file back loses nothing. A
     setting that is not live cannot change: whoever asks for that is told, where the original
@@ -400,7 +402,7 @@ def _typed(cls: type, values: Mapping[str, str]) -> dict[str, Any]:
 def _checked(spec: dataclasses.Field[Any], key: str, value: Any) -> Any:
     least = spec.metadata.get("least")
     if least is not None and value < least:
-        raise ConfigError(f"{key} is at least {least}, not {value}")
+        raise ConfigError(f"{key} must be at least {least}, not {value}")
     return value
 
 
@@ -415,16 +417,16 @@ def _parsed(key: str, text: str, annotation: Any) -> Any:
     if kind is bool:
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
-        raise ConfigError(f"{key} is true or false, not {text!r}")
+        raise ConfigError(f"{key} must be true or false, not {text!r}")
     if kind is int:
         if _WHOLE.fullmatch(text):
             return int(text)
-        raise ConfigError(f"{key} is a whole number, not {text!r}")
+        raise ConfigError(f"{key} must be a whole number, not {text!r}")
     if kind is float:
         try:
             return float(text)
         except ValueError:
-            raise ConfigError(f"{key} is a number, not {text!r}") from None
+            raise ConfigError(f"{key} must be a number, not {text!r}") from None
     raise TypeError(f"{key}: a setting cannot be {annotation}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is added to every request: who asks, with a signature, and in which namespace.
+"""What is added to every request of a client: account, signature and namespace.
 
 The signature is an HMAC-SHA1 over the values of all fields in the order of their names, and the
 body; ACL 1 and ACL 2 of the original check the same one. Counterpart of AclClientRPCHook and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dispatch: a command's code finds its handler, the handler's reply becomes an answer.
+"""Dispatch: the code of a command determines its handler, whose reply becomes the answer.
 
     @serves(offset.GET_MAX_OFFSET)
     def max_offset(self, request: Request[...]) -> Reply[...]: ...
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def is_timed(self) -> bool:
-        """Whether `later` is of use."""
+        """Whether `later` has an effect."""
         return self._told is not None
 
     def write_later(self, buffers: Sequence[Buffer], code: int = ResponseCode.SUCCESS) -> None:
@@ -201,7 +201,7 @@ class Registry:
 
 
 class ServerLog(Protocol):
-    """What the dispatcher tells the log: failures of ours, never a peer's doing."""
+    """What the dispatcher logs: our own failures, never those of a peer."""
 
     def __call__(self, command: RemotingCommand, peer: Peer, error: Exception) -> None: ...
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes values in the text of a properties file and leaves all else as it is.
+"""Changes values in the text of a properties file and leaves everything else as it is.
 
-Comments, the order of the keys, blank lines and line ends are a person's. The original writes the
-whole file anew, without them (java.util.Properties.store, common.Configuration.persist).
+Comments, the order of the keys, blank lines and line ends belong to the person who wrote the file.
+The original rewrites the whole file without them (java.util.Properties.store,
+common.Configuration.persist).
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ def _line(key: str, value: str, end: str) -> str:
 
 
 def _logical_parts(text: str) -> Iterator[tuple[str, str, bool]]:
-    """The text cut after each line that no backslash continues, and how that line ends.
+    """Cuts the text after each line that no backslash continues, and says how that line ends.
 
-    The last is said to be open when a backslash would continue it.
+    The last line counts as open if a backslash would continue it.
     """
     pending = end = ""
     for found in _LINE.finditer(text):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms: requests whose header is the same each time but for a few fields, which are filled in.
+"""Forms: requests whose headers differ in few fields, which are filled into a prepared header.
 
-A producer sends to few queues, so of a header with some twenty fields four are news. A form is
-what the general codec writes, with places for these: a frame that is filled in is the one that the
-general codec would have written. `Filled` is a header as any other, for whoever wants its fields,
-adds to them (a signature), or shows them.
+A producer sends to few queues, so only four of some twenty fields of a header are new. A form is
+what the general codec writes, with places for these fields: a frame that is filled in is the one
+that the general codec would have written. `Filled` is a header as any other, for whoever wants its
+fields, adds to them (a signature), or shows them.
 
 Java has no counterpart: it encodes each header anew.
 """
@@ -56,11 +56,11 @@ class Form:
         self._head = self._compiled([specs[name].kind for name in varying])
 
     def filled(self, *values: Any) -> Filled:
-        """The header with these values, in the order in which the form was told of the fields."""
+        """Returns the header with these values, in the order of the form's fields."""
         return Filled(self, values)
 
     def fields(self, values: tuple[Any, ...]) -> dict[str, str]:
-        """The extension fields as the general codec has them."""
+        """The extension fields in the form of the general codec."""
         fields = dict(self._fixed)
         for key, value in zip(self._keys, values, strict=True):
             if isinstance(value, bool):
@@ -110,7 +110,7 @@ def _marks(fixed_fields: dict[str, str], count: int) -> list[str]:
 
 
 class Filled(Header):
-    """See the module; its attributes are those of the header of the form."""
+    """A filled form; its attributes are those of the header of the form."""
 
     __slots__ = ("form", "values")
     form: Form

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The binary formats of the wire, declared: frames, ROCKETMQ headers, compressed registrations.
+"""The declared binary formats of the wire: frames, ROCKETMQ headers, compressed registrations.
 
 These are for reference, for inspection and for tests, which hold the codecs equal to them; codecs
 take their layouts from the fixed parts by `remoting.packing`. What messages consist of is declared

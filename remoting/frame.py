@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames: bytes in, commands out; commands in, buffers out.
+"""Frames: decodes bytes to commands, and encodes commands to buffers.
 
     int32 length of the rest | 1 byte serialize type, 3 bytes header length | header | body
 
@@ -120,7 +120,7 @@ def _decoder(serialize_type: int) -> Callable[[bytes], RemotingCommand]:
 def encode_frame(
     command: RemotingCommand, body: Buffer | Sequence[Buffer] | None = None
 ) -> list[Buffer]:
-    """A command as buffers; `body` stands in for the command's own and may be several buffers."""
+    """Encodes a command as buffers; `body` replaces the command's own and may be a list."""
     if command.serialize_type == SerializeType.ROCKETMQ:
         header = rocketmq.encode_header(command)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed command headers: a dataclass declared once, its text codec compiled from it.
+"""Typed headers of commands: dataclasses from which the text codecs are compiled.
 
     @header("org.apache.rocketmq.remoting.protocol.header.GetMaxOffsetRequestHeader")
     class GetMaxOffsetRequestHeader(Header):

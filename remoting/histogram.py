@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A histogram as Prometheus knows it: how many values there were up to each bound, and their sum.
+"""A histogram in Prometheus' sense: the number of values up to each bound, and their sum.
 
 Plain numbers: who counts needs no library, and values of a run are counted together.
 """

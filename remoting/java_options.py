@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System properties of the original: what its start scripts, and Java itself, read from variables.
+"""The original's system properties, as its start scripts and Java read them from variables.
 
-There is no Java here, so none of them has an effect. But whoever has demanded TLS by one of them
-must not get a server that takes everything in the clear: see `refuse_unserved`.
+There is no Java here, so none of them has an effect. But somebody who demands TLS with one of them
+must not get a server that accepts everything unencrypted; see `refuse_unserved`.
 """
 
 from __future__ import annotations

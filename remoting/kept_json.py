@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON files that are replaced whole while the one before stays as .bak: how they are read.
+"""Reading JSON files that are replaced as a whole, with the previous one kept as .bak.
 
 `replaced_file.write_replacing` writes them. Counterpart of the reading half of ConfigManager.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server's settings say of metrics: metricsExporterType and its company.
+"""The settings of a server's metrics: metricsExporterType and those that belong to it.
 
 Java: MetricsExporterType, and the checks of BrokerMetricsManager.
 """
@@ -23,7 +23,7 @@ def exporter_type(text: str) -> str:
     """DISABLE or PROM. Raises ConfigError for anything else, and for PROM without its package."""
     name = _TYPES.get(text.strip(), text.strip().upper())
     if name not in _TYPES.values():
-        raise ConfigError(f"metricsExporterType is {DISABLE} or {PROM}, not {text!r}")
+        raise ConfigError(f"metricsExporterType must be {DISABLE} or {PROM}, not {text!r}")
     if name not in (DISABLE, PROM):
         raise ConfigError(
             f"metricsExporterType={name} is not served; write metricsExporterType={PROM}, which"
@@ -43,7 +43,7 @@ def labels_of(text: str) -> dict[str, str]:
     for part in filter(None, map(str.strip, text.split(","))):
         name, colon, value = part.partition(":")
         if not colon or not name.isidentifier() or not name.isascii():
-            raise ConfigError(f"metricsLabel is name:value,name:value, not {text!r}")
+            raise ConfigError(f"metricsLabel must be name:value,name:value, not {text!r}")
         labels[name] = value
     return labels
 

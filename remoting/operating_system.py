@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Linux has and other systems lack, and what is done without it: the choice is made here.
+"""What Linux has and other systems lack, and what replaces it there; chosen in this module only.
 
 Everybody else calls these functions. What POSIX has is used as it is; two modules that ask for more
 have their fallback beside the call, as it is nothing but doing without: broker/store/residency.py
@@ -98,10 +98,10 @@ def make_hole(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
 
 
 def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> None:
-    """Has the first write to a page of this range bring that page alone, where that can be said.
+    """Makes the first write to a page of this range load only that page, where this is possible.
 
-    Else the system reads the file ahead around it, as far as read_ahead_kb of the disk says, though
-    nothing was ever there: 10 ms for 8 MiB, and whoever writes waits for it.
+    Otherwise the system reads the file around it, as far as read_ahead_kb of the disk says,
+    although nothing was ever there: this takes 10 ms for 8 MiB, for which the write waits.
     """
     advice = getattr(mmap, "MADV_RANDOM", None)
     if advice is None or length_bytes <= 0:
@@ -112,9 +112,10 @@ def fault_page_by_page(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) 
 
 
 def read_cached(descriptor: int, view: memoryview, offset_bytes: int) -> int:
-    """Reads as much as is in the system's memory, without waiting for the disk.
+    """Reads as much as is in memory, without waiting for the disk.
 
-    BlockingIOError when nothing is; another OSError, such as EOPNOTSUPP, where nobody can tell.
+    Raises BlockingIOError if nothing is in memory, and another OSError, such as EOPNOTSUPP, where
+    the system cannot say.
     """
     flag = getattr(os, "RWF_NOWAIT", None)
     if flag is None:
@@ -142,7 +143,7 @@ def cores() -> int:
 
 
 def is_running(process_id: int) -> bool:
-    """Whether a process of this machine is there, whoever it belongs to."""
+    """Whether a process exists on this machine, whoever owns it."""
     try:
         os.kill(process_id, 0)
     except PermissionError:

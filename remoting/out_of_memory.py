@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command says when the process may not have the memory that it needs.
+"""What a command prints when the process cannot get the memory that it needs.
 
 Besides MemoryError there is the ImportError of an extension module that could not be mapped, and
 the SystemError of one that forgot to say why it failed. This module imports next to nothing, so
-that it is there when little else can be.
+that it can be loaded when little else can.
 """
 
 from __future__ import annotations

@@ -193,7 +193,9 @@ def _byte_shape(name: str, declaration: construct.Construct[Any, Any]) -> tuple[
                 raise TypeError(f"field {name!r} is an array of {item.fmtstr!r}, not of bytes")
             return (count,)
         return (count, *_byte_shape(name, item))
-    raise TypeError(f"field {name!r} has no fixed size or is no integer or bytes: {declaration!r}")
+    raise TypeError(
+        f"field {name!r} has no fixed size or is neither an integer nor bytes: {declaration!r}"
+    )
 
 
 def _constant(name: str, what: str, value: object) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are replaced whole while the one before stays as .bak.
+"""Writing files that are replaced as a whole, with the previous one kept as .bak.
 
 Counterpart of MixAll.string2File, which writes into the file itself.
 """
@@ -55,7 +55,7 @@ def _like(path: Path, descriptor: int) -> None:
 
 
 def _copied(path: Path, target: Path) -> bool:
-    """Gives a file another name, or copies it where there are no links; False if there is none."""
+    """Links or copies a file to a second name; returns False if there is no file."""
     if not path.exists():
         return False
     target.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes: which queues a producer may send to and a consumer read from, and the brokers' addresses.
+"""Routes: the queues that a producer may send to and a consumer read from, and broker addresses.
 
 Pure, for the client and for the Spark sources. Static topics, whose queues move between brokers
 (5.x), are not read. Counterpart of TopicPublishInfo, and of the tables and conversions of
@@ -35,10 +35,11 @@ class PublishInfo:
         last_broker: str | None = None,
         preferences: Sequence[Callable[[str], bool]] = (),
     ) -> MessageQueue:
-        """The next queue, of another broker than the last one where there is any.
+        """Returns the next queue, if possible of another broker than the last one.
 
-        Each preference is asked about the names of brokers; where no queue suits the first one, the
-        second counts, and where none suits any, every queue will do.
+        The preferences judge the names of brokers, one after the other: if no queue satisfies the
+        first one, the second one applies, and if no queue satisfies any of them, every queue will
+        do.
         """
         if not preferences:
             for _ in self.queues:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long requests took: rocketmq_rpc_latency of the original's exporter.
+"""How long requests took: the metric rocketmq_rpc_latency of the original's exporter.
 
 A request begins with the read that has brought it and ends when its answer is handed to the
 connection. Requests of a run that are answered together are counted together. It costs nothing as

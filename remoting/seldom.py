@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may happen a thousand times a second and is told seldom: a few times a minute of each kind.
+"""Limits log lines about events that may happen a thousand times a second to a few a minute.
 
-Those that are not told are counted, and the next one that is told says how many they were.
+Suppressed lines are counted, and the next line says how many they were.
 """
 
 from __future__ import annotations

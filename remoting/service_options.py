@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flags that all servers have and the original has not: where and how they log, whom they tell.
+"""Options that all our servers have and the original's lack: logging and readiness.
 
 `run_service` obeys them. This module imports nothing that --help would have to wait for.
 """

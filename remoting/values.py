@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen keyword dataclasses that are declared at little cost: constructors are compiled when used.
+"""Frozen keyword dataclasses that are cheap to declare: constructors are compiled at first use.
 
 There are some two hundred headers and bodies, a process makes values of twenty, and the standard
 library compiles three functions for each frozen dataclass: that was a third of a server's start.

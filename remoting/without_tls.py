@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps pyOpenSSL out of the processes of servers, which serve no TLS.
+"""Keeps pyOpenSSL out of the processes of servers, which do not serve TLS.
 
-Twisted imports it, and with it cryptography, wherever they are installed, which takes time at each
-start and some 6 MiB of each process. Twisted does without where there is none. Clients, which do
-speak TLS, run in other processes.
+Twisted imports it, and with it cryptography, wherever they are installed. This takes time at each
+start and some 6 MiB in each process. Twisted can do without it. Clients, which do speak TLS, run in
+other processes.
 """
 
 from __future__ import annotations

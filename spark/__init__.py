@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Makes `rocketmq`, and rocketmq-spark's name for it, a format of this session.
 
-    Also lets conditions of queries reach the source (spark.sql.python.filterPushdown.enabled).
-    Where pyspark_rocketmq is installed, the format is there without this, but without that.
+    It also lets conditions of queries reach the source (spark.sql.python.filterPushdown.enabled).
+    Where pyspark_rocketmq is installed, Spark finds the format without this call, but conditions do
+    not reach it.
     """
     from txrocketmq.spark.needs import check_pyspark  # noqa: PLC0415 - see below
 
@@ -30,7 +31,7 @@ def register(spark: SparkSession) -> None:
 
 
 def check_workers(spark: SparkSession, tasks: int = 64) -> None:
-    """Runs a small job of so many tasks, to see whether the workers can read and write stores.
+    """Runs a small job to find out whether the workers can read and write stores.
 
     Raises SparkSourceError, which says on which machines what is missing.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in a log at which a record is known to begin, told by the consume queues.
+"""Places in a log at which a record is known to begin, taken from the consume queues.
 
 A body may hold whole records with the very offsets at which they lie, so no look at the log alone
 tells with certainty where to go on after damage, or where in the middle of a file a record starts.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of a query that choose what is read: what Spark offers to pushFilters.
+"""The conditions of a query that limit what is read, as Spark offers them to pushFilters.
 
 They only narrow: a record that does not fulfil the query's conditions may pass, one that does
 always passes. Spark checks every row again. Conditions on columns that cannot narrow are ignored.

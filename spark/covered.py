@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that are wanted of a log, found by consume queues that are proven to know all.
+"""Finds the wanted records of a log with consume queues that are proven complete.
 
 For what the conditions of a query leave, and for streams that want little.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of damaged records: an error, or with badRecords=skip or quarantine a warning."""
+"""What happens at damaged records: an error, or a warning with badRecords=skip or quarantine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records to Arrow batches of the table `messages`, column by column, only those asked for.
+"""Turns records into Arrow batches of the table `messages`, with only the requested columns.
 
 A record of which no message can be made is left out, and told of as a BadRecord: nothing is raised,
 nothing is dropped in silence. Texts that are no UTF-8 are read with U+FFFD, as Java reads them, and

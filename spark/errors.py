@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong while a store is read or written by Spark: one tree.
+"""The errors of reading and writing with Spark, as one tree.
 
     SparkSourceError
       OptionError          an option is wrong: raised before any job starts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a store as they are read from outside: on a local disk, or through `pyarrow.fs`.
+"""The files of a store as they are read from outside: from a local disk, or through `pyarrow.fs`.
 
 A store may belong to a broker that is writing it. Reading takes no lock, maps nothing (a mapped
 file that is deleted or shortened ends the process), keeps no deleted file open, and leaves the

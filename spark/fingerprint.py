@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fingerprint of the log before an offset, by which a stream knows that it is still the same log.
+"""A fingerprint of the log before an offset, by which a stream recognizes the log.
 
 A log that was cut off and written anew, as when a slave with fewer messages became the master, has
 records at the same offsets that are not the ones that were read. The fingerprint is a CRC-32 of the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte strings gathered from buffers into Arrow arrays, without a step of Python for each.
+"""Gathers byte strings from buffers into Arrow arrays without a step of Python for each.
 
 Arrow's view types describe a string by 16 bytes: its length, then either the string itself (up to
 12 bytes) or four bytes that only comparisons read, the number of a buffer and the position in it.

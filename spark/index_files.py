@@ -134,7 +134,9 @@ class IndexFile:
     def _read(self, at: int, length: int) -> bytes:
         data = bytearray(length)
         if self.files.read_into(self.path, at, memoryview(data)) < length:
-            raise UnsupportedLayout(f"{self.path} is shorter than it was: it is no index file now")
+            raise UnsupportedLayout(
+                f"{self.path} is shorter than it was: it is no longer an index file"
+            )
         return bytes(data)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Light queues (LMQ) as the log tells of them: which records are in which, and at which offset.
+"""Light queues (LMQ) according to the log: which records are in which one, and at which offset.
 
 A record says so itself, in the properties INNER_MULTI_DISPATCH and INNER_MULTI_QUEUE_OFFSET, or it
 was sent to the light queue as to a topic. So what streams and copies read of a light queue depends

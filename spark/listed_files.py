@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remote files as they are at one moment: each folder is listed once, small reads are kept.
+"""Remote files at one moment: each folder is listed once, and small reads are cached.
 
 Whoever plans a query, or reads a split, asks again and again what is in a folder, and bisects files
 by reads of a few bytes. Over a network each of these is a request. What was deleted since is a
@@ -22,7 +22,7 @@ _KEPT_BLOCKS: Final = 4096
 
 
 class ListedFiles:
-    """See the module; of files over a network."""
+    """The listed files of a file system that is reached over a network."""
 
     is_remote = True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where to cut a log: at the beginnings of records, as told by an exact walk.
+"""Where to cut a log: at the beginnings of records, found by an exact walk.
 
 A micro-batch that is limited in bytes ends between two records, so that the next one begins where a
 record is known to begin. The walk starts as near to the cut as a boundary is known: the start of a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a stream over stores has come: what Spark keeps of it in a checkpoint.
+"""The position of a stream over stores, as Spark keeps it in a checkpoint.
 
     {"v": 1, "brokers": {"broker-a": {"log": 1073741824, "fp": "9ae0daaf"}}}
 
@@ -89,6 +89,6 @@ def of_offset(offset: Mapping[str, Any]) -> dict[str, LogPosition]:
         return {name: LogPosition.of_json(each) for name, each in brokers.items()}  # type: ignore[union-attr]  # caught
     except (AttributeError, KeyError, TypeError, ValueError):
         raise SparkSourceError(
-            f"the checkpoint holds {str(offset)[:200]}, which is no position in stores: a query"
+            f"the checkpoint holds {str(offset)[:200]}, which is not a position in stores: a query"
             " that changes from nameServer to storePath needs a new checkpointLocation"
         ) from None

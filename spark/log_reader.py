@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a commit log from outside: whole records, what is damaged, and what is gone.
+"""Reads a commit log from outside: whole records, what is damaged, and what is gone.
 
 `read_log` reads a range of physical offsets. A record belongs to the range in which it starts, so
 ranges may be cut at any byte and together give each record once. `read_picks` reads the records

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in a commit log a time is: by bisection over its files, and within one by its queues.
+"""Finds a time in a commit log: by bisection over its files, and within a file by its queues.
 
 Records are appended in the order of their store timestamps, but for steps of the broker's clock:
 so the place found is that of SLACK_MS earlier or later, and who reads there looks at each record.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked for and is gone: an error, or with failOnDataLoss=false a warning."""
+"""What happens if something asked for is gone: an error, or with failOnDataLoss=false a warning."""
 
 from __future__ import annotations
 

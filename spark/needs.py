@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which packages the sources need, of which versions: looked at on the driver, before any job.
+"""The packages that the sources need and their versions, checked on the driver before any job.
 
 Spark makes a source in a process with the workers' Python, beside the driver. What is missing there
 is most likely missing on the workers, too; `workers.check` asks these. Needs none of the packages.

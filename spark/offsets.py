@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a read begins or ends, as the options startingOffsets and endingOffsets say it.
+"""Where a read begins or ends, according to the options startingOffsets and endingOffsets.
 
 The text is `earliest`, `latest` or JSON in one of two forms:
 
@@ -131,14 +131,17 @@ def _of_queues(
 
 def _object(option: str, value: object, place: str, forms: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise OptionError(f"option {option}: {place}: {value!r:.100} is no object; valid: {forms}")
+        raise OptionError(
+            f"option {option}: {place}: {value!r:.100} is not an object; valid: {forms}"
+        )
     return value
 
 
 def _time(option: str, value: object, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
         raise OptionError(
-            f"option {option}: {place}: {value!r:.100} is no time; valid: milliseconds since 1970"
+            f"option {option}: {place}: {value!r:.100} is not a time; valid: milliseconds since"
+            " 1970"
         )
     return value
 
@@ -146,7 +149,7 @@ def _time(option: str, value: object, place: str) -> int:
 def _offset(option: str, value: object, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not EARLIEST <= value < 1 << 63:
         raise OptionError(
-            f"option {option}: {place}: {value!r:.100} is no offset; valid: a whole number,"
+            f"option {option}: {place}: {value!r:.100} is not an offset; valid: a whole number,"
             " -2 for the earliest, -1 for the latest"
         )
     return value

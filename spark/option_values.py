@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of option values: (option, text) -> value, or OptionError that says what is valid."""
+"""Parsers of option values, which return a value or raise OptionError with what is valid."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rows of `messages` look like to Spark: which columns, under which names, of which types.
+"""The columns of `messages` as Spark gets them, with their names and types.
 
 The decoder gives columns of schema.MESSAGES; here they get the order, the names and, with
 kafkaNames, the types of Spark's Kafka source.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a task reads a log, for the sake of a broker that uses the same disk."""
+"""Limits how fast a task reads a log, to spare a broker that uses the same disk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records chosen by consume queues: which units a split stands for.
+"""Records that are chosen by consume queues: the units for which a split stands.
 
 A unit names a record without reading it, and carries the hash of its tag: so a small topic costs
 what it holds and not what the log holds. The records still have to pass the filter.

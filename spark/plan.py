@@ -135,8 +135,8 @@ def extent_of(store: Store, options: SourceOptions) -> Extent:
     least, most = store.min_offset(), end_of_log(store)
     if options.verify == "store" and store.queue_kind != "files" and least < most:
         raise UnsupportedLayout(
-            f"verify=store needs consume queue files, which {store.uri} has not; verify=crc is what"
-            " can be looked at without"
+            f"verify=store needs consume queue files, which {store.uri} does not have; use"
+            " verify=crc, which needs none"
         )
     start = _start_of_log(store, starting, least, most, fail=options.fail_on_data_loss)
     end = _end_of_log(store, ending, most, fail=options.fail_on_data_loss)
@@ -181,7 +181,8 @@ def _queue_bounds(
     }
     if named and store.queue_kind != "files":
         raise OptionError(
-            f"offsets of queues need consume queue files, which {store.uri} has not; give offsets"
+            f"offsets of queues need consume queue files, which {store.uri} does not have; give"
+            " offsets"
             ' of the log, {"log": {"%s": byteOffset}}, or timestamps' % store.broker_name
         )
     return {

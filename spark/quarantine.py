@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged records, kept: as rows of a table, and as Parquet files of badRecords=quarantine=PATH.
+"""Keeps damaged records: as rows of a table, and as Parquet files with badRecords=quarantine=PATH.
 
 A file is named after the places in it, so a task that is tried again writes the same files again
 and nothing twice, and none overwrites what another task found. `spark.read.parquet(PATH)` reads

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the table `messages` of stores in parts: for Spark, for reports, for whoever asks.
+"""Reads the table `messages` of stores in parts, for Spark, reports and other callers.
 
     reading = Reading(options, Output.of(options))
     for part in reading.parts(): ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where reading goes on when the place of the next record is not known.
+"""Where reading continues if the place of the next record is not known.
 
 That is so at a split that begins anywhere, and behind a damaged record. A body may hold whole
 records, even with the offsets of the very places where they lie: none of these may be taken for a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task does with its split: read, filter, decode, and make rows of it.
+"""What a task does with its split: it reads, filters and decodes records, and makes rows of them.
 
     scan = Scan.of(options, output)
     for batch in scan.read(split, filter): ...        # Arrow batches with the schema of `output`

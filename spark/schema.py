@@ -111,7 +111,7 @@ def columns_named(
             raise OptionError(f"option {option} names the column {column.name} twice")
         chosen.append(column)
     if not chosen:
-        raise OptionError(f"option {option} names no column")
+        raise OptionError(f"option {option} does not name a column")
     return chosen
 
 

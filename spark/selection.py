@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records of a store are wanted, by what their headers say: before a body is gathered.
+"""Selects the wanted records of a store by their headers, before any body is gathered.
 
 `Selection` is what the options say of all stores; `Selection.on(broker)` is the `RecordFilter` of
 one. Both are small and go with the tasks. Tags are the exception: they stand among the properties,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark session of a command that spark-submit has started: master and settings are its own."""
+"""The Spark session of a command that spark-submit has started, with the settings from there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started this program. Needs no pyspark."""
+    """Returns whether spark-submit started this program; pyspark is not needed for this."""
     return _SUBMITTED in os.environ
 
 

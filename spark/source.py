@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`format("rocketmq")`: what Spark is given to make readers and writers of.
+"""`format("rocketmq")`: the class from which Spark gets readers and writers.
 
 Options are parsed when `load()` or `save()` is called, and stores are looked at then: what is wrong
 with them is said before any job starts. Readers and writers are in modules of their own, imported

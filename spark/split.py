@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of stores that a task reads. They travel from the planner to the tasks: small, pickled."""
+"""The pieces of stores that one task reads.
+
+They travel from the planner to the tasks: small, pickled.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store directory as seen from outside: its log, queues, index and configuration, no broker.
+"""A store directory as seen from outside, without a broker: log, queues, index, configuration.
 
     for store in resolve("/data/broker-*/store"):
         print(store.broker_name, store.min_offset(), len(store.segments()))
@@ -67,7 +67,7 @@ _HEAD: Final = fixed(RECORD_FIXED)
 
 @dataclass(frozen=True)
 class Store:
-    """See the module; made by `open`."""
+    """A store directory, created by `open`."""
 
     uri: str
     """The directory, as it was named, without credentials."""
@@ -387,7 +387,7 @@ def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry])
         "name the directory of storePathRootDir; where storePathCommitLog is elsewhere, link it"
         f" there as {_COMMIT_LOG}"
     )  # fmt: skip
-    raise NotAStore(f"{name} is no store: it has no directory {_COMMIT_LOG}/; {hint}")
+    raise NotAStore(f"{name} is not a store: it has no directory {_COMMIT_LOG}/; {hint}")
 
 
 def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind:

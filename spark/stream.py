@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams over stores: what brokers append is read from their logs, while they write them.
+"""Streams over stores: reads what brokers append to their logs, while they write.
 
 Each micro-batch is a range of every broker's log, whole records only, kept in Spark's checkpoint
 as `LogPosition`s. A batch that is planned again, after a crash, gives the same partitions with the
@@ -192,7 +192,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return backlogs
         if isinstance(limit, ReadMaxBytes):
             return share(limit.max_bytes, backlogs, sum(froms.values()))
-        raise SparkSourceError(f"a stream over stores knows no limit such as {limit}")
+        raise SparkSourceError(f"a stream over stores does not support the limit {limit}")
 
     def _moved(self, name: str, position: LogPosition, to: int) -> LogPosition:
         return replace(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics are the system's own, for sources and reports alike. Needs no numpy.
+"""Which topics belong to the system, for sources and reports alike.
+
+Needs no numpy.
 
 Java: TopicValidator, but for two of its topics: users may well send to TBW102 and BenchmarkTest.
 """

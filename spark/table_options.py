@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a permanent table, kept where Spark hands them back: in its schema.
+"""The options of a permanent table, kept in its schema, from which Spark hands them back.
 
 Of `CREATE TABLE ... USING rocketmq OPTIONS (...)` Spark keeps the options and gives them to nobody:
 a Python source that reads the table gets its schema only. But the schema was asked of the source,

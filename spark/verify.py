@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verify=store: whether consume queues and index agree with the records of the log.
+"""verify=store: compares consume queues and index with the records of the log.
 
 A disagreement is told as a BadRecord of reason `queue` or `index` and goes the way of badRecords;
 the record itself is sound and is read all the same. That records lie end to end, bear their own

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where records start in a piece of commit log.
+"""Finds the beginnings of records in a piece of a commit log.
 
 Records lie end to end, each opened by its size, so a walk from a trusted start is exact, whatever
 the bodies hold; but one record after the other is slow in Python. `walk` sets many cursors, each at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of files in windows, in buffers that are used again.
+"""Reads files in windows, into buffers that are used again.
 
 Fresh memory costs more than reading into it: the system clears each page. So a process keeps its
 buffers, at most two of each reader that is at work, and a window is valid until the one after the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few bytes at each of many places of a buffer, read by one step of numpy."""
+"""Reads a few bytes at each of many places of a buffer in one step of numpy."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks Spark's workers whether they have what tasks of the sources import.
+"""Asks Spark's workers whether they have the packages that tasks of the sources import.
 
 A task of a source that lacks a package fails with `No module named ...`, once for each attempt. The
-question is a function that travels to the workers as a whole: they need not know this package to
-answer it. Works through Spark Connect, too.
+question is a function that is sent to the workers as a whole, so they can answer it without having
+this package. Works through Spark Connect, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PACKAGES: Final = (_OURS, *LEAST, *ALSO)
 
 
 def asked(packages: Sequence[str]) -> Callable[[int], str]:
-    """The question: gives the machine, the Python, and versions of packages, as JSON."""
+    """The question: returns the machine, the Python and the versions of packages as JSON."""
 
     def answer(_: int) -> str:
         # ruff: noqa: PLC0415 - this runs where there is only what it imports itself

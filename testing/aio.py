@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests do with a server, for asyncio: `rocketmq.aio` has the names of `rocketmq`.
+"""The methods of a test server for asyncio: `rocketmq.aio` has the names of `rocketmq`.
 
 Its methods are coroutines; its producers and consumers are those of `txrocketmq.client.aio`, which
 `async with` starts and shuts down in the loop of the test.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class AioServer:
-    """See the module; each method does what that of `ServerCalls` does."""
+    """A test server for asyncio; its methods do what those of `ServerCalls` do."""
 
     def __init__(self, server: ServerCalls) -> None:
         self._server = server
@@ -54,7 +54,7 @@ class AioServer:
         expression: Any = "*",
         **settings: Any,
     ) -> Any:
-        """A consumer, which `async with` starts: of pushed messages with a listener."""
+        """A consumer, which `async with` starts: with a listener, a PushConsumer."""
         await self._do(self._server.ask, "ensure_topic", topic)
         settings = self._server.consumer_settings(settings)
         if listener is None:
@@ -66,23 +66,23 @@ class AioServer:
         return await self._do(self._server.send, topic, body, **message)
 
     async def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Makes a topic, or changes its queues."""
+        """Creates a topic, or changes its number of queues."""
         await self._do(self._server.create_topic, topic, queues)
 
     async def topics(self) -> list[str]:
-        """The topics that clients have made."""
+        """Returns the topics that clients have created."""
         return await self._do(self._server.topics)
 
     async def groups(self) -> list[str]:
-        """The consumer groups that the broker has heard of."""
+        """Returns the consumer groups that the broker knows."""
         return await self._do(self._server.groups)
 
     async def messages(self, topic: str) -> list[MessageExt]:
-        """All messages that a topic has, in the order in which they were stored."""
+        """Returns all messages of a topic, in the order in which they were stored."""
         return await self._do(self._server.messages, topic)
 
     async def lag(self, group: str, topic: str | None = None) -> int:
-        """How many messages a group has still to consume."""
+        """Returns how many messages a group has yet to consume."""
         return await self._do(self._server.lag, group, topic)
 
     async def wait_consumed(
@@ -96,15 +96,15 @@ class AioServer:
             await asyncio.sleep(blocking.LOOK_S)
 
     async def refuse(self, code: int | str = "SYSTEM_BUSY", **which: Any) -> Fault:
-        """The broker answers requests with a response code."""
+        """Makes the broker answer requests with a response code."""
         return await self._do(self._server.refuse, code, **which)
 
     async def delay_ms(self, ms: int) -> Fault:
-        """Whatever the broker says leaves so much later."""
+        """Delays everything that the broker sends."""
         return await self._do(self._server.delay_ms, ms)
 
     async def drop_connections(self) -> int:
-        """Ends all connections of clients to the broker."""
+        """Closes all connections of clients to the broker."""
         return await self._do(self._server.drop_connections)
 
     async def advance(self, ms: int) -> None:
@@ -120,11 +120,11 @@ class AioServer:
         await self._do(self._server.kill)
 
     async def reset(self) -> None:
-        """Begins anew with an empty store."""
+        """Empties the store and ends all faults."""
         await self._do(self._server.reset)
 
     async def pause(self) -> None:
-        """Stops the server where it is, until `resume`."""
+        """Stops the server from answering until `resume`."""
         self._server.pause()
 
     async def resume(self) -> None:

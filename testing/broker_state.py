@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test asks of its broker, looked up where it is: no request, no client, nothing consumed.
+"""What tests look up in their broker, directly and without requests, clients or consuming.
 
-It sees what the broker would tell, faults or not. Answers are what JSON can say.
+Faults do not affect what it sees. Answers can be written as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUTE_MS: Final = 10_000
 
 
 class BrokerState:
-    """See the module. The broker must have started; ValueError says what cannot be."""
+    """The state of a broker that has started. Raises ValueError for wrong arguments."""
 
     def __init__(self, service: Standalone, clock: Clock) -> None:
         self._service = service
@@ -41,7 +41,7 @@ class BrokerState:
         return self._service.broker.parts
 
     def create_topic(self, topic: str, queues: int = DEFAULT_QUEUES) -> Deferred[None]:
-        """Makes a topic, or changes its queues; fires when clients find it."""
+        """Creates a topic, or changes its number of queues; fires when clients find it."""
         why = validate_topic(topic)
         if why is not None:
             raise ValueError(why)
@@ -63,7 +63,7 @@ class BrokerState:
         return self.create_topic(topic) if parts.config.auto_create_topic_enable else None
 
     def topics(self) -> list[str]:
-        """The topics that clients have made, in order: no retry topics, none of the broker's."""
+        """The topics that clients have created, sorted, without retry and system topics."""
         topics = self._parts.topics
         return sorted(
             name
@@ -72,7 +72,7 @@ class BrokerState:
         )
 
     def groups(self) -> list[str]:
-        """The consumer groups that the broker has heard of, in order; without its own."""
+        """The consumer groups that the broker knows, sorted, without its own."""
         parts = self._parts
         names = {*parts.groups.all(), *(group.name for group in parts.consumers.groups())}
         names.update(key.partition("@")[2] for key, _ in parts.offsets.entries())

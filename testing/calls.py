@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests do with a server: clients of it, its state, faults.
+"""The methods of a test server: clients, state, faults.
 
-What is asked of the broker's state is looked up in the broker itself, so that it is no request and
-no fault touches it.
+The state of the broker is looked up in the broker itself and not requested, so faults do not affect
+it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_TOLD: Final = 8
 
 
 class Fault:
-    """A fault that stands until `end`, or the end of a with statement over it."""
+    """A fault that lasts until `end` is called or its `with` statement ends."""
 
     def __init__(self, server: ServerCalls, number: int) -> None:
         self._server = server
@@ -45,11 +45,11 @@ class Fault:
 
     @property
     def count(self) -> int:
-        """How many requests it has refused."""
+        """How many requests the fault has refused."""
         return int(self._server.ask("count", self._number))
 
     def end(self) -> None:
-        """It is over; a second call does nothing."""
+        """Ends the fault; a second call does nothing."""
         self._server.ask("end", self._number)
 
     def __enter__(self) -> Self:
@@ -60,28 +60,28 @@ class Fault:
 
 
 class StartedProducer(Producer):
-    """A producer that was started already; the end of the test, or of a block, shuts it down."""
+    """A producer that has started; it is shut down at the end of the test or of its block."""
 
     def __enter__(self) -> Self:
         return self
 
 
 class StartedPushConsumer(PushConsumer):
-    """The same of a consumer that calls a listener."""
+    """A consumer with a listener that has started; it is shut down in the same way."""
 
     def __enter__(self) -> Self:
         return self
 
 
 class StartedLitePullConsumer(LitePullConsumer):
-    """The same of a consumer that is asked for messages."""
+    """A consumer to be polled that has started; it is shut down in the same way."""
 
     def __enter__(self) -> Self:
         return self
 
 
 class ServerCalls(ServerProcess):
-    """A running server, with what tests do with it."""
+    """A running server, and the methods that tests call."""
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         super().__init__(folder, settings)
@@ -91,7 +91,7 @@ class ServerCalls(ServerProcess):
     # --------------------------------------------------------------- clients
 
     def producer(self, group: str = GROUP, **settings: Any) -> StartedProducer:
-        """A producer that has started; the settings are those of `txrocketmq.client.Producer`."""
+        """Returns a started producer; `settings` are those of `txrocketmq.client.Producer`."""
         made = StartedProducer(group, **self.client_settings(settings))
         self._clients.append(made.start())
         return made
@@ -117,10 +117,11 @@ class ServerCalls(ServerProcess):
         expression: Any = "*",
         **settings: Any,
     ) -> Any:
-        """A consumer that has started, at the first message of the topic unless told otherwise.
+        """Returns a started consumer, which by default begins with the first message of the topic.
 
-        With a listener it is a PushConsumer, else a LitePullConsumer, which is asked by `poll` or
-        iterated over. A topic that is missing is made where sends may do so.
+        With a listener it is a PushConsumer, otherwise a LitePullConsumer, which can be polled or
+        iterated over. If the topic does not exist, it is created, provided that sends may create
+        it.
         """
         self.ask("ensure_topic", topic)
         settings = self.consumer_settings(settings)
@@ -133,38 +134,38 @@ class ServerCalls(ServerProcess):
         return made
 
     def send(self, topic: str, body: bytes | str = b"", **message: Any) -> SendResult:
-        """Sends a message; what else it has is given as to `txrocketmq.client.new_message`."""
+        """Sends a message; the other arguments are those of `txrocketmq.client.new_message`."""
         if self._sender is None:
             self._sender = self.producer()
         return self._sender.send(new_message(topic, body, **message))
 
     def client_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Settings of a client that is to find this server."""
+        """Returns the settings with which a client finds this server."""
         return {"namesrv_addr": self.namesrv_addr, **settings}
 
     def consumer_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Settings of a consumer that begins with the first message and commits often."""
+        """Returns settings of a consumer that begins with the first message and commits often."""
         own = {"consume_from": ConsumeFrom.FIRST_OFFSET, "persist_interval_ms": PERSIST_MS}
         return self.client_settings({**own, **settings})
 
     # ----------------------------------------------------------------- state
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Makes a topic, or changes its queues. Clients find it when this returns."""
+        """Creates a topic, or changes its number of queues. Clients find it when this returns."""
         self.ask("create_topic", topic, queues)
 
     def topics(self) -> list[str]:
-        """The topics that clients have created, sorted by name."""
+        """Returns the topics that clients have created, sorted by name."""
         return list(self.ask("topics"))
 
     def groups(self) -> list[str]:
-        """The consumer groups that the broker knows, sorted by name."""
+        """Returns the consumer groups that the broker knows, sorted by name."""
         return list(self.ask("groups"))
 
     def messages(self, topic: str) -> list[MessageExt]:
-        """All messages that a topic has, in the order in which they were stored.
+        """Returns all messages of a topic, in the order in which they were stored.
 
-        Raises ValueError for a topic that there is not, or that has more than 100,000 messages.
+        Raises ValueError if the topic does not exist or has more than 100,000 messages.
         """
         found: list[MessageExt] = []
         for queue_id in self.ask("queue_ids", topic):
@@ -179,10 +180,10 @@ class ServerCalls(ServerProcess):
         return sorted(found, key=lambda message: message.commit_log_offset)
 
     def lag(self, group: str, topic: str | None = None) -> int:
-        """How many messages a group has yet to consume, of one topic or of all.
+        """Returns how many messages a group has yet to consume, of one topic or of all.
 
-        What it gave back counts when it is due again. Raises ValueError for a group that consumes
-        no topic, or not this one.
+        Messages that it gave back count when they are due again. Raises ValueError if the group
+        consumes no topic, or not this one.
         """
         rows = self._rows(group, topic)
         return sum(end - offset for queues in rows.values() for _, offset, end in queues)
@@ -192,8 +193,8 @@ class ServerCalls(ServerProcess):
     ) -> None:
         """Waits until a group has consumed everything; TimeoutError says what is left.
 
-        A consumer tells the broker from time to time how far it has come: those of `consumer` every
-        100 ms, others by default every 5 s.
+        Consumers report their progress to the broker from time to time: those made by `consumer`
+        every 100 ms, others by default every 5 s.
         """
         deadline_s = time.monotonic() + timeout_s
         while (why := self.why_not_consumed(group, topic)) is not None:
@@ -202,7 +203,7 @@ class ServerCalls(ServerProcess):
             time.sleep(LOOK_S)
 
     def why_not_consumed(self, group: str, topic: str | None = None) -> str | None:
-        """What a group has yet to consume, as a text; None when there is nothing."""
+        """Returns what a group has yet to consume as text, or None if there is nothing."""
         try:
             rows = self._rows(group, topic)
         except ValueError as error:
@@ -257,13 +258,13 @@ class ServerCalls(ServerProcess):
     def reset(self) -> None:
         """Empties the store: no topics, messages, groups or faults are left, and the time is real.
 
-        Producers and consumers that it has made are shut down.
+        Producers and consumers that this object has created are shut down.
         """
         self._shut_down()
         super().reset()
 
     def stop(self) -> None:
-        """Shuts down what it has made, stops the server and removes its store."""
+        """Shuts down the clients that it has created, stops the server and removes its store."""
         try:
             if self._clients and self._why_silent.startswith("is paused"):
                 self.resume()

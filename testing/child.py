@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of a test server: what to run as its argument, commands on standard input.
+"""The program of a test server's process, which takes commands on standard input.
 
 The argument is a JSON object: `settings` are the broker's, `namesrv_port` is the port of the name
 server, 0 for a free one, and by `ahead_ms` the broker's clock is ahead from the start. On standard

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clock that a test puts forward: delays, retries and checks are due at once.
+"""A clock that a test can move forward, so that delays, retries and checks are due at once.
 
-Both its times run on from where they were put. Connections keep their own clock, so that no peer
-seems to have been silent.
+Both of its times continue from where they were set. Connections have a clock of their own, so that
+no peer seems to have been silent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HurriedClock(Clock):
 
     @property
     def unhurried(self) -> Clock:
-        """The clock of connections: it is never put forward."""
+        """The clock of connections, which is never moved forward."""
         return self._unhurried
 
     def now_ms(self) -> int:
@@ -39,13 +39,13 @@ class HurriedClock(Clock):
         return super().steady_ms() + self._ahead_ms
 
     def later(self, delay_ms: float, call: Callable[..., object], *args: Any) -> IDelayedCall:
-        """Calls once after a delay, sooner when the clock is put forward meanwhile."""
+        """Calls once after a delay, or sooner if the clock is moved forward meanwhile."""
         delayed = super().later(delay_ms, call, *args)
         self._delayed.add(delayed)
         return delayed
 
     def advance(self, ms: int) -> None:
-        """Puts the clock forward. What is due by then happens soon after, each repeated task once.
+        """Moves the clock forward; what is due by then happens soon after, each repeated task once.
 
         Raises ValueError for a negative number: messages may be stored under the later time.
         """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container image for tests: a name server and a broker, by testcontainers.
+"""The container image in tests: a name server and a broker, with testcontainers.
 
     with RocketMQContainer() as rocketmq:
         producer.setNamesrvAddr(rocketmq.namesrv_addr)
 
-Docker chooses the ports under which the container is reached, and tells them only when it runs. A
-broker tells clients its address, so it must know its own: the container waits for a file of
-settings, which gets the port once it is known. Needs `pip install 'txrocketmq[testcontainers]'`.
+Docker chooses the ports by which the container is reached, and they are known only when it runs. A
+broker tells clients its own address, so it must know it: the container waits for a file of
+settings, into which the port is written as soon as it is known. Needs `pip install
+'txrocketmq[testcontainers]'`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class RocketMQContainer(DockerContainer):
     """A name server and a broker in one container; it has started when clients find the broker."""
 
     def __init__(self, image: str = IMAGE, **kwargs: Any) -> None:
-        """`kwargs` are those of DockerContainer."""
+        """Takes the keyword arguments of DockerContainer as well."""
         super().__init__(image, **kwargs)
         self._settings: dict[str, str] = {}
         self.with_exposed_ports(NAMESRV_PORT, BROKER_PORT)
@@ -46,18 +47,18 @@ class RocketMQContainer(DockerContainer):
         self.with_env("ROCKETMQ_CONF_WAIT_SECONDS", str(START_TIMEOUT_S))
 
     def with_settings(self, **settings: object) -> Self:
-        """Settings of the broker, under their names in broker.conf."""
+        """Sets settings of the broker, by their names in broker.conf."""
         self._settings |= {key: setting_text(value) for key, value in settings.items()}
         return self
 
     @property
     def namesrv_addr(self) -> str:
-        """Address of the name server, "host:port"."""
+        """The address of the name server, as "host:port"."""
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(NAMESRV_PORT)}"
 
     @property
     def broker_addr(self) -> str:
-        """Address of the broker, as the name server tells it."""
+        """The address of the broker that the name server gives to clients."""
         return f"{self._host()}:{self.get_exposed_port(BROKER_PORT)}"
 
     def start(self) -> Self:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults that a test asks its broker for: refusals, late answers, connections that are dropped.
+"""Faults on request: refusals, late answers, dropped connections.
 
-They act where anybody else would: a guard sees each request before it is served, an outlet stands
-before each connection. While there are none, both pass everything on.
+A guard sees each request before it is served, and an outlet stands before each connection. While
+there are no faults, both pass everything on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOPIC_FIELDS: Final = ("topic", "b")
 
 @dataclass(slots=True)
 class Refusal:
-    """Requests that are refused. `left` is how many more; None: as long as it stands."""
+    """A refusal of requests. `left` is how many more are refused; None means without a limit."""
 
     code: int
     remark: str
@@ -63,7 +63,7 @@ class Refusal:
 
 
 class Faults:
-    """Those of one broker, from before its start on. ValueError says what cannot be."""
+    """The faults of one broker, created before it starts. Raises ValueError for wrong values."""
 
     def __init__(self, broker: Broker, clock: Clock) -> None:
         self._broker = broker
@@ -82,7 +82,7 @@ class Faults:
         times: int | None = None,
         remark: str | None = None,
     ) -> int:
-        """Requests are answered with a response code, so many times; the fault's number."""
+        """Answers requests with a response code, `times` times; returns the number of the fault."""
         if times is not None and times < 1:
             raise ValueError(f"times is how many requests are refused, 1 or more, not {times}")
         number = next(self._numbers)
@@ -91,7 +91,7 @@ class Faults:
         return number
 
     def delay(self, ms: int) -> int:
-        """Whatever the broker says leaves so much later; the fault's number."""
+        """Delays everything that the broker sends; returns the number of the fault."""
         if not 0 <= ms <= MAX_DELAY_MS:
             raise ValueError(f"an answer can be late by 0 to {MAX_DELAY_MS} ms, not {ms}")
         number = next(self._numbers)
@@ -99,7 +99,7 @@ class Faults:
         return number
 
     def drop_connections(self) -> int:
-        """Ends all connections of clients at once; how many there were."""
+        """Closes all connections of clients at once; returns how many there were."""
         peers = list(self._broker.server.peers)
         for peer in peers:
             peer.abort()
@@ -133,7 +133,7 @@ class Faults:
 
 
 class LateOutlet:
-    """An outlet whose bytes leave later, in their order, by as much as `delay_ms` says then."""
+    """An outlet that delays its bytes by the `delay_ms` of that moment, and keeps their order."""
 
     def __init__(self, inner: Outlet, clock: Clock, delay_ms: Callable[[], int]) -> None:
         self._inner = inner
@@ -183,7 +183,7 @@ def _code_of(code: int | str) -> ResponseCode:
         return ResponseCode[code] if isinstance(code, str) else ResponseCode(code)
     except (KeyError, ValueError):
         raise ValueError(
-            f"{code!r} is no response code{_hint(str(code), [c.name for c in ResponseCode])}"
+            f"{code!r} is not a response code{_hint(str(code), [c.name for c in ResponseCode])}"
         ) from None
 
 

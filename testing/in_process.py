@@ -43,12 +43,12 @@ class InProcessServer:
 
     @property
     def namesrv_addr(self) -> str:
-        """Address of the name server, "host:port"."""
+        """The address of the name server, as "host:port"."""
         return self.service.namesrv_addr
 
     @property
     def broker_addr(self) -> str:
-        """Address of the broker."""
+        """The address of the broker."""
         return self.service.broker_addr
 
     def start(self) -> Deferred[None]:

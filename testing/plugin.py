@@ -2,10 +2,10 @@
 """The pytest plugin: a name server and a broker for tests, as fixtures.
 
 The fixture `rocketmq` starts a server for one test. The marker
-@pytest.mark.rocketmq(autoCreateTopicEnable=False) gives settings to its broker, under their names
-in broker.conf. The fixture `rocketmq_server` starts one server for the whole test run; with
-pytest-xdist, that is one server for each worker process. What both are is told in
-txrocketmq.testing.server, which is imported only when a test asks for a server.
+@pytest.mark.rocketmq(autoCreateTopicEnable=False) sets settings of its broker, by their names in
+broker.conf. The fixture `rocketmq_server` starts one server for the whole test run; with
+pytest-xdist, that is one server for each worker process. txrocketmq.testing.server describes both;
+it is imported only when a test asks for a server.
 """
 
 from __future__ import annotations

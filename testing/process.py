@@ -2,8 +2,8 @@
 """The process of a test server: started, stopped, killed, paused, and asked one thing at a time.
 
 Name server and broker listen on free ports of the loopback interface and keep their store in a
-temporary folder; both stay what they are when the process is started anew. At the end the folder is
-removed. The process also ends when the test's does.
+temporary folder; ports and folder stay the same when the process is restarted. At the end the
+folder is removed. The process also ends when the process of the test ends.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ServerProcess:
         """Starts a server; the arguments are settings of the broker, as named in broker.conf.
 
         Returns when clients can find the broker. Raises ServerError, and ValueError for a setting
-        that there is not, or whose value cannot be.
+        that does not exist or has a wrong value.
         """
         folder = Path(tempfile.mkdtemp(prefix="rocketmq-"))
         try:
@@ -95,7 +95,7 @@ class ServerProcess:
         self._ahead_ms += ms
 
     def restart(self) -> None:
-        """Stops the server in order, if it runs, and starts it with its store, at its addresses.
+        """Stops the server in order, if it runs, and starts it with the same store and addresses.
 
         After `kill` it recovers as after a crash. Clients that were connected find it again.
         """
@@ -135,9 +135,9 @@ class ServerProcess:
     # ------------------------------------------------------------- questions
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Calls a method of the child's `BrokerState` or `Faults`; its result.
+        """Calls a method of the child's `BrokerState` or `Faults`, and returns its result.
 
-        Raises ValueError with what the method said, and ServerError.
+        Raises ValueError with the text of the method's error, and ServerError.
         """
         return self._command(f"{name} {orjson.dumps(arguments).decode()}")
 
@@ -241,7 +241,7 @@ class Paused:
 
 
 def check_settings(settings: dict[str, str]) -> None:
-    """Raises ValueError for a setting that there is not, or whose value cannot be."""
+    """Raises ValueError for a setting that does not exist or has a wrong value."""
     _, unknown = configure(settings)
     if unknown:
         raise ValueError(f"broker settings: {', '.join(map(str, unknown))}")

@@ -29,15 +29,15 @@ class Server(ServerCalls):
 
     @cached_property
     def aio(self) -> AioServer:
-        """The same for asyncio: what waits is a coroutine."""
+        """The same for asyncio: methods that wait are coroutines."""
         return AioServer(self)
 
 
 @contextmanager
 def running(**settings: object) -> Iterator[Server]:
-    """Runs a server for the time of a with block; the arguments are settings of its broker.
+    """Runs a server for the time of a `with` block; the arguments are settings of its broker.
 
-    Raises ServerError, and ValueError for a setting that there is not.
+    Raises ServerError, and ValueError for a setting that does not exist.
     """
     server = Server.start(**settings)
     try:

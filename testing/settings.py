@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a broker for tests: small files, and clients that do not expire when time jumps."""
+"""The settings of a broker for tests: small files, and clients that survive jumps of the clock."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def broker_settings(store: str, given: Mapping[str, object]) -> dict[str, str]:
 
 
 def setting_text(value: object) -> str:
-    """A value as it stands in broker.conf."""
+    """The text of a value in broker.conf."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bloom filters: which groups may want a message, in the few bytes of its bitmap.
+"""Bloom filters: the groups that may want a message, in the few bytes of its bitmap.
 
 Each group has some bits, by the hash of its name and the topic's; the bitmap of a message has the
 bits of all groups whose expression is true of it. How many bits there are, and how many a group
@@ -42,9 +42,9 @@ class BloomFilter:
 
     def __init__(self, error_rate: int, expected: int) -> None:
         if not 1 <= error_rate < 100:
-            raise ValueError(f"maxErrorRateOfBloomFilter is 1 to 99, not {error_rate}")
+            raise ValueError(f"maxErrorRateOfBloomFilter must be 1 to 99, not {error_rate}")
         if expected < 1:
-            raise ValueError(f"expectConsumerNumUseFilter is 1 or more, not {expected}")
+            raise ValueError(f"expectConsumerNumUseFilter must be at least 1, not {expected}")
         rate = error_rate / 100.0
         self.hashes = math.ceil(_log(0.5, rate))
         bits = math.ceil(expected * _log(2, 1 / rate) * _log(2, math.e))

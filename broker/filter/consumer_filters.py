@@ -290,7 +290,7 @@ class ConsumerFilters:
         return self.expressions.compile(expression)
 
     def compiled(self, data: ConsumerFilterData) -> Expression | None:
-        """The expression of these data; None when it is none."""
+        """The expression of these data; None if it is not valid."""
         try:
             return self.compile(data.expression, data.expression_type)
         except ExpressionError:

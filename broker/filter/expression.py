@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL92 expressions: compiled once, kept as long as there is room, asked for each message.
+"""SQL92 expressions: compiled once, kept while there is room, evaluated for each message.
 
 The grammar and its parser are imported with the first expression that comes. What is compiled is
 kept by its text, and so are refusals, since a client whose expression is wrong asks again with each
@@ -51,14 +51,14 @@ class Expression:
     names: frozenset[str]
 
     def matches(self, properties: Properties) -> bool:
-        """Whether it is true of these properties: neither false, nor unknown, nor a failure."""
+        """Whether the expression is true for these properties: not false, unknown or an error."""
         try:
             return evaluate(self.operand, properties) is True
         except EvaluationError:
             return False
 
     def wants_record(self, record: memoryview) -> bool:
-        """Whether it is true of the properties of a stored message."""
+        """Whether the expression is true for the properties of a stored message."""
         text = record_properties(record)
         if len(self.names) <= _FEW_NAMES:
             return self.matches(pick_properties(text, self.names))
@@ -77,7 +77,7 @@ class Expressions:
         return len(self._kept)
 
     def compile(self, text: str) -> Expression:
-        """The expression; ExpressionError says why there is none."""
+        """Compiles an expression. Raises ExpressionError with the reason if it is not valid."""
         found = self._kept.get(text)
         if found is None:
             found = _compiled(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grammar of SQL92 expressions, and what reads it; imported with the first expression only.
+"""The grammar of SQL92 expressions and its parser, imported with the first expression.
 
 An expression ends where it cannot go on: what follows is passed over, though the next token must
 be one, as the original's parser has it. CONTAINS, STARTSWITH and ENDSWITH are names to a 4.9
@@ -187,9 +187,9 @@ _PARSER: Final = Lark(
 
 
 def parse(text: str) -> tuple[Operand, frozenset[str]]:
-    """The condition that an expression is, and the names of the properties it looks at.
+    """Returns the condition of an expression, and the names of the properties that it uses.
 
-    ExpressionError says where and why it is none.
+    Raises ExpressionError, which says where and why it is not valid.
     """
     last_line = max(text.rfind("\n"), text.rfind("\r")) + 1
     if text.count("--", last_line) * (len(text) - last_line) > _MAX_COMMENT_CHARS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as Java reads them from texts, and as it compares them.
+"""Reads numbers from text, and compares them, as Java does.
 
 The properties of a message are texts. What a filter compares with a number is read as Java's class
 of that number reads it: nothing around the digits of an Integer or a Long, but digits of any script
@@ -38,7 +38,7 @@ def integer(text: str) -> int:
     value = long(text)
     if -_MAX_INTEGER - 1 <= value <= _MAX_INTEGER:
         return value
-    raise NumberFormatError(f"{text:.50} is no Integer")
+    raise NumberFormatError(f"{text:.50} is not an Integer")
 
 
 def long(text: str) -> int:
@@ -50,7 +50,7 @@ def long(text: str) -> int:
             value = int(text)
             if -_MAX_LONG - 1 <= value <= _MAX_LONG:
                 return value
-    raise NumberFormatError(f"{text:.50} is no Long")
+    raise NumberFormatError(f"{text:.50} is not a Long")
 
 
 def _without_zeros(text: str) -> str:
@@ -73,7 +73,7 @@ def double(text: str) -> float:
             return float.fromhex(text.rstrip(_SUFFIXES))
         except OverflowError:
             return -math.inf if text.startswith("-") else math.inf
-    raise NumberFormatError(f"{text:.50} is no Double")
+    raise NumberFormatError(f"{text:.50} is not a Double")
 
 
 def compare_doubles(left: float, right: float) -> int:

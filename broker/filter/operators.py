@@ -117,7 +117,7 @@ def fraction(digits: str) -> Operand:
 
 
 def property_of(name: str) -> Operand:
-    """A property of the message, a text; null when it has none of this name."""
+    """A property of the message as text; null if the message does not have it."""
     return Operand(Kind.TEXT, lambda properties: properties.get(name), name=name)
 
 

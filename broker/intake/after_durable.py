@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that end others, and are put when all that was written before them is durable.
+"""Messages that end others, stored only when everything written before is durable.
 
 A power cut may cost any page that was not synced, and spare the one behind it. A message that says
 that another is done with, or was put elsewhere, must therefore not be durable before that other
@@ -30,7 +30,7 @@ Heard = Callable[[PutStatus], None]
 
 
 class AfterDurable:
-    """See the module. `call_soon` has something called in a later turn of the reactor."""
+    """The messages that wait. `call_soon` calls a function in a later turn of the reactor."""
 
     def __init__(
         self,

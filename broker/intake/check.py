@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no message may be: longer in its topic's name than records have room for, without a body.
+"""Refuses messages that no record can hold: with too long a topic name, or without a body.
 
 A retry topic may have a long name, which takes the second form of the record; any other is refused
 beyond 127 bytes, as by 5.4. Java: HookUtils.checkBeforePutMessage.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DELAY: a message with a delay level goes to the schedule topic, see `schedule.py`.
+"""DELAY: sends messages with a delay level to the schedule topic; see `schedule.py`.
 
 A level of 0 or less, or that is no number, does not delay; one beyond the last is the last. A batch
 cannot be delayed, and what its messages say of a level does not count. A half message is delayed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are stored as one record (INNER_NUM, the flag INNER_BATCH): topics of batches alone.
+"""Batches that are stored as one record (INNER_NUM, INNER_BATCH), in topics of batches only.
 
 Topics whose attributes promise what is not served take nothing either: the original would find
 plain queues where it expects others. Java: HookUtils.checkInnerBatch, MessageDecoder.

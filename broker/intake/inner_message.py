@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A message on its way into the store, while the broker still changes it.
+"""A message on its way into the store, while the broker may still change it.
 
 Properties are a dict here and text in the store. What no transform touches never becomes one of
 these, see `processors/send_message.py`; both ways end in a PutMessage. Counterpart of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way by which messages come into the log, whoever brings them.
+"""The only way for messages into the log, whatever their origin.
 
 It takes a run of messages: transforms do to each what is to be done, all are put in one write, and
 counted once. Whoever wants to know when they are confirmed asks the store's commit point for where
@@ -21,7 +21,7 @@ from txrocketmq.broker.store.message_store import Batch, MessageStore, PutMessag
 
 
 class Intake:
-    """See the module; `transforms` are public, for those who ask what is plain."""
+    """The intake; `transforms` is public for code that asks which messages are plain."""
 
     def __init__(self, store: MessageStore, stats: BrokerStats, transforms: Transforms) -> None:
         self.store = store

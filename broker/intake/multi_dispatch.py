@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""INNER_MULTI_DISPATCH: a message that is to be seen in light queues (LMQ) as well.
+"""INNER_MULTI_DISPATCH: messages that also enter light queues (LMQ).
 
 The store writes the offsets that it gets there behind its properties (store/light_queues.py); what
 a client has written in their place does not count. A list with anything but names of light queues,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MSG_REGION, TRACE_ON and CLUSTER: the broker writes them into each message that is sent to it.
+"""MSG_REGION, TRACE_ON and CLUSTER: properties that the broker adds to each sent message.
 
 What a client has written under these names does not count. The messages of a batch have none of
 them, as in 5.4 (4.9 gives them CLUSTER). Java: SendMessageProcessor.preSend, sendMessage.

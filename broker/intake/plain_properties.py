@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Properties that no transform acts on: what the broker itself has to know of them.
+r"""Properties that no transform acts on: what the broker itself must know about them.
 
 Of such a message four properties are looked at: the unique key, the keys, the tag, and whether its
 sender waits. All others only pass through. A producer sends the same names in the same order again
@@ -44,7 +44,7 @@ class Names(NamedTuple):
 
 
 class PlainProperties:
-    """See the module; a text with one of the names `touched` is not plain."""
+    """Plain properties; a text that contains one of the names in `touched` is not plain."""
 
     def __init__(self, touched: Iterable[str]) -> None:
         self._touched = frozenset(touched)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_SYS_MSG_PRIORITY_: a message with a priority (5.4) goes to the queue of that number.
+"""_SYS_MSG_PRIORITY_: a message with a priority (5.4) goes to the queue with that number.
 
 The higher the number, the sooner consumers that pop see it, if its topic is of the type PRIORITY
 (broker/pop/queues.py); a number that is too high means the last queue. The queue counts in topics
@@ -48,7 +48,7 @@ class Priority:
 
 
 def _priority_of(text: str) -> int:
-    """The number, as an int of Java; -1 when it is none."""
+    """The number, as an int of Java; -1 if it is not a number."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         return -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""%RETRY% topics: a message that was tried too often goes to the dead letters of its group.
+"""%RETRY% topics: messages that failed too often become dead letters of their group.
 
 Consumers send to a retry topic when sending back has failed, and orderly consumers to have done
 with a message: what a group sends that holds queue locks is dead at once. Codes: 26.
@@ -28,7 +28,7 @@ DLQ_QUEUES = 1
 class Retry:
     """Lets a message to a retry topic pass, or sends it to the dead letters.
 
-    `died` is told the group and the topic of those.
+    `died` is called with the group and the topic of these.
     """
 
     acts_on = ActsOn(topic_prefixes=(RETRY_PREFIX,), ways=Way.SEND)

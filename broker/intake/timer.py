@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS: messages with a time of their own.
+"""TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS: messages with a delivery time of their own.
 
 They go to the timer topic, see `broker/timer`, and TIMER_OUT_MS says when they are due: their time,
 floored to timerPrecisionMs, and one unit earlier when it is a multiple of that already. A message

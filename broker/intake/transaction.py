@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TRAN_MSG: half messages of transactions go to where they wait, see `broker/transaction`.
+"""TRAN_MSG: sends half messages of transactions to the half topic; see `broker/transaction`.
 
 They are refused with rejectTransactionMessage. A delayed retry of what once was one is an ordinary
 message, and a batch is never one. Codes: 13, 16.

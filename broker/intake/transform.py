@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms: what a broker does to some messages before it stores them.
+"""Transforms: changes that a broker makes to some messages before it stores them.
 
 A transform declares what it acts on: names of properties, topics or their beginnings, attributes of
 topics, system flags, and ways by which messages come. What is plain follows from these declarations

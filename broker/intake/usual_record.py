@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is put when a stored message goes on to the queue it is for, cut from its record.
+"""Cuts the message that is delivered from the record in which it has waited.
 
 Most of what waits (delayed messages, timers, half messages) goes on as it is: nothing of it needs a
 MessageExt. So a record is only cut by its lengths; where it is in any way unusual, or a transform

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is popped and not yet known to be safe: check points, and the offsets that follow from them.
+"""Check points of pops that are not known to be safe yet, and the offsets that depend on them.
 
 Each pop of a queue adds a check point. It is written to the revive topic at once; or, with
 enablePopBufferMerge, it is kept here for a while, in the hope that all its messages are
@@ -77,7 +77,7 @@ class _Popped:
 
 
 class CheckPoints:
-    """See the module. `is_known` says whether there is still such a topic, and such a group."""
+    """The check points. `is_known` says whether a topic and a group still exist."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many messages of each queue a group has popped and neither acknowledged nor got back.
+"""How many messages of each queue a group has popped that are not yet settled.
 
 It begins anew with each start, so it is an estimate: good enough to stop groups that pop and never
 acknowledge (enablePopMessageThreshold). Counterpart of PopInflightMessageCounter.

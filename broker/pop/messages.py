@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as they are popped: each by itself, and known by its own offset in its queue.
+"""Messages as they are popped: single ones, each with its own offset in its queue.
 
 A get of a queue of batches gives records, which may be batches of many messages. They are taken
 apart here, so that what follows knows messages only: a pop gives no more than was asked for, and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many records of the revive topic were written and read, and what was brought back.
+"""How many records of the revive topic were written and read, and how many messages came back.
 
 Counts since the start, for people: nothing follows from them. They are kept by group and topic, so
 what a group or a topic leaves behind is forgotten with it. Java: PopMetricsManager.
@@ -22,7 +22,7 @@ K = TypeVar("K", bound=tuple[str, ...])
 
 
 class PopMetrics:
-    """See the module; each key begins with group and topic."""
+    """The counters of POP; each key begins with group and topic."""
 
     def __init__(self) -> None:
         self.written: Counter[tuple[str, str, str, str]] = Counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What groups have popped in order and not acknowledged, consumerOrderInfo.json.
+"""What groups have popped in order and not acknowledged yet: consumerOrderInfo.json.
 
 A queue that was popped in order is closed to its group until all messages of that pop are
 acknowledged, or their invisible time is over; what was not acknowledged is then popped again, and
@@ -80,7 +80,7 @@ class OrderInfo(Body):
 
 
 class OrderInfos:
-    """See the module. `read_queues_of` gives the queues of a topic, None without such a topic."""
+    """What is popped in order. `read_queues_of` returns the queues of a topic, or None."""
 
     def __init__(
         self,

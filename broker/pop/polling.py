@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of groups that found nothing to pop wait here for messages, or for their time's end.
+"""Pops that found nothing wait here for messages, or for the end of their time.
 
 One waits for a topic and its group, at one queue or at any (-1). A message of the topic wakes one
 of each group; so does one of the group's retry topics, and a queue popped in order that is free
@@ -56,7 +56,7 @@ class Waiting:
 
 
 class PopPolling:
-    """See the module. `wake_soon` has `run_woken` called in a later turn of the reactor."""
+    """The waiting pops. `wake_soon` calls `run_woken` in a later turn of the reactor."""
 
     def __init__(
         self, config: BrokerConfig, wake_soon: Callable[[Callable[[], None]], object]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of POP, built together: what was popped, who waits, what comes back.
+"""The parts of POP, built together: what was popped, who waits, what is brought back.
 
 Java: the fields of PopMessageProcessor, AckMessageProcessor and NotificationProcessor.
 """
@@ -34,7 +34,7 @@ from txrocketmq.remoting.call import Peer
 
 @dataclass(kw_only=True)
 class Pop:
-    """See the module. `tick` is to be called every 100 ms, `revive.tick` every reviveInterval."""
+    """The parts of POP. Call `tick` every 100 ms, and `revive.tick` every reviveInterval."""
 
     config: BrokerConfig
     order_file: JsonFile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Popping: takes messages of the queues of a topic, and of its retry topic, for a group.
+"""Popping: takes messages from the queues of a topic and of its retry topic for a group.
 
 Where a pop of all queues begins is left to chance, so that none is preferred, and so is whether the
 retry topic comes first; else it comes last, if there is room. A pop of a topic of the type PRIORITY
@@ -109,7 +109,7 @@ class Popped:
 
 
 class PopQueues:
-    """See the module. `chance` gives a number from 0 on, below another."""
+    """Takes messages. `chance` returns a random number from 0 up to, not including, another."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of the revive topic: what was popped, and what of it was acknowledged.
+"""Records of the revive topic: what was popped, and which of it was acknowledged.
 
 A check point stands for the messages of one queue that one pop has handed out; an ack, or a batch
 of them, names it by where it started and when. Their bodies are JSON with names of one or two

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages whose check point another one has taken the place of, before that is written down.
+"""Messages whose check point was replaced by another one that is not durable yet.
 
 A message that is hidden for another time has a new check point, and its old one is acknowledged. A
 power cut that cost the new one and spared the ack would lose the message, so the ack is written
@@ -22,7 +22,7 @@ from txrocketmq.broker.store.put_message import PutStatus
 
 
 class Replaced:
-    """See the module."""
+    """The messages with a replaced check point."""
 
     def __init__(self, after_durable: AfterDurable, metrics: PopMetrics) -> None:
         self._after_durable = after_durable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings back what was popped and not acknowledged in time.
+"""Brings back messages that were popped and not acknowledged in time.
 
 The revive topic is read as it grows. Its check points wait here until their time is over, and acks
 are noted with them; the time of one whose messages are all acknowledged never comes. What is left
@@ -142,7 +142,7 @@ class _Queue:
 
 
 class Revive:
-    """See the module; `tick` wants to be called every reviveInterval."""
+    """Brings messages back; `tick` must be called every reviveInterval."""
 
     def __init__(  # noqa: PLR0913 - what it works with, by name
         self,

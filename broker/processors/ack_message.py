@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME: what becomes of popped messages.
+"""ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME: settles popped messages.
 
 An ack is noted with its check point while that is kept in memory, or else written to the revive
 topic. One for a message that was popped in order counts at once: the group's offset moves, and the
@@ -260,7 +260,7 @@ class AckMessageProcessor:
         self._pop.metrics.wrote(key, kind, status.name)
         if status is not PutStatus.PUT_OK:
             raise ResponseError(
-                ResponseCode.SYSTEM_ERROR, f"it cannot be written down now: {status.name}"
+                ResponseCode.SYSTEM_ERROR, f"it cannot be written now: {status.name}"
             )
 
     def _ack_in_order(self, key: Key, offset: int, invisible_ms: int, peer: Peer) -> None:

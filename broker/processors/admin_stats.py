@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a broker is doing: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, and who is connected.
+"""The state of a broker: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, connections.
 
 28, 315, 907, 908; 203, 204, 328. A counter that was not used yet and a group of producers that is
 not there are SYSTEM_ERROR (1), a group of consumers that is not there is CONSUMER_NOT_ONLINE (206).
@@ -140,7 +140,7 @@ class AdminStatsProcessor:
 
     @serves(ha.GET_BROKER_HA_STATUS)
     def ha_status(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Who replicates the log: nobody, as with a master that has no slaves."""
+        """Answers which slaves replicate the log: none, as for a master without slaves."""
         end = self._store.max_physical_offset
         return Reply(body=HARuntimeInfo(master=True, master_commit_log_max_offset=end).encode())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers as administrators and slaves see them: their progress, how many wait, and their engine.
+"""Timers for administrators and slaves: their progress, the waiting messages, and the engine.
 
 60, 61, 5001. The progress is 56 bytes as in config/timercheck, the counts are JSON as in
 config/timermetrics. Both are SYSTEM_ERROR (1) with timerWheelEnable=false. The only engine is the

@@ -149,7 +149,7 @@ class AdminTopicProcessor:
             if not 0 <= count <= MAX_QUEUES:
                 raise ResponseError(
                     ResponseCode.INVALID_PARAMETER,
-                    f"{wanted.topic_name}: {count} queues; 0 to {MAX_QUEUES} can be had",
+                    f"{wanted.topic_name}: {count} queues; 0 to {MAX_QUEUES} are possible",
                 )
 
     def _update(self, wanted: TopicConfig) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of consumers through the broker: 307, 309, 223.
+"""Questions to consumers that the broker passes on: 307, 309, 223.
 
 GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY go to one consumer, whose answer is handed on
 as it is; one that is not there or too old is SYSTEM_ERROR (1), one that does not answer in 10 s

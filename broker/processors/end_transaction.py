@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: what becomes of half messages.
+"""END_TRANSACTION and RESUME_CHECK_HALF_MESSAGE: commits, rolls back or resumes half messages.
 
 A commit puts the message for the queue it was sent to, and the op message that ends the half one; a
 rollback only the latter. Ends come between sends, in one run with them (`send_message.py`): the
@@ -126,14 +126,14 @@ class EndTransactionProcessor:
         if header.commit_or_rollback not in _ENDS:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
-                "commitOrRollback is 8 to commit, 12 to roll back or 0 for neither yet, not"
+                "commitOrRollback must be 8 to commit, 12 to roll back or 0 if undecided, not"
                 f" {header.commit_or_rollback}",
             )
         if self._after_durable.is_full:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
                 "too many ends of transactions wait to be durable: the disk does not keep up; the"
-                " producer is asked for this one later",
+                " producer will be asked about this one later",
             )
         record = self._half_record(header.commit_log_offset, only_in_memory=only_in_memory)
         usual = usual_record(record)
@@ -141,13 +141,13 @@ class EndTransactionProcessor:
         if half.topic != TRANS_HALF_TOPIC:
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
-                f"{_NOT_FOUND}: the message at {header.commit_log_offset} is no half one",
+                f"{_NOT_FOUND}: the message at {header.commit_log_offset} is not a half message",
             )
         if not header.from_transaction_check and self._is_late(half, now_ms):
             raise ResponseError(
                 ResponseCode.ILLEGAL_OPERATION,
-                "the transaction is older than CHECK_IMMUNITY_TIME_IN_SECONDS: its producer is"
-                " asked for it",
+                "the transaction is older than CHECK_IMMUNITY_TIME_IN_SECONDS: its producer"
+                " will be asked about it",
             )
         _check_owner(half, header)
         if header.commit_or_rollback != _COMMIT:

@@ -43,7 +43,7 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_body
 
 
 class OffsetProcessor:
-    """Who has read how far, and how far there is to read."""
+    """The offsets of groups, and the bounds of queues."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PEEK_MESSAGE: what a group would pop next; nothing is taken, and nothing changes.
+"""PEEK_MESSAGE: shows what a group would pop next, without changing anything.
 
 Messages of the retry topic come as they are stored. Codes: 0, 19; 2, 16, 17, 26, 29.
 

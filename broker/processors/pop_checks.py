@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all requests of POP are checked for, in the original's order and with its words.
+"""The checks of all requests of POP, in the original's order and with its texts.
 
 Java: the beginnings of PopMessageProcessor, AckMessageProcessor, PeekMessageProcessor and others.
 """

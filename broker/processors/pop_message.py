@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POP_MESSAGE: messages of any queue of a topic, hidden from the others of the group for a time.
+"""POP_MESSAGE: takes messages of a topic and hides them from the other members for a time.
 
 Checked in the original's order: how late the request is, broker permission, number of messages,
 topic and its permission, queue id, group, subscription. A pop that finds nothing waits for

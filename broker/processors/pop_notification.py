@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NOTIFICATION, POLLING_INFO: whether there is something to pop, and who waits for it.
+"""NOTIFICATION, POLLING_INFO: whether there is something to pop, and how many pops wait.
 
 A notification waits as a pop does, and is answered when a group may have something; it takes
 nothing. Where the original looks at the queues of a topic in order for one that is closed, it asks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PULL_MESSAGE, LITE_PULL_MESSAGE: messages of a queue, or a wait for them.
+"""PULL_MESSAGE, LITE_PULL_MESSAGE: returns messages of a queue, or waits for them.
 
 Checked in the original's order: broker permission, lite pull, group, topic and its permission,
 queue id, subscription (in the header or of the heartbeat). Found messages leave as slices of the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pull asks for: the subscription in its header, or the one of its group's heartbeats.
+"""The subscription of a pull: from its header, or from the heartbeats of its group.
 
 An SQL92 expression in the header that is none is refused with 23. The original means to do so, and
 gives all messages, since it asserts what it should check.
@@ -41,7 +41,7 @@ SUBSCRIPTION_FORBIDDEN = 5
 
 
 class PullSubscriptions:
-    """See the module."""
+    """Finds the subscription of a pull."""
 
     def __init__(
         self,

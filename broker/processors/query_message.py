@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, QUERY_CONSUME_QUEUE: messages found by key, id or queue
-offset.
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, QUERY_CONSUME_QUEUE: finds messages by key, id or offset.
 
 A key that finds nothing is QUERY_NOT_FOUND (22), an offset of the log at which no message begins
 and a queue that does not exist are SYSTEM_ERROR (1). The index knows hashes only: callers look at

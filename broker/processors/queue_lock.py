@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: queues for one orderly consumer alone.
+"""LOCK_BATCH_MQ, UNLOCK_BATCH_MQ: reserves queues for one orderly consumer.
 
 What another client of the group holds is left out of the answer; that is no error. Not done:
 lockInStrictMode, which asks replicas. Java: AdminBrokerProcessor, RebalanceLockManager.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RECALL_MESSAGE: a producer takes back a timer message that is not due yet.
+"""RECALL_MESSAGE: a producer withdraws a timer message that is not due yet.
 
 The answer to a send of such a message has the handle. What is stored for it is a timer message of
 the same time that takes the other back (TIMER_DEL_UNIQKEY); nobody looks whether there is one.

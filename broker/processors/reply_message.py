@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SEND_REPLY_MESSAGE, SEND_REPLY_MESSAGE_V2: the answer of one client to the request of another.
+"""SEND_REPLY_MESSAGE, SEND_REPLY_MESSAGE_V2: passes a reply on to the client that asked.
 
 The reply names the client that has asked (REPLY_TO_CLIENT). If a producer of that id is connected
 here, it is told at once (PUSH_REPLY_MESSAGE_TO_CLIENT), and whoever replies is answered as soon as
@@ -65,7 +65,7 @@ class ReplyMessageProcessor:
     def reply(
         self, request: Request[SendMessageRequestHeader]
     ) -> Reply[SendMessageResponseHeader] | PendingReply:
-        """Hands a reply to whoever has asked, and stores it."""
+        """Passes a reply on to the client that asked, and stores it."""
         header = request.header
         self._checks.check_time(request.now_ms)
         topic = self._checks.topic_of(header, request.peer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to sends that were stored, prepared: they differ in few places only.
+"""Prepared answers to sends that were stored, which differ in a few places only.
 
 A header is encoded once with marks where answers differ, in the form that the server writes; an
 answer is that header with the marks replaced. Errors are answered in the ordinary way.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONSUMER_SEND_MSG_BACK: a message that could not be consumed, to be tried again later.
+"""CONSUMER_SEND_MSG_BACK: stores a message that could not be consumed for another attempt.
 
 A copy goes to %RETRY%group, over the schedule topic; with a negative delay level, or when it was
 tried often enough, to %DLQ%group at once. Level 0 lets the broker choose: 3 and more with each try.

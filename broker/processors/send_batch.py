@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch, taken apart: each of its entries becomes a message of its own.
+"""Takes a batch apart: each of its entries becomes a message of its own.
 
 Entries are stored with the properties that they came with, byte for byte, as 5.4 stores them. Their
 properties are looked at for the index, and for transforms that act on entries. The size, magic and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a message may be sent to where it is to go, and what is said when it may not.
+"""Decides whether a message may be sent to its topic and queue, and what a refusal says.
 
 Java: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor.preSend, handlePutMessageResult.
 """
@@ -152,7 +152,7 @@ class SendChecks:
         return True
 
     def check_batch(self, batch: InnerMessage) -> None:
-        """Raises ResponseError or NotTaken for a batch that is none."""
+        """Raises ResponseError or NotTaken for a batch that is not valid."""
         topic = batch.topic
         if len(topic) > MAX_TOPIC_BYTES_V1:
             raise ResponseError(

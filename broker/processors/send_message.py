@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, END_TRANSACTION: one read's, in one write.
+"""SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, END_TRANSACTION: one write for each read.
 
 Ends of transactions come between sends (`end_transaction.py` says what they want); when each kind
 was put by itself, a producer of transactions would have each message written alone.

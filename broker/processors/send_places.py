@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers of sends that were seen before: what they say is known without decoding them again.
+"""Headers of sends that were seen before, which do not have to be decoded again.
 
 Of the dozen fields of a send, two differ from message to message: when it was born, and its
 properties. All others say where it goes and how, and come again thousands of times. So their values

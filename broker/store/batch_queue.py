@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One queue of a topic of batches (BatchCQ): a unit of 46 bytes per record, which may be a batch.
+"""One queue of a topic of batches (BatchCQ): a unit of 46 bytes for each record.
 
 A unit says which queue offsets its record has: the first one, and how many. So the place of a unit
 in the files is not an offset, and offsets are found by search; where messages are missing, offsets
@@ -59,7 +59,7 @@ class BatchUnit(NamedTuple):
 
 
 class BatchQueue(ConsumeQueue):
-    """See the module."""
+    """A queue of batches."""
 
     __slots__ = ("_end_bytes", "_entered")
 
@@ -202,7 +202,7 @@ class BatchQueue(ConsumeQueue):
         return found
 
     def read(self, offset: int, max_units: int) -> memoryview | None:
-        raise TypeError("units of batches are no plain units: see `batches`")
+        raise TypeError("units of batches are not plain units: see `batches`")
 
     def unit(self, offset: int) -> Unit | None:
         found = self.stored(offset)

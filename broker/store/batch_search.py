@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading messages of a queue of batches: records that may be many messages each.
+"""Reads messages of a queue of batches, whose records may contain many messages each.
 
 A record is given whole, also when the offset asked for is in the middle of it. The limits of a get
 count its messages; the first record comes however many they are. Filters see the record as if it

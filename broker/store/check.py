@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at a store from end to end, and changes nothing.
+"""Examines a store from end to end without changing anything.
 
 First the store is opened as a broker would open it, on copies (see dry_files.py): what that would
 say and do is reported. Then all is read that an opening takes on trust: every record of the log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store says of itself: how far it is durable, that it is open, that somebody has it.
+"""The files by which a store says how far it is durable, that it is open, and that it is in use.
 
 Three timestamps: of the newest message that is durable in the log, in all queues, in the index.
 Recovery after a crash starts where they point, which only works as long as every later message has
@@ -27,7 +27,7 @@ SLACK_MS: Final = 3_000
 
 
 class Checkpoint:
-    """The checkpoint file. Timestamps are in ms, 0 when there is none yet."""
+    """The checkpoint file. Timestamps are in ms; 0 means none yet."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files

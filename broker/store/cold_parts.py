@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records and units of a store would have to be waited for, and the reads that bring them.
+"""Which records and units of a store are not in memory, and the reads that load them.
 
 What this process has written lately, the end of the log, is taken to be in memory; of everything
 else it is asked, see in_memory.py.
@@ -25,7 +25,7 @@ _WRITTEN_LATELY_BYTES: Final = 32 * 1024 * 1024
 
 
 class ColdParts:
-    """See the module."""
+    """The parts of a store that are not in memory."""
 
     def __init__(self, files: Files, log: CommitLog) -> None:
         self._files = files

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log: every message of the store as a record, in the order in which they came.
+"""The log: every message of the store as a record, in the order of arrival.
 
 A record never crosses files: where one does not fit, with 8 bytes to spare, a blank record ends the
 file and the next one goes on. Appending has two halves. `encode` makes the records of a whole

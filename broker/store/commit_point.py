@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the log has come, and what counts as confirmed.
+"""How far the log has been written and synced, and what counts as confirmed.
 
 The log has three marks: `written`, `durable` (its bytes survive the machine) and `replicated` (the
 replicas have them). A `Policy` says which of them senders wait for and which of them consumers may
@@ -32,7 +32,7 @@ class Marks(Protocol):
 
     @property
     def replicated(self) -> int:
-        """The replicas that are asked for have the log up to there."""
+        """Notes that the required replicas have the log up to there."""
 
 
 class Policy(Protocol):
@@ -52,7 +52,7 @@ class Policy(Protocol):
         """Senders who wait for what ends up to there are told PUT_OK."""
 
     def late(self, marks: Marks, end_offset: int) -> PutStatus:
-        """What a sender is told when the time is up."""
+        """The answer to a sender whose time is up."""
 
     def visible(self, marks: Marks) -> int:
         """Consumers see messages up to there."""
@@ -154,7 +154,7 @@ class CommitPoint:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits."""
+        """Whether any sender waits."""
         return bool(self._waiting)
 
     def outcome(self, end_offset: int) -> PutStatus | Ticket:
@@ -171,7 +171,7 @@ class CommitPoint:
         return ticket
 
     def moved(self) -> None:
-        """A mark has moved: tells those who waited for it."""
+        """Notifies those who waited for a mark that has moved."""
         reached = self.policy.reached(self)
         while self._waiting and self._waiting[0].end_offset <= reached:
             self._waiting.popleft().resolve(PutStatus.PUT_OK)

@@ -185,25 +185,28 @@ class StoreConfig:
         """ConfigError when the settings cannot be used."""
         if self.flush_disk_type not in (ASYNC_FLUSH, SYNC_FLUSH):
             raise ConfigError(
-                f"flushDiskType is {ASYNC_FLUSH} or {SYNC_FLUSH}, not {self.flush_disk_type!r}"
+                f"flushDiskType must be {ASYNC_FLUSH} or {SYNC_FLUSH}, not {self.flush_disk_type!r}"
             )
         if self.broker_role not in _ROLES:
-            raise ConfigError(f"brokerRole is one of {', '.join(_ROLES)}, not {self.broker_role!r}")
+            raise ConfigError(
+                f"brokerRole must be one of {', '.join(_ROLES)}, not {self.broker_role!r}"
+            )
         if self.enable_lmq != self.enable_multi_dispatch:
             raise ConfigError(
-                "enableLmq and enableMultiDispatch have an effect together only; set both, or none"
+                "enableLmq and enableMultiDispatch have an effect only together; set both or"
+                " neither"
             )
         if "," in self.store_path_commit_log:
             raise ConfigError(
-                f"storePathCommitLog is one directory here, not {self.store_path_commit_log!r}"
+                f"storePathCommitLog must be one directory here, not {self.store_path_commit_log!r}"
             )
         if self.timer_precision_ms not in _TIMER_PRECISIONS_MS:
             raise ConfigError(
-                f"timerPrecisionMs is 100, 200, 500 or 1000, not {self.timer_precision_ms}"
+                f"timerPrecisionMs must be 100, 200, 500 or 1000, not {self.timer_precision_ms}"
             )
         if self.mapper_file_size_batch_consume_queue % _BATCH_UNIT_BYTES:
             raise ConfigError(
-                "mapperFileSizeBatchConsumeQueue is whole units of 46 bytes, not"
+                "mapperFileSizeBatchConsumeQueue must be a multiple of 46 bytes, not"
                 f" {self.mapper_file_size_batch_consume_queue}"
             )
         self.delete_hours()
@@ -218,7 +221,7 @@ class StoreConfig:
         """The hours of deleteWhen."""
         hours = [text.strip() for text in self.delete_when.split(";") if text.strip()]
         if any(not hour.isdecimal() or int(hour) > 23 for hour in hours):
-            raise ConfigError(f"deleteWhen is hours from 00 to 23, not {self.delete_when!r}")
+            raise ConfigError(f"deleteWhen must be hours from 00 to 23, not {self.delete_when!r}")
         return frozenset(map(int, hours))
 
     def delay_levels_ms(self) -> dict[int, int]:

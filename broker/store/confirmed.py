@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Showing what is confirmed: from the log to all that follows from its records, in its order.
+"""Dispatches confirmed records to the queues and the index, in their order.
 
 What follows from records is dispatched when they are confirmed (commit_point.py); until then it is
 kept at hand. When dispatching fails, or too much would have to be kept, reput does it from the log,
@@ -24,7 +24,7 @@ _MAX_UNSEEN: Final = 65_536
 
 
 class Confirmed:
-    """See the module. Each of `on_arrival` is called with topic, queue and its new max offset."""
+    """Dispatches records. Each of `on_arrival` is called with topic, queue and new max offset."""
 
     def __init__(self, commit: CommitPoint, reput: Reput) -> None:
         self.on_arrival: list[Callable[[str, int, int], None]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One queue of a topic: a unit of 20 bytes per message, telling where the message is in the log.
+"""One queue of a topic: a unit of 20 bytes for each message, which points into the log.
 
 The index of a unit is the message's queue offset, so a queue whose first messages are unknown
 starts with blank units. Units are appended in the order of the log: physical offsets rise.
@@ -66,7 +66,7 @@ def units_struct(count: int) -> Struct:
 
 
 class ConsumeQueue:
-    """See the module. `record_topic` is the topic as records end with it: its length and its bytes.
+    """A queue. `record_topic` is the topic as records end with it: its length and its bytes.
 
     `magic` is that of its records: long topics need V2.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ext file row of a queue: per message what does not fit in a unit of 20 bytes.
+"""The ext files of a queue: what does not fit into the 20 bytes of a unit.
 
 A unit of a consume queue may hold, instead of the hash of the tag, the address of a unit here,
 which holds that hash, the store time and a filter's bitmap. An existing row is read whatever the
@@ -32,7 +32,7 @@ _MAX_UNIT_BYTES: Final = 0x7FFF
 
 
 def no_bitmap(_topic: str, _physical_offset: int, _size_bytes: int) -> bytes:
-    """Stands for whoever owns the filters."""
+    """Takes the place of the owner of the filters."""
     return b""
 
 

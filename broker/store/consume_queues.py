@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All consume queues of a store, by topic and queue id.
 
-A queue that is asked for and does not exist is not made: only a message makes one.
+Looking up a queue that does not exist does not create it; only a message does.
 
 Java: queue.ConsumeQueueStore, AbstractConsumeQueueStore, QueueOffsetOperator.
 """
@@ -195,7 +195,7 @@ class ConsumeQueues:
 
     @property
     def max_physical_offset(self) -> int:
-        """Where the last message that has a unit ends in the log; -1 when there is none."""
+        """Where the last message with a unit ends in the log; -1 if there is none."""
         return max((queue.max_physical_offset for queue in self), default=-1)
 
     def known_between(self, start: int, end: int) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of the log where a queue or the index says that a message is, and none is.
+"""Places of the log to which a queue or the index points and where there is no message.
 
 Places of the index are among them where it is itself damaged. In a list of their own are messages
 whose bodies do not have the CRC that they were stored with: they are served all the same, as

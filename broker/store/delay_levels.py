@@ -24,9 +24,7 @@ class DelayLevels:
         for word in text.split():
             match = _DELAY.fullmatch(word)
             if match is None:
-                raise ConfigError(
-                    f"messageDelayLevel is times like 1s 5m 2h 1d, and no {word!r} among them"
-                )
+                raise ConfigError(f"messageDelayLevel must be times like 1s 5m 2h 1d, not {word!r}")
             self._delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
         if not self._delays_ms:
             raise ConfigError("messageDelayLevel names no level: write times like 1s 5m 2h 1d")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Up to where in the log the messages of deleted topics are: they do not come back.
+"""Up to which offset of the log the messages of deleted topics are, so they stay deleted.
 
 A topic that is deleted loses its queues at once, and its messages stay in the log until they
 expire. When the topic is made anew its queues begin at 0 again, and a recovery that builds queues

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from the records of the log: units of queues, items of the index.
+"""What is derived from the records of the log: units of queues, items of the index.
 
 Whoever writes records, or reads them back from the log, makes a `Following` of them; the store
 gives it to a list of dispatchers, each of which keeps its own structure up to date. The encoder of

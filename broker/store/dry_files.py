@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system as a store uses it, of which nothing is changed: for a look at a store.
+"""A file system that keeps all changes to itself, for inspecting a store.
 
 Mappings are private copies, made page by page where something is written; what is written,
 removed or moved beside is remembered here and seen by whoever asks again. So a store can be opened
@@ -25,7 +25,7 @@ _WRITES: Final = mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class DryFiles(OsFiles):
-    """See the module. `extra` are paths that are taken to exist, as empty files."""
+    """Files whose changes are kept here. `extra` are paths that count as empty files."""
 
     def __init__(self, extra: Collection[str] = (), *, needs_lock: bool = True) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class DryFiles(OsFiles):
         """See Files."""
 
     def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
-        """Nothing: whoever looks here may wait for the disk."""
+        """Does nothing: an inspection may wait for the disk."""
         return b""
 
     def lock(self, path: str, content: bytes) -> Lock | None:

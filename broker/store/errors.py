@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the store: what the person who runs the broker has to do something about.
+"""Errors of the store that require an action of the person who runs the broker.
 
     StoreError                 anything the store raises on purpose; its text is one clear sentence
     |- StoreLocked             another process has the directory open

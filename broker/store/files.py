@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file system as the store uses it: a seam, so that tests can fill the disk or lose a sync.
+"""The file system of the store, replaceable so that tests can fill a disk or lose a sync.
 
 Every path is absolute or relative to the working directory, as text. All methods raise OSError as
 the functions of `os` do; `mapped_file` and the facade turn that into sentences.
@@ -86,7 +86,7 @@ class Files(Protocol):
         """The contents of a small file."""
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        """Writes a small file anew."""
+        """Rewrites a small file."""
 
     def remove(self, path: str) -> None:
         """Removes a file, if it is still there; mappings of it live on."""
@@ -129,7 +129,7 @@ class Files(Protocol):
         """
 
     def modified_ms(self, path: str) -> int:
-        """When the file was last written; 0 when somebody has removed it."""
+        """When the file was last written; 0 if it was removed."""
 
     def used_ratio(self, path: str) -> float:
         """How full the disk is for us, 0.0 to 1.0, rounded up to hundredths; -1.0 if unknown."""
@@ -141,7 +141,7 @@ class Files(Protocol):
         """When this machine was started; a large number when that is unknown."""
 
     def lock(self, path: str, content: bytes) -> Lock | None:
-        """Takes the exclusive lock on the first byte of the file; None when someone has it."""
+        """Takes the exclusive lock on the first byte of the file; returns None if it is held."""
 
 
 class OsFiles:
@@ -367,15 +367,15 @@ class OsFiles:
 
 
 def _entry(found: os.DirEntry[str]) -> Entry:
-    """What a directory has there; StoreError when that cannot be told."""
+    """The entry of a directory. Raises StoreError when it cannot be examined."""
     try:
         status, is_directory = found.stat(), found.is_dir()
     except OSError as error:
         why = error.strerror
         if isinstance(error, FileNotFoundError) and found.is_symlink():
-            why = f"it is a link to {os.readlink(found.path)}, which is not there"
+            why = f"it is a link to {os.readlink(found.path)}, which does not exist"
         raise StoreError(
-            f"{found.path} cannot be looked at: {why}. Bring back what it stands for (a volume that"
+            f"{found.path} cannot be examined: {why}. Bring back what it refers to (a volume that"
             " is not mounted, perhaps), or move it out of the store; nothing has been changed"
         ) from error
     return Entry(found.name, 0 if is_directory else status.st_size, is_directory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making durable what was written: "durable up to" is all that the store promises.
+"""Makes written data durable: "durable up to" is all that the store promises.
 
 Nothing here waits or starts threads. Whoever runs the store takes a job with `begin`, runs it where
 it may block, and brings it back with `finish`:
@@ -252,7 +252,7 @@ class Flush:
             self._round_timestamp_ms = 0
 
     def finish(self, job: FlushJob) -> None:
-        """Takes note of a job that was run, and tells those who waited for it."""
+        """Notes that a job was run, and notifies those who waited for it."""
         if job is not self._job:
             # flush_all() was quicker.
             return

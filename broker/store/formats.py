@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixed formats of a store directory besides the record, in construct: declarations only.
+"""The fixed formats of a store directory besides the record, as declarations in construct.
 
 The record itself and the blank that ends a commit-log file are `remoting.message.record`'s. Hot
 codecs and numpy dtypes are derived with `remoting.packing`. Field names are those of the original

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading messages of a queue, as a pull asks for them.
+"""Reads messages of a queue for a pull.
 
 Messages come as slices of the mapped log; those that lie side by side there come as one slice.
 Which limits hold, what each status means and where a consumer goes on is the original's.
@@ -284,7 +284,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         return 0 <= physical_offset < self._log.min_offset and size > 0
 
     def _pass_over(self, physical_offset: int, size: int, queue_offset: int) -> None:
-        """No record is there: the log has lost it, or log or unit are damaged."""
+        """Skips a place without a record: the log has lost it, or log or unit are damaged."""
         self._status = GetMessageStatus.MESSAGE_WAS_REMOVING
         if not self._is_lost(physical_offset, size):
             queue = self._queue

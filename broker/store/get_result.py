@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a get asks for and what comes of it, and what all gets have in common.
+"""The questions and results of gets, and what all kinds of gets have in common.
 
 Java: GetMessageResult, GetMessageStatus, DefaultMessageStore.isTheBatchFull.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of mapped files are in the system's memory, so that reading them does not wait.
+"""Which parts of mapped files are in memory, so that reading them does not have to wait.
 
 Touching a page that is not in memory stops the whole process until the disk has brought it: the
 reactor's thread, and with it every producer, would wait for one consumer of old messages. So a get

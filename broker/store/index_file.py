@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding messages by key: files of hash slots, each the head of a chain of items.
+"""Finds messages by key: files of hash slots, each of which is the head of a chain of items.
 
 An item says: a message whose key has this hash was stored about then and lies there. Different keys
 may share a hash; who asks compares the key. Items are numbered from 1 in the order of the log;
@@ -116,13 +116,13 @@ class IndexFile:
     def why_damaged(self) -> str:
         """What cannot be in the header; empty when all of it can be."""
         if not 0 < self._next_item <= self._items:
-            return f"its header counts {self._next_item} items where {self._items} are the most"
+            return f"its header counts {self._next_item} items, but at most {self._items} fit"
         if not 0 <= self._used_slots <= self._next_item:
             return f"its header counts {self._used_slots} slots for {self._next_item - 1} items"
         if self.has_items and min(self.begin_timestamp_ms, self.end_timestamp_ms) < 0:
-            return "its header has a time before 1970"
+            return "a time in its header is before 1970"
         if self.has_items and not 0 <= self.begin_physical_offset <= self.end_physical_offset:
-            return "its header has an end before its beginning"
+            return "the end in its header is before its beginning"
         return ""
 
     def why_zeroed(self) -> str:
@@ -131,7 +131,7 @@ class IndexFile:
         for number, at in ((1, self.begin_physical_offset), (last, self.end_physical_offset)):
             key_hash, offset, _, _ = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)
             if offset != at:
-                return f"its item {number} is of another message than its header says"
+                return f"its item {number} refers to another message than its header"
             newest = _swapped([self._ints[_FIRST_SLOT + key_hash % self._slots]])[0]
             if not number <= newest <= last:
                 return f"its slots do not lead to its item {number}"

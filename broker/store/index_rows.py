@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the index is to know of messages, and the items that come of it.
+"""The facts about messages that the index needs, and the items that are made of them.
 
 Hashing is the cost of it, so entries are collected and hashed many at once. The producer's unique
 keys, which nearly every message has, differ from one to the next in their last four characters

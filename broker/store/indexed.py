@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index held against the log: whether it tells the same times, and what it should have.
+"""Compares the index with the log: whether their times agree, and what the index should contain.
 
 The times of all items count from the first one's, which the header has. If that is wrong, queries
 for a span of time find nothing, however sound the rest of the file is. So, when a store is opened,

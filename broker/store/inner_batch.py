@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are one record: how many messages they have, and how they enter their queue.
+"""Batches that are one record: how many messages they contain, and how they enter their queue.
 
 The record of a batch has the flag INNER_BATCH. Its properties say how many messages there are
 (INNER_NUM) and, once it is made, the queue offset of the first (INNER_BASE). A record without the

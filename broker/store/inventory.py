@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store held when it was closed: a small file beside the checkpoint, ours alone.
+"""What a store contained when it was closed: a small file of our own beside the checkpoint.
 
 It says where the log began and ended, how far each queue went, and what the index had, so that
 the next start sees what has been removed since without reading it all. It counts only for the log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Light queues (LMQ): queues of units that name messages of other topics once more.
+"""Light queues (LMQ): additional queues whose units point at messages of other topics.
 
 A producer lists them in INNER_MULTI_DISPATCH, "%LMQ%a,%LMQ%b". When the record is made, the offset
 that the message gets in each is written behind its properties, in INNER_MULTI_QUEUE_OFFSET and in

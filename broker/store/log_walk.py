@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the records of the log one after the other, and goes on behind damaged ones.
+"""Reads the records of the log one after the other, and continues behind damaged ones.
 
 Where no sound record is, reading goes on at the next place that is *proven* to hold one: a unit of
 a queue points at it and its record agrees with the unit, CRC included, or a file of the log begins

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a store that has lost messages: only if somebody says so.
+"""Opens a store that has lost messages only if somebody has accepted the loss.
 
 Where going on would lose what is known to have been stored, the start is refused, and nothing has
 been changed. Whoever cannot bring back what is missing creates the empty file `accept_loss` in the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a fixed size, mapped into memory, in a row: what log, queues and their ext consist of.
+"""Files of a fixed size, mapped into memory, in a row: the form of log, queues and ext files.
 
 A file is named by the offset of its first byte in the row, in 20 digits. It has its full size from
 the start, zero-filled and sparse; `wrote_bytes` says how much of it means something. All files of
@@ -119,7 +119,7 @@ class MappedFile:
         return self.wrote_bytes >= self.size_bytes
 
     def reserve(self, end_bytes: int) -> None:
-        """Makes sure of room on the disk up to there; OSError when there is none."""
+        """Reserves room on the disk up to there. Raises OSError if there is none."""
         if end_bytes <= self.reserved_bytes:
             return
         if self._held and not self.is_held:
@@ -219,7 +219,7 @@ class MappedFile:
                 mapped.close()
 
     def release(self) -> None:
-        """Keeps the file open no longer, until room in it is reserved anew."""
+        """Closes the file until room in it is reserved again."""
         if self.is_held:
             self.is_held = False
             self._files.release(self.path)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store: messages in, messages out. A facade over log, queues and index; nothing else is here.
+"""The store: puts and gets messages.
+
+A facade over log, queues and index; nothing else is here.
 
 What comes out of it is in stored_messages.py.
 
@@ -61,7 +63,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class MessageStore(StoredMessages):
-    """See the module. Each of `on_arrival` is called for new messages."""
+    """The store. Each of `on_arrival` is called for new messages."""
 
     def __init__(
         self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets a message that is being encoded enter the light queues that it lists (light_queues.py).
+"""Enters a message that is being encoded into the light queues that it lists (light_queues.py).
 
 Each of these gets a unit among those that are pending, without the place of the record, which is
 known only once the record is made; `fill` writes it. What can be wrong with the message is found

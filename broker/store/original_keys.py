@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the original's MessageStoreConfig that are accepted and have no effect here.
+"""Settings of the original's MessageStoreConfig that are accepted and have no effect here.
 
 They tune threads, locks, memory pools, and features that are not served (docs/compatibility.md says
 which). Union of 4.9.7 and 5.4.0, with their defaults. Values that would say where messages are kept
@@ -94,4 +94,4 @@ STORE_UNSERVED: Final = (
     Unserved("coldDataFlowControlEnable", _TRUE, "flow control of cold reads", "false"),
     Unserved("enabledAppendPropCRC", _TRUE, "a checksum of properties", "false"),
 )
-"""See the module."""
+"""The settings that are accepted and have no effect."""

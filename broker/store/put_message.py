@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of putting a message: what goes in, what comes back.
+"""The types of putting messages: what goes in, and what is returned.
 
 Java: MessageExtBrokerInner, PutMessageStatus, AppendMessageResult.
 """

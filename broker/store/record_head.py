@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shows that a record of the log is at a place: size, magic and its own offset at its start.
+"""Recognizes the beginning of a record of the log by its size, magic and own offset.
 
 Whoever gives a record away looks at these first, whether a queue's unit, an index entry or a caller
 named the place. A record whose last byte is zero is looked through: where a page of the log was

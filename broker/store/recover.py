@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a store: where the log ends, and that queues and index agree with it.
+"""Opens a store: finds the end of the log, and makes queues and index agree with it.
 
 First all is looked at, and nothing changed: what files there are, where the queues end, and where
 the log does. After an orderly stop the last file of the log is checked, after a crash all from the
@@ -157,7 +157,7 @@ class Recovery:
 
     def _name_foreign(self) -> None:
         for path in [*self._log.files.foreign, *self._queues.foreign, *self._index.foreign]:
-            self._warn(f"{path} is no file of the store; it is left alone.")
+            self._warn(f"{path} is not a file of the store; it is left alone.")
 
     def _weigh_files(self) -> None:
         """Files of the log that are missing in the row, or that were cut."""

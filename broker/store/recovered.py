@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What opening a store found: in numbers, and in sentences for whoever runs it.
+"""What was found when a store was opened, in numbers and in sentences for its operator.
 
 Java: has no counterpart; the original logs each step.
 """

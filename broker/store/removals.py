@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the store has given up and that are still to be unlinked, which may take long.
+"""Files that the store has given up and that have yet to be unlinked, which may take long.
 
 To unmap a log file of 1 GiB and to free its blocks takes a second, and a topic may have thousands
 of queue files; so whoever runs the store takes a job with `begin`, runs it in a thread, and brings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the log to what follows from it: for records that were not dispatched when they were put.
+"""Dispatches records of the log that were not dispatched when they were put.
 
 That is after a crash, where recovery dispatches again what may be missing; when dispatching has
 failed; and for what a master sent. Dispatching a message again changes nothing.

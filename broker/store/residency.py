@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether pages of a mapped file are in the system's memory, as mincore(2) tells.
+"""Whether pages of a mapped file are in memory, by mincore(2).
 
 mincore costs 4 microseconds for a range of 256 KiB. (preadv with RWF_NOWAIT, which copies what it
 finds, costs 50.) The choice between it and nothing is made here, once: where the C library has no

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept and what is deleted: log files, for age or room, then what refers to them.
+"""Deletes log files because of their age or for room, and then whatever refers to them.
 
 A log file is old when nothing was written to it for fileReservedTime. Old files are deleted at the
 hours of deleteWhen, or at any hour when the disk is fuller than diskMaxUsedSpaceRatio; when it is

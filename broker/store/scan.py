@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walking the records of the log: for recovery, and to dispatch what was not dispatched at once.
+"""Walks through the records of the log, for recovery and for late dispatching.
 
 A record counts when its magic is known, its lengths add up to its size, its physical offset is
 where it lies and, if asked, its CRC is that of its body. A walk ends at the first place where no

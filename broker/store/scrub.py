@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scrubbing: what comes from the disk is compared with the CRCs that it was stored with.
+"""Scrubbing: compares bodies that come from the disk with the CRCs that they were stored with.
 
 Bytes rot on the disk, not in memory. So this is done where parts of the log are read from the disk,
 in the thread that reads them (in_memory.py), and nowhere else: whoever asks for what is in memory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large the files of a store are, and what they are, told from the files themselves.
+"""Infers the kinds and sizes of a store's files from the files themselves.
 
 A broker gets that from its configuration; whoever only has the directory asks here. What cannot be
 told has its default.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices of the log for the messages of a queue, each looked at before it is given away.
+"""Slices of the log for the messages of a queue, each checked before it is given out.
 
 Queues' units say where messages are; what makes a record is in record_head.py. Messages that lie
 side by side come as one slice. Nothing is copied.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store counts, and the rates that tools show of it.
+"""The counters of the store, and the rates that tools show.
 
 Counters are plain integers, added to for a whole batch at once; a sample of them each second gives
 the rates of the last 10 seconds, minute and ten minutes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: what may take long, cut into pieces between which others come first.
+"""Steps: long work in pieces, between which other work is done.
 
     stored_ms = yield from when_in_memory(partial(store.store_time_at, topic, queue_id, offset))
 

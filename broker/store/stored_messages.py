@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store has: its messages, where they are and when they came, for all who read.
+"""The messages of a store, with their places and times, for all who read.
 
 Who must not wait for the disk asks for what is `only_in_memory`: what would be waited for is raised
 as NotInMemory instead, with the read that brings it (see in_memory.py, and when_in_memory in
@@ -42,7 +42,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 class StoredMessages:
-    """See the module; it is empty until a store is opened."""
+    """The messages of a store; there are none until a store is opened."""
 
     def __init__(self, config: StoreConfig, files: Files) -> None:
         self._files = files

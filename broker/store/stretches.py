@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stretches of the log: sound records that lie end to end, looked at all together with numpy.
+"""Stretches of the log: sound records that lie end to end, checked together with numpy.
 
 `read_stretch` vouches for records of which all is as it should be, by the rules of scan.py: the
 first one that is in any doubt ends the stretch, and is left to the walk, which judges one record

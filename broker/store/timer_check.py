@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config/timercheck: how far timer messages are delivered, and how far they are in the wheel.
+"""config/timercheck: how far timer messages are delivered and put into the wheel.
 
 Java: timer.TimerCheckpoint.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Until when the messages of each full file of the timer log are due: a small file of ours alone.
+"""Until when the messages of each full file of the timer log are due: a small file of our own.
 
 A file of that log whose messages are all delivered need not be gone through when a store is
 opened. What this file says is no more than a note: it counts for a file of the log that begins and
@@ -27,7 +27,7 @@ Mark = int
 
 
 class TimerDues:
-    """See the module; files of the timer log are known by where they begin."""
+    """The notes about files of the timer log, by the offsets at which these begin."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files

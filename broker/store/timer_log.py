@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timer log: a unit of 52 bytes for each timer message that waits, in the order they came.
+"""The timer log: a unit of 52 bytes for each timer message that waits, in the order of arrival.
 
 A unit says where the message lies in the commit log, when it is due, and where the unit before it
 is that is due at the same time: the units of one time are a chain, which the wheel knows the end of
@@ -76,7 +76,7 @@ def _walked(count: int) -> Struct:
 
 
 class TimerLog:
-    """See the module. Nothing is read before `load`, and nothing made before the first unit."""
+    """The timer log. Nothing is read before `load`, and no file exists before the first unit."""
 
     def __init__(self, files: Files, directory: str, file_bytes: int) -> None:
         self.files = MappedFileQueue(

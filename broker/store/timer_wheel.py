@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timer wheel: for each unit of time, where the chain of messages ends that are due then.
+"""The timer wheel: for each unit of time, the end of the chain of messages that are due then.
 
 A file of 1,209,600 slots, two weeks of seconds; a slot belongs to the time that it says, and to no
 other. A chain is one of units in the timer log. All that is in the wheel follows from that log:
@@ -37,7 +37,7 @@ class Slot(NamedTuple):
 
 
 class TimerWheel:
-    """See the module. The file is made with the first slot that is put."""
+    """The timer wheel. Its file is created when the first slot is written."""
 
     def __init__(self, files: Files, path: str, precision_ms: int) -> None:
         self._files = files

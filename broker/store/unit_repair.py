@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts messages found in the log where their queues lack them: behind the last unit, or in a gap.
+"""Puts messages of the log into queues that lack them, behind the last unit or in a gap.
 
 The log is what counts, with one exception: several records may claim the same place of a queue,
 when a topic was deleted and made anew. A unit that agrees with its record is therefore left alone,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of consume-queue units in a buffer, searched and taken apart at the speed of C.
+"""Runs of consume-queue units in a buffer, searched and decoded at the speed of C.
 
 A unit is *written* when it names a message: its size is above 0 and its offset not below 0. All
 others are *blank*: the zeros of a place that was never written, or the filler that stands for a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How timer messages leave: through the intake, to the queues that they were sent to.
+"""Delivers timer messages through the intake to the queues to which they were sent.
 
 Each gets TIMER_ENQUEUE_MS and TIMER_DEQUEUE_MS, when it was put into the wheel and when it left it;
 what came too late never was in it, which the largest long says. What is rolled is put into the

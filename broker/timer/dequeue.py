@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the wheel to the queues: slot by slot, what is due.
+"""Takes what is due from the wheel, slot by slot, and delivers it.
 
 The chain of a slot is walked from its end; then its messages are delivered in the order in which
 they came, but for those that are taken back by others of the same chain. A slot is done with when
@@ -58,7 +58,7 @@ class _DueSlot:
 
 
 class Dequeue:
-    """See the module."""
+    """Delivers what is due."""
 
     def __init__(
         self,

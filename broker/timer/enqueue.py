@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the queue of the timer topic into the timer log and the wheel, in the queue's order.
+"""Takes messages from the queue of the timer topic into the timer log and the wheel, in order.
 
 What was due before the slot that has its turn is delivered at once and never enters the wheel; a
 message that takes such a one back comes too late and does nothing. What does not say when it is
@@ -30,7 +30,7 @@ _BATCH: Final = 64
 
 
 class Enqueue:
-    """See the module."""
+    """Fills the timer log and the wheel."""
 
     def __init__(
         self,

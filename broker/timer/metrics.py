@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many timer messages of each topic wait: config/timermetrics; and how many came and went.
+"""How many timer messages of each topic wait (config/timermetrics), came and went.
 
 It is a count for people, and nothing follows from it: a message counts when it is put into the
 wheel, one that takes another back counts the other way, and what leaves the wheel counts no more.

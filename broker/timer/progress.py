@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the progress of timers, as far as all that it rests on is durable.
+"""Saves the progress of timers as far as everything that it depends on is durable.
 
 Every timerFlushIntervalMs, when something has changed, the timer log and the wheel are synced in a
 thread. What the progress was before that is written as soon as the commit log is durable up to
@@ -20,7 +20,7 @@ from txrocketmq.broker.timer.timer_store import TimerStore
 
 
 class ProgressKeeper:
-    """See the module; `in_thread` runs what syncs files."""
+    """Saves progress; `in_thread` runs the syncs of files."""
 
     def __init__(
         self, files: Files, messages: MessageStore, timers: TimerStore, in_thread: InThread

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timer log, its wheel and the progress: what waits, and what is done with.
+"""The timer log, the wheel and the progress: what waits, and what is finished.
 
 The commit log has all messages that wait, in the queue of the timer topic. The timer log says which
 of them are due when, and the wheel says where in the timer log those of one time are. Each follows
@@ -44,7 +44,7 @@ _A_DAY_MS: Final = 24 * 3600 * 1000
 
 
 class TimerStore:
-    """See the module. Nothing of it may be used before `open`."""
+    """The files of timers. Nothing of it may be used before `open`."""
 
     def __init__(self, files: Files, store: MessageStore, config: StoreConfig) -> None:
         self._files = files
@@ -130,7 +130,7 @@ class TimerStore:
     def _broken(self, how: str) -> str:
         return (
             f"the timer log in {self.log.files.directory} {how}: it was moved to lost/ in the"
-            " store, and is built again from the waiting messages, some of which may come twice"
+            " store, and is rebuilt from the waiting messages, some of which may be delivered twice"
         )
 
     def _reset(self, now_ms: int, progress: TimerProgress | None = None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timer messages: they wait in the timer topic, each for a time of its own, and are delivered then.
+"""Timer messages: they wait in the timer topic, each for its own time, and are then delivered.
 
 `broker/intake/timer.py` sends them there; here they go from the topic's queue into the wheel
 (enqueue.py) and out of it (dequeue.py), in slices, and progress is kept (progress.py). Nothing is
@@ -36,7 +36,7 @@ _RATE_MS: Final = 1_000
 
 
 class Timers:
-    """See the module. `tick` wants to be called every 100 ms."""
+    """Timer messages. `tick` must be called every 100 ms."""
 
     def __init__(
         self, files: Files, intake: Intake, metrics: TimerMetrics, in_thread: InThread

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record of the timer topic says of itself: when it is due, for which topic, what it does.
+"""What a record of the timer topic says: its time, its topic, and what is to be done with it.
 
 Java: TimerMessageStore.enqueue, doEnqueue.
 """
@@ -25,7 +25,7 @@ _MAX_DIGITS: Final = 18
 
 
 class Waiting(NamedTuple):
-    """See the module; a text that is not there is empty."""
+    """A waiting message; a text that is missing is empty."""
 
     out_ms: int
     """When it is due; 0 when it does not say, as for what was sent to the topic by hand."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of half messages: whose transactions have not ended in time, and what is done then.
+"""The check of half messages: finds transactions that have not ended in time, and handles them.
 
 Every transactionCheckInterval the broker goes through the half queues, past what is ended. An open
 message that is younger than transactionTimeOut ends the round. An older one is put at the end of

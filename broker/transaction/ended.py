@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which half messages of a queue are ended: what was read of the op queue, as marks.
+"""Which half messages of a queue have ended: marks that are read from the op queue.
 
 A mark is a byte for each half message from `half_offset` on, whether or not its message is in
 memory, and for each op message there is the last offset that it named: so little that hundreds of
@@ -20,7 +20,7 @@ _OPEN: Final = b"\0"
 
 
 class Ended:
-    """See the module; the offsets say where to begin."""
+    """The ended half messages of a queue; the offsets say where to begin."""
 
     def __init__(self, half_offset: int, op_offset: int, max_marks: int = MAX_MARKS) -> None:
         self.half_offset = half_offset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half messages: what a producer has sent within a transaction that is not ended yet.
+"""Half messages: what a producer has sent in a transaction that has not ended yet.
 
 They wait in the half topic, to which `broker/intake/transaction.py` has sent them, and their
 properties say where they are to go. Each of the functions here gives what is put in one of the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue of half messages with its op queue: how far both are done with, and what is open.
+"""A queue of half messages with its op queue: the progress in both, and what is open.
 
 Java: the part of TransactionalMessageServiceImpl.check that reads.
 """
@@ -24,7 +24,7 @@ _MAX_OPS: Final = 256
 
 
 class HalfQueue:
-    """See the module."""
+    """A half queue with its op queue."""
 
     def __init__(self, queue_id: int, store: MessageStore, offsets: ConsumerOffsets) -> None:
         self.queue_id = queue_id

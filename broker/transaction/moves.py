@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where half messages are now that were put at the end of their queue again.
+"""The new places of half messages that were put at the end of their queue again.
 
 A producer may end a transaction under the offset that it knows while the broker has put the message
 elsewhere to ask for it. With this table the message is ended there too, and nobody is asked for it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Op messages: which half messages are ended, each an offset of the queue with the same id.
+"""Op messages: the offsets of ended half messages in the queue with the same id.
 
 One is written for each half message, with the offset as its text: both generations of the original
 read that. 5.x itself collects offsets for some seconds and writes them with commas, which 4.9 does

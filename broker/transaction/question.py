@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CHECK_TRANSACTION_STATE: the question to a producer what became of its transaction.
+"""CHECK_TRANSACTION_STATE: asks a producer about its transaction.
 
 Any producer of the group is asked, in turns, since all of them know the same database. It answers
 with an END_TRANSACTION of its own. One that does not read what it is sent is not asked: the

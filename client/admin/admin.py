@@ -29,7 +29,7 @@ class Admin(Messages, Servers):
         super().__init__(instance, config=config)
 
     async def start(self) -> None:
-        """Nothing is asked before it is needed."""
+        """Starts without any request; requests are sent when they are needed."""
 
     async def shutdown(self) -> None:
         """Connections are closed by the client instance."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom an administrator asks, and what a refusal is called.
+"""Which servers an administrator's request goes to, and which errors refusals become.
 
-A request that goes to several servers goes to all of them, whatever becomes of the first; what
-failed is told together. Names of topics and groups are those that brokers know: a namespace of
-version 1, whose prefix a person who looks at a cluster wants to see, is refused.
+A request for several servers is sent to all of them, even if some fail; the failures are reported
+together. Names of topics and groups are those that brokers know: a namespace of version 1 is
+refused, because administrators of a cluster want to see its prefix.
 
 Java: MQAdminImpl, CommandUtil.
 """
@@ -119,7 +119,7 @@ class Asking:
         return _to_ask(await self._route(topic))
 
     async def _brokers_of_group(self, group: str) -> list[BrokerInfo]:
-        """Those of the group's retry topic; all masters when it has none yet."""
+        """The brokers of the group's retry topic, or all masters if it does not exist yet."""
         found = await self._instance.name_servers.route(RETRY_PREFIX + group)
         brokers = [] if found is None else _to_ask(found)
         return brokers or await self._masters()

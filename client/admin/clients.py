@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is connected: producers and consumers, and what a consumer is doing.
+"""Connected producers and consumers, and what a consumer is doing.
 
 Java: ConsumerConnectionSubCommand, ProducerConnectionSubCommand, ConsumerStatusSubCommand.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of consumers: list, create, change, delete; how far they have come.
+"""Consumer groups: listing, creating, changing and deleting them, and their progress.
 
 Settings are read back after they were made, since a broker of 4.x takes those of 5.x without a
 word and does not keep them.
@@ -267,7 +267,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def _on_wire(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes are told as changes: "+name", or "-name" for one that goes."""
+    """Attributes are sent as changes: "+name", or "-name" for one that is removed."""
     made = dict(settings)
     if "attributes" in made:
         made["attributes"] = {

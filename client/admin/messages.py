@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages: find them by id, key or time, see what became of them, and have them consumed again.
+"""Messages: finding them by id, key or time, tracking them, and having them consumed again.
 
 A message has two ids: the unique key that its producer made, and the place where a broker put it.
 Both look alike; one whose address is no broker's is a unique key. Brokers find keys by hashes, so

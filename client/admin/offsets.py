@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of groups: look, set, send back and forth, copy.
+"""Offsets of groups: reading, setting, resetting and copying them.
 
-A reset goes to the broker, which tells the consumers that are connected (4.x) or lets their next
-pull know (5.x). A broker of 4.x refuses that when no consumer is connected: then the offsets are
-looked up and committed from here, as mqadmin does. Until the next pull a broker of 5.x passes over
+A reset is sent to the broker, which notifies the connected consumers (4.x) or corrects their next
+pull (5.x). A 4.x broker refuses it if no consumer is connected; then the client looks up the
+offsets and commits them itself, as mqadmin does. Until the next pull a broker of 5.x passes over
 what is committed, so a single offset is set by a commit and by a reset of that queue.
 
 Java: ResetOffsetByTimeCommand, ResetOffsetByTimeOldCommand, CloneGroupOffsetCommand;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the admin client tells, where it puts together what several servers have said.
+"""Results of the admin client that combine the answers of several servers.
 
 What one server says is given as it is declared in txrocketmq.remoting.protocol.body. Times are in
 milliseconds since the epoch.

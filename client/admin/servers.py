@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brokers and name servers: who is there, how they are, and their settings.
+"""Brokers and name servers: their list, their state and their settings.
 
 Java: ClusterListSubCommand, BrokerStatusSubCommand, UpdateBrokerConfigSubCommand,
 UpdateNamesrvConfigCommand, UpdateKvConfigCommand, WipeWritePermSubCommand and others.

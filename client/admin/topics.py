@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics: list, create, change, delete; their routes and queues.
+"""Topics: listing, creating, changing and deleting them; their routes and queues.
 
 A topic belongs to brokers: it is created and deleted at all masters of a cluster, or at one
 broker. A topic in order has its queues in the name servers' key-values as well, so that they stay
@@ -233,7 +233,7 @@ class Topics(Asking):
     # ------------------------------------------------------------- settings
 
     async def _topic_config(self, broker: BrokerInfo, topic: str) -> TopicConfig | None:
-        """A broker of 4.x is asked for all topics, since it does not tell one."""
+        """Returns the configuration of a topic; 4.x brokers can only be asked for all topics."""
         doing = f"asking for topic {topic}"
         try:
             reply = await self._ask(
@@ -322,7 +322,7 @@ _KEPT: Final = frozenset(each.name for each in dataclasses.fields(TopicConfig)) 
 
 
 def attributes_text(attributes: Attributes) -> str | None:
-    """Changes of attributes as a header has them; None when there are none."""
+    """Changes of attributes in the form of the header; None if there are none."""
     parts = [
         f"-{name}" if value is None else f"+{name}={value}" for name, value in attributes.items()
     ]

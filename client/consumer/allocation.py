@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies that need to be told something before they share queues among the members of a group.
+"""Strategies for distributing queues that need arguments.
 
 Those that do not are in remoting/message/allocate.py, since brokers use them too. All members of a
 group have to use the same one, told the same.

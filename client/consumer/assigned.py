@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues of a lite pull consumer: each is pulled ahead, and `next` gives what was pulled.
+"""The queues of a lite pull consumer: each is pulled in advance, and `next` returns what came.
 
 Nothing is pulled of a queue that is paused, or while too many messages wait. A seek drops what was
 pulled and begins elsewhere.
@@ -54,7 +54,7 @@ class Assigned:
 
 
 class AssignedQueues:
-    """See the module. `subscription_to` tells what is wanted of a topic."""
+    """The queues of a lite pull consumer. `subscription_to` returns the subscription to a topic."""
 
     def __init__(
         self,
@@ -272,7 +272,9 @@ class AssignedQueues:
         is_news = queue.broker_name not in self._troubled
         if is_news and self._running and not isinstance(error, ClientClosed):
             self._troubled.add(queue.broker_name)
-            log.warn("queue {queue} cannot be pulled, trying on: {error}", queue=queue, error=error)
+            log.warn(
+                "queue {queue} cannot be pulled, trying again: {error}", queue=queue, error=error
+            )
         is_busy = isinstance(error, MQBrokerError) and error.code == ResponseCode.FLOW_CONTROL
         return BROKER_FLOW_CONTROL_MS if is_busy else EXCEPTION_MS
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of listeners that are under way: a limited number, whose end a shutdown awaits.
+"""The running calls of listeners: their number is limited, and a shutdown waits for their end.
 
 Java: the thread pool of a ConsumeMessageService.
 """
@@ -18,7 +18,7 @@ log = Logger()
 
 
 class AtWork:
-    """See the module; `go_on` is called when one has ended and others may begin."""
+    """The running calls; `go_on` is called when one has ended and others may begin."""
 
     def __init__(self, clock: Clock, most: int, go_on: Callable[[], None]) -> None:
         self._clock = clock
@@ -42,7 +42,7 @@ class AtWork:
         ending.addBoth(lambda _: self._ended())
 
     def add(self, count: int) -> None:
-        """So many more are under way, of which `done` tells when they have ended."""
+        """Counts further calls that have begun; `done` fires when they have ended."""
         self._running += count
 
     def done(self, count: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a member begins in a queue that has become its own.
+"""Where a member begins in a queue that was assigned to it.
 
 It goes on where the group is. Where the group never was, the configuration says where it begins;
 the retry topic is read from its first message unless the group begins at a time.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumes the messages of all queues in any order, several batches at the same time.
 
-What the listener fails to consume is sent back to the broker, which delivers it again to the group,
-later each time. Where sending back fails as well, or nobody can call the listener, the message is
-consumed here once more after five seconds. A message is done, and its offset may be committed, when
-it was consumed or sent back. In broadcasting there is nobody to send it back for: what fails is
-logged, and done.
+Messages that the listener fails to consume are sent back to the broker, which delivers them to the
+group again, after a longer delay each time. If sending back fails as well, or no thread can call
+the listener, the message is consumed here again after five seconds. A message is done, and its
+offset may be committed, when it was consumed or sent back. In broadcasting there is nobody to send
+it back for: what fails is logged, and done.
 
 Where a listener runs in threads, a crew is given all that is at hand, and tells what has ended; how
 much is at hand is limited for each queue. Of other listeners most answer at once. For them there is
@@ -114,7 +114,7 @@ class _Batch(Generic[Q]):
 
 
 class Consumption(ABC, Generic[Q]):
-    """See the module. What follows from consumption depends on how messages were taken."""
+    """Calls the listener. Subclasses decide what follows, depending on how messages were taken."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Consumption(ABC, Generic[Q]):
 
     @abstractmethod
     def _is_over(self, process_queue: Q, messages: Sequence[MessageExt]) -> bool:
-        """Whether messages are somebody else's by now; nothing else is done with them then."""
+        """Whether the messages belong to another member by now, so that they are left alone."""
 
     @abstractmethod
     def _done(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
@@ -144,7 +144,7 @@ class Consumption(ABC, Generic[Q]):
     async def _failed(
         self, process_queue: Q, messages: Sequence[MessageExt], context: ConsumeContext
     ) -> None:
-        """Messages were not consumed, and are to come again."""
+        """Handles messages that were not consumed and must be delivered again."""
 
     def put(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
         """Messages that were taken, and are counted there, are to be consumed."""
@@ -263,7 +263,7 @@ class Consumption(ABC, Generic[Q]):
                 self._done(process_queue, run.messages)
 
     def _restore(self, process_queue: Q, messages: Sequence[MessageExt]) -> None:
-        """Those that come again have the topic that they were first sent to."""
+        """Gives messages that are delivered again the topic to which they were first sent."""
         if process_queue.queue.topic.startswith(RETRY_PREFIX):
             for message in messages:
                 restore_topic(message)
@@ -316,7 +316,7 @@ class Consumption(ABC, Generic[Q]):
         context: ConsumeContext,
         status: ConsumeStatus,
     ) -> None:
-        """What succeeded is done; what did not comes again."""
+        """Settles what succeeded, and lets the rest be delivered again."""
         succeeded = 0
         if status is ConsumeStatus.CONSUME_SUCCESS:
             ack_index = len(messages) - 1 if context.ack_index is None else context.ack_index
@@ -331,7 +331,8 @@ class Consumption(ABC, Generic[Q]):
 
     def _log_failed(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
         log.failure(
-            "the listener of queue {queue} failed with {count} messages, which will come again",
+            "the listener of queue {queue} failed with {count} messages, which will be delivered"
+            " again",
             queue=context.queue,
             count=len(messages),
         )
@@ -369,13 +370,13 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         self._is_shared = config.message_model is MessageModel.CLUSTERING
 
     def when_left(self, process_queue: ProcessQueue) -> Deferred[None]:
-        """Nobody waits for the end of listeners: the queue may be somebody else's at once."""
+        """Does not wait for listeners: the queue may be given to another member at once."""
         left: Deferred[None] = Deferred()
         left.callback(None)
         return left
 
     async def send_back_expired(self, process_queue: ProcessQueue) -> None:
-        """Sends back what is being consumed for too long, so that somebody else gets it."""
+        """Sends back messages whose consumption takes too long, for another member to consume."""
         oldest_ms = self._clock.steady_ms() - self._config.consume_timeout_ms
         for message in process_queue.begun_before(oldest_ms, MAX_EXPIRED):
             if not self._is_shared or await self._send_back(message, EXPIRED_DELAY_LEVEL):
@@ -390,7 +391,7 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
         messages: Sequence[MessageExt],
         context: ConsumeContext,
     ) -> None:
-        """What went back is done; the rest comes again here."""
+        """Settles what was sent back; the rest is consumed here again."""
         done: list[MessageExt] = []
         again: list[MessageExt] = []
         for message in messages:
@@ -398,8 +399,8 @@ class ConcurrentConsumption(Consumption[ProcessQueue]):
             (done if went_back else again).append(message)
         if not self._is_shared:
             log.warn(
-                "{count} messages of queue {queue} were not consumed and do not come again, as in"
-                " broadcasting none does",
+                "{count} messages of queue {queue} were not consumed and will not be delivered"
+                " again, because the group is broadcasting",
                 count=len(messages),
                 queue=process_queue.queue,
             )

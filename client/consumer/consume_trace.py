@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The traces of what a consumer consumes: one of each message before, and one afterwards.
+"""Traces of consumption: one record for each message before the listener, and one after it.
 
 The dispatcher that sends the traces of producers sends these too. Messages that say that they are
 not to be traced leave none.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One message given to a listener because an administrator wants it, and what becomes of it.
+"""Gives a listener one message because an administrator asked for it, and reports the outcome.
 
 Nothing follows from the answer: no offset is committed, and nothing is sent back.
 
@@ -51,7 +51,9 @@ async def consume_directly(
         if answer is not None and not isinstance(answer, (ConsumeStatus, ConsumeOrderlyStatus)):
             answer = await answer
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        log.failure("the listener failed with a message that it was given directly")
+        log.failure(
+            "the listener failed with a message that an administrator had delivered directly"
+        )
         result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
     else:
         result = _RESULTS.get(answer, "CR_RETURN_NULL")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that could not be consumed go back to the brokers, to come again.
+"""Returns messages that could not be consumed to the brokers, to be delivered again.
 
 The broker that has a message keeps it for the group and delivers it later each time, or puts it to
 the dead letters. Where that broker does not take it, a copy is sent to the group's retry topic at
@@ -67,9 +67,9 @@ class GiveBack:
         return True
 
     async def to_retry_topic(self, message: MessageExt, most: int) -> bool:
-        """Sends a copy of a message to the retry topic, which any broker may take.
+        """Sends a copy of a message to the retry topic, at any broker.
 
-        `most` is how often it may come again; beyond that the broker puts it to the dead letters.
+        `most` is how often it may be delivered again; after that the broker makes it a dead letter.
         """
         again = Message(RETRY_PREFIX + self._group, message.body, message.flag)
         topic = self._instance.with_namespace(message.topic)

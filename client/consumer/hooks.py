@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of a program that see messages before they are consumed, and when that is over.
+"""A program's functions that are called before messages are consumed and afterwards.
 
 Of a push consumer they see each call of the listener; what an administrator gives to it directly is
 not seen. What `poll` of a lite pull consumer gives is consumed with that, as far as can be told.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a push consumer calls for the messages of a group, and what that may answer.
+"""The listeners that a push consumer calls with messages, and what they may return.
 
 A listener is a function, or a coroutine function, of some messages of one queue and their context.
 `orderly` marks one that wants the messages of a queue in their order, one batch after the other.
@@ -125,7 +125,7 @@ class Calls:
         threads: int,
         name_of: Callable[[str], str] | None = None,
     ) -> None:
-        """`name_of` tells the name of a topic as the program knows it."""
+        """`name_of` returns the name of a topic as the program knows it."""
         self._clock = clock
         self._listener = listener
         self._name_of = name_of

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer that is asked for messages: `poll` gives what was pulled ahead.
+"""A consumer that is polled: `poll` returns what was pulled in advance.
 
-Either it subscribes to topics, and shares their queues with the other members of the group, or it
-is assigned queues, and shares nothing. `seek` goes on elsewhere in a queue, `pause` lets it rest.
-With auto commit, `poll` commits what earlier calls of it have given: what was given last is
-committed by a later call, or by `commit`, and comes again if neither happens.
+It either subscribes to topics and shares their queues with the other members of the group, or it is
+assigned queues and shares nothing. `seek` moves to another place of a queue, and `pause` stops
+pulling it. With auto commit, `poll` commits what earlier calls of it have given: what was given
+last is committed by a later call, or by `commit`, and comes again if neither happens.
 
 Java: DefaultLitePullConsumer, DefaultLitePullConsumerImpl, RebalanceLitePullImpl.
 """
@@ -149,9 +149,9 @@ class LitePullConsumer:
             await self._rebalance.start(config.rebalance_interval_ms)
 
     async def stop(self) -> None:
-        """Pulls no more, tells the brokers what was committed, and leaves the group.
+        """Stops pulling, sends the committed offsets to the brokers, and leaves the group.
 
-        What `poll` has given and nobody has committed comes again.
+        Messages that `poll` has returned and that are not committed are delivered again.
         """
         if not self._running:
             return
@@ -167,7 +167,7 @@ class LitePullConsumer:
         await self._instance.unregister_consumer(self.group)
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """From now on the hook sees what `poll` and the iterator give, which is a success."""
+        """Adds a hook that is called with the messages that `poll` or the iterator returns."""
         self._hooks.add(hook)
 
     # ---------------------------------------------------------------- topics
@@ -413,7 +413,7 @@ class LitePullConsumer:
         self._rebalance.look()
 
     def describe(self) -> ConsumerData:
-        """What brokers are told of it in heartbeats."""
+        """The description of this consumer in heartbeats."""
         return ConsumerData(
             group_name=self.group,
             consume_type="CONSUME_ACTIVELY",
@@ -479,7 +479,7 @@ class LitePullConsumer:
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
         """Does nothing: only push consumers are set back by administrators, as in the original."""
         log.info(
-            "offsets of {topic} stay: {group} is no push consumer", topic=topic, group=self.group
+            "offsets of {topic} stay: {group} is not a push consumer", topic=topic, group=self.group
         )
 
     async def consume_directly(

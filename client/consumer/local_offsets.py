@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a consumer in broadcasting has come, kept in a file of its own machine.
+"""The offsets of a broadcasting consumer, in a file on its own machine.
 
 The file is `CLIENT_ID/GROUP/offsets.json` in `~/.rocketmq_offsets` or another folder, in the format
 of the Java client, so that either goes on where the other has stopped; the state before it stays as

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The locks of an orderly consumer: brokers give each queue to one client of a group at a time.
+"""The locks of an orderly consumer: brokers give each queue to one member of a group at a time.
 
-A broker forgets a lock after 60 s, so they are asked for again every 20 s; after 30 s without an
-answer the client relies on them no longer. Only masters lock.
+A broker forgets a lock after 60 s, so the client requests its locks again every 20 s; after 30 s
+without an answer it no longer relies on them. Only masters lock queues.
 
 Java: the lock and unlock methods of RebalanceImpl.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a group has consumed each queue, kept at the brokers.
+"""The offsets of a group in each queue, kept by the brokers.
 
 Offsets are noted in memory as messages are consumed, and told to the brokers every few seconds and
 at the end. What a crash loses is consumed once more.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumes the messages of each queue in their order, one batch of it after the other.
+"""Consumes the messages of each queue in order, one batch after the other.
 
-A queue is consumed as long as the broker gives it to this client alone, and for a minute at most
-before others get their turn. Messages that the listener fails to consume come again after a moment,
-and nothing of their queue before them; after as many times as configured they go to the retry
-topic, and from there to the dead letters. A listener may commit, or roll back, a number of batches
-together. In broadcasting nobody else reads, so nothing is locked.
+A queue is consumed as long as the broker has locked it for this client, and for at most a minute
+before other queues get their turn. Messages that the listener fails to consume are passed to it
+again after a moment, before anything else of their queue; after the configured number of attempts
+they go to the retry topic, and from there to the dead letters. A listener may commit, or roll back,
+a number of batches together. In broadcasting nobody else reads, so nothing is locked.
 
 Java: ConsumeMessageOrderlyService.
 """
@@ -43,7 +43,7 @@ FIRST_LOCK_MS = 100
 NOT_LOCKED_MS = 3_000
 """When a queue has its next turn whose lock somebody else has."""
 FOR_EVER = 2**31 - 1
-"""How often messages come again unless it is configured."""
+"""How often messages are delivered again unless it is configured."""
 
 Lock = Callable[[ProcessQueue], Awaitable[bool]]
 """Asks the broker for the lock of a queue; whether this client has it."""
@@ -54,7 +54,7 @@ log = Logger()
 
 
 class OrderlyConsumption:
-    """See the module. `note` takes the offset up to which a queue is consumed."""
+    """Consumes queues in order. `note` gets the offset up to which a queue is consumed."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class OrderlyConsumption:
         self._leaving: dict[ProcessQueue, list[Deferred[None]]] = {}
 
     def put(self, process_queue: ProcessQueue, messages: Sequence[MessageExt]) -> None:
-        """Messages were put into the process queue; if nobody consumes it, somebody begins to."""
+        """Begins to consume a process queue into which messages were put, unless it has begun."""
         if process_queue.waiting and not process_queue.consuming:
             process_queue.consuming = True
             self._submit(process_queue)
@@ -179,7 +179,8 @@ class OrderlyConsumption:
                 answer = await answer
         except Exception:  # noqa: BLE001 - whatever it is, the messages come again
             log.failure(
-                "the listener of queue {queue} failed with {count} messages, which will come again",
+                "the listener of queue {queue} failed with {count} messages, which will be"
+                " delivered again",
                 queue=context.queue,
                 count=len(messages),
             )

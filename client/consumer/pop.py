@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer that takes messages for a time, and acknowledges them one by one: for 5.x brokers.
+"""A consumer that takes messages for a time and acknowledges them one by one (5.x brokers).
 
-No queue is anybody's own: each `receive` takes messages of any queue, and hides them from the rest
-of the group. What is acknowledged in time is consumed; the rest comes again, to whoever asks next,
-with its count raised. So members may come and go, and a slow one holds up nobody else.
+Queues are not assigned to members: each `receive` takes messages of any queue, and hides them from
+the rest of the group. Messages that are acknowledged in time are consumed; the others are delivered
+again, to the member that asks next, with their count raised. So members may join and leave, and a
+slow one does not hold up the others.
 
 The places to take from, each a topic at a broker, have their turns. If nothing is there, a single
 place is asked to wait for messages; several are asked to tell when they have some.
@@ -116,7 +117,7 @@ class PopConsumer:
         await self._instance.heartbeat_now()
 
     async def stop(self) -> None:
-        """Takes no more and leaves the group; what is not acknowledged comes again in its time."""
+        """Takes no more and leaves the group; unacknowledged messages are delivered again."""
         if not self._running:
             return
         self._running = False
@@ -292,7 +293,7 @@ class PopConsumer:
         """Members of the group came or went, which changes nothing here."""
 
     def describe(self) -> ConsumerData:
-        """What brokers are told of it in heartbeats; as of the proxy's simple consumers."""
+        """Its description in heartbeats, like that of the proxy's simple consumers."""
         return ConsumerData(
             group_name=self.group,
             consume_type="CONSUME_ACTIVELY",

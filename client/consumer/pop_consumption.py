@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumes popped messages in any order: what was consumed is acknowledged, the rest is hidden.
+"""Consumes popped messages in any order, and acknowledges them or hides them again.
 
-What fails is hidden for longer each time, and comes again then. What has failed too often, or is
-not to come again, becomes a dead letter, as when it is pulled; the official client drops it after
-some hours. Nothing is done with messages whose time was over while they waited or were consumed:
-they come again, here or elsewhere.
+A message that fails is hidden for longer each time, and is then delivered again. If it has failed
+too often, or must not be delivered again, it becomes a dead letter, as with consumers that pull;
+the official client drops it after some hours. Nothing is done with messages whose time was over
+while they waited or were consumed: they are delivered again, here or elsewhere.
 
 Java: ConsumeMessagePopConcurrentlyService.
 """
@@ -42,7 +42,7 @@ log = Logger()
 
 
 class PopConsumption(Consumption[PoppedBatch]):
-    """See the module. `send_back` makes dead letters."""
+    """Consumes what was popped. `send_back` makes dead letters."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pop consumer has given and nobody has acknowledged yet, as hooks see it.
+"""Messages that a pop consumer has delivered and that are not acknowledged yet, for its hooks.
 
-Each message is a matter of its own. It is consumed when it is acknowledged. If the time for which
-it is hidden is over before, it was not consumed in time, and comes again; what is left at the end
-was given up. Nothing is kept of consumers without hooks.
+Each message is treated by itself. It is consumed when it is acknowledged. If its invisible time
+ends before, it was not consumed in time and is delivered again; messages that are left at the end
+were given up. For consumers without hooks, nothing is kept.
 
 Java: the hooks of ConsumeMessagePopConcurrentlyService, which has a listener for this.
 """
@@ -25,7 +25,7 @@ MAX_OPEN: Final = 10_000
 
 
 class GivenMessages:
-    """See the module."""
+    """The messages that a consumer has delivered."""
 
     def __init__(self, clock: Clock, hooks: ConsumeHooks) -> None:
         self._clock = clock

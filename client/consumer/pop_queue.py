@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue that a push consumer pops, and the messages that one pop has brought.
+"""A queue that a push consumer pops, and the messages of one pop.
 
-Messages that were popped belong to whoever has them until their time is over, so nothing is put in
-order here: it is only counted how many wait to be acknowledged.
+Popped messages belong to the member that took them until their time is over, so they need no order
+here: the queue only counts how many wait to be acknowledged.
 
 Java: PopProcessQueue; popTime and invisibleTime of ConsumeMessagePopConcurrentlyService, which are
 told here by this machine's steady clock alone.
@@ -18,7 +18,7 @@ from txrocketmq.remoting.protocol.body.client import PopProcessQueueInfo
 
 
 class PopProcessQueue:
-    """See the module; `waiting` is how many messages wait to be acknowledged."""
+    """A popped queue; `waiting` is how many messages wait to be acknowledged."""
 
     def __init__(self, queue: MessageQueue, steady_ms: int) -> None:
         self.queue = queue
@@ -27,11 +27,11 @@ class PopProcessQueue:
         self.last_pop_ms = steady_ms
 
     def is_pop_expired(self, steady_ms: int) -> bool:
-        """Whether whoever pops the queue seems to have been lost."""
+        """Whether the loop that pops the queue seems to have been lost."""
         return steady_ms - self.last_pop_ms > PULL_MAX_IDLE_MS
 
     def describe(self, ahead_ms: int) -> PopProcessQueueInfo:
-        """What administrators are told of it; `ahead_ms`: how far the wall clock is ahead."""
+        """Its description for administrators; `ahead_ms` is how far the wall clock is ahead."""
         return PopProcessQueueInfo(
             wait_ack_count=self.waiting,
             droped=self.dropped,

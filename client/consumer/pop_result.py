@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pop has brought: messages, each with the handle by which it is acknowledged.
+"""The result of a pop: messages, each with the handle by which it is acknowledged.
 
 A handle is the property POP_CK. The answer tells of each queue where the pop began and which
 offsets it took, in the order of the messages; those that come again are of a retry topic, which the

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits until one of several places may have something to pop; each is a topic at a broker.
+"""Waits until one of several topics at brokers may have something to pop.
 
-A pop that waits hides what it brings. So where there are several places, each is asked to tell when
-it has something, and then one of them is popped. A question that is open when another place was
-faster is kept for the next time: at most one is open for each place.
+A pop that waits hides the messages that it returns. If there are several places, each of them is
+therefore asked to notify the client when it has messages, and then one of them is popped. A
+question that is still open when another place was faster is kept for the next time: at most one is
+open for each place.
 
 Java: NotificationProcessor is what answers; the proxy asks it for its simple consumers.
 """
@@ -35,7 +36,7 @@ Ask = Callable[[PopPlace, int], Coroutine[Deferred[Any], Any, bool]]
 
 
 class PopWaiting:
-    """See the module."""
+    """Waits for the first of several places."""
 
     def __init__(self, clock: Clock, ask: Ask, pause_ms: int) -> None:
         """`pause_ms` is how long a place rests after an error."""
@@ -76,7 +77,7 @@ class PopWaiting:
                 for waiter in tuple(self._waiters):
                     self._clock.later(0, self._wake, waiter)
         except (MQClientError, RemotingError) as error:
-            log.debug("{place} does not tell: {error}", place=place, error=error)
+            log.debug("{place} does not answer: {error}", place=place, error=error)
             await self._clock.pause(self._pause_ms)
         finally:
             self._open.pop(place, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes messages for a time, acknowledges and hides them: one request to a broker each.
+"""Takes, acknowledges and hides messages, each with one request to a broker.
 
 Java: PullAPIWrapper.popAsync, DefaultMQPushConsumerImpl.ackAsync and changePopInvisibleTimeAsync.
 """
@@ -41,7 +41,8 @@ log = Logger()
 class Popper:
     """Pops for `group`. `is_from_last`: where a group begins in a queue that it has never popped.
 
-    In order, a queue gives no more until what it gave is acknowledged, or comes again.
+    In order, a queue delivers nothing more until all that it delivered is acknowledged or visible
+    again.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Popper:
             await self._instance.api.ack_many(address, body)
 
     async def ack_quietly(self, messages: list[MessageExt]) -> None:
-        """The same; of messages that cannot be acknowledged the log says that they come again."""
+        """The same; failures are logged, and the messages will be delivered again."""
         try:
             if len(messages) > 1 and self._knows_batches:
                 try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pops the queues that a broker has told a push consumer to pop, each in a loop of its own.
+"""Pops the queues for which a broker has set this mode, each in a loop of its own.
 
 Nothing is popped while too many messages of the queue wait to be acknowledged, or while the
 consumer is suspended. The broker waits for messages when there are none.
@@ -35,7 +35,7 @@ log = Logger()
 
 
 class Popping:
-    """See the module. `calls` calls the listener; `send_back` makes dead letters."""
+    """Pops queues. `calls` calls the listener; `send_back` makes dead letters."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Popping:
         return list(self._popping)
 
     def describe(self) -> dict[MessageQueue, PopProcessQueueInfo]:
-        """What administrators are told."""
+        """The description for administrators."""
         ahead_ms = self._clock.now_ms() - self._clock.steady_ms()
         return {queue: its.describe(ahead_ms) for queue, (its, _) in self._popping.items()}
 
@@ -93,7 +93,7 @@ class Popping:
         return self._consumption.when_idle()
 
     def drop_all(self) -> None:
-        """What was popped and is not consumed comes again in its time."""
+        """Drops all queues; popped messages that are not consumed are delivered again later."""
         for queue in list(self._popping):
             self._drop(queue)
 

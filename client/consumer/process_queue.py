@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of a queue that were pulled and are not yet consumed.
+"""Messages of a queue that were pulled and are not consumed yet.
 
-Messages are consumed in any order, and an offset says that everything before it is done. So what is
-committed is the offset of the oldest message that is still here, or the one after the newest that
-ever was. In order, messages are taken from the front instead; what was taken is committed, or put
-back, as a whole. A queue that the group takes away is `dropped`: whoever still consumes its
-messages does so in vain, and commits nothing.
+Messages are consumed in any order, but an offset says that everything before it is consumed.
+Therefore the offset of the oldest message that is still here is committed, or the one after the
+newest that ever was. In order, messages are taken from the front instead; what was taken is
+committed, or put back, as a whole. A queue that the group takes away is `dropped`: whoever still
+consumes its messages does so in vain, and commits nothing.
 
 Java: ProcessQueue.
 """
@@ -26,11 +26,11 @@ _MEBIBYTE = 1024 * 1024
 
 
 class ProcessQueue:
-    """See the module. `size_bytes` is of the bodies at hand; times are those of the steady clock.
+    """The messages of a queue, with `size_bytes` of their bodies; times are of the steady clock.
 
-    `locked` and `last_lock_ms` tell whether the broker gave the queue to this client alone, and
-    when it said so last. `consuming` is set while somebody consumes the queue in order, and
-    `listening` while the listener has messages of it.
+    `locked` and `last_lock_ms` say whether the broker has locked the queue for this client, and
+    when it last said so. `consuming` is set while the queue is consumed in order, and `listening`
+    while the listener has messages of it.
     """
 
     def __init__(self, queue: MessageQueue, steady_ms: int) -> None:
@@ -125,11 +125,11 @@ class ProcessQueue:
         return offset
 
     def rollback(self) -> None:
-        """All that was taken comes again."""
+        """Puts back all messages that were taken."""
         self.put_back(list(self._taken.values()))
 
     def put_back(self, messages: Sequence[MessageExt]) -> None:
-        """These come again, of those that were taken (makeMessageToConsumeAgain)."""
+        """Puts back some of the messages that were taken (makeMessageToConsumeAgain)."""
         for message in sorted(messages, key=lambda each: each.queue_offset, reverse=True):
             offset = message.queue_offset
             if self._taken.pop(offset, None) is None:
@@ -171,7 +171,7 @@ class ProcessQueue:
         return steady_ms - self.last_pull_ms > PULL_MAX_IDLE_MS
 
     def describe(self, commit_offset: int, ahead_ms: int) -> ProcessQueueInfo:
-        """What administrators are told of it; `ahead_ms`: how far the wall clock is ahead."""
+        """Its description for administrators; `ahead_ms` is how far the wall clock is ahead."""
         return ProcessQueueInfo(
             commit_offset=commit_offset,
             cached_msg_min_offset=next(iter(self._messages), 0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads all queues of a topic, from the first, the last or the messages after a time, and goes on.
+"""Reads all queues of a topic from the first message, the last or a time, and goes on reading.
 
 Each queue has one pull under way, which the broker holds while there is nothing new; what it brings
 goes to the listener, and the next pull waits until the listener is done, so a slow listener holds
@@ -155,10 +155,12 @@ class PullLoop:
                 continue
             if queue.broker_name in self._troubled:
                 self._troubled.discard(queue.broker_name)
-                log.info("{broker} is read again", broker=queue.broker_name)
+                log.info("{broker} can be read again", broker=queue.broker_name)
             answer = reply.header
             if answer is None:
-                raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
+                raise MQBrokerError(
+                    reply.code, "the answer does not say at which offset to continue", address
+                )
             broker_id = answer.suggest_which_broker_id
             if reply.code == ResponseCode.SUCCESS:
                 messages = wanted_messages(reply.body_bytes, queue.broker_name, self._subscription)
@@ -177,7 +179,7 @@ class PullLoop:
         broker = queue.broker_name
         if broker not in self._troubled:
             self._troubled.add(broker)
-            log.warn("{broker} cannot be read, trying on: {error}", broker=broker, error=error)
+            log.warn("{broker} cannot be read, trying again: {error}", broker=broker, error=error)
         await self._instance.clock.pause(RETRY_MS)
         with suppress(MQClientError, RemotingError):  # or else it may be that nothing has moved
             await self._instance.refresh(self.topic)

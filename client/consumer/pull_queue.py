@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pull of one queue: whom to ask, what to ask for, and what the answer brings.
+"""One pull of one queue: the broker to ask, the request and the answer.
 
 A broker may suggest to pull from a slave next; that is remembered by the queue.
 
@@ -111,7 +111,9 @@ class QueuePull:
             raise
         answer = reply.header
         if answer is None:
-            raise MQBrokerError(reply.code, "the answer does not say where to go on", address)
+            raise MQBrokerError(
+                reply.code, "the answer does not say at which offset to continue", address
+            )
         self._broker_id = answer.suggest_which_broker_id
         messages = []
         if reply.code == ResponseCode.SUCCESS:

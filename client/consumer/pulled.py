@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pull has brought: the messages that the consumer wants, as it is to see them.
+"""The result of a pull: the messages that the consumer wants, in the form that it sees.
 
 Brokers filter by the hash of the tag only, and give inner batches away whole; the rest is done
 here. A message that was sent back has the topic it was first sent to.
@@ -50,7 +50,7 @@ def wanted_messages(
 
 
 def restore_topic(message: MessageExt) -> None:
-    """Gives a message that comes again the topic that it was first sent to."""
+    """Gives a redelivered message the topic to which it was first sent."""
     origin = message.properties.get(names.RETRY_TOPIC)
     if origin and message.topic.startswith(RETRY_PREFIX):
         message.topic = origin

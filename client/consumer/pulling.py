@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls the queues of a push consumer, each in a loop of its own, as long as they are its own.
+"""Pulls the queues of a push consumer, each in a loop of its own, while they are assigned to it.
 
 Nothing is pulled while too many messages of the queue wait to be consumed, while the consumer is
 suspended or, in order, while the broker has not given the queue to it. After an error it waits for
@@ -35,7 +35,7 @@ SUSPENDED_MS: Final = 1_000
 
 
 class Pulling:
-    """See the module. `queues` is how many queues share the limits that are set for a topic."""
+    """Pulls queues. `queues` is how many queues share the limits that are set for a topic."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer of a group: it shares the queues of its topics with the other members, and commits.
+"""A member of a group: it shares the queues of its topics with other members, and commits.
 
-Which queues are its own follows from the queues and from the members of the group. Each of its
-queues is pulled as long as not too many of its messages wait to be consumed. What was consumed is
-told to the brokers every 5 s and at the end, so that the group goes on from there, here or
-elsewhere; a message may come twice, and none is passed over. In broadcasting each member has all
-queues, and keeps its offsets in a file.
+The queues and the members of the group determine which queues are assigned to it. Each of them is
+pulled as long as not too many of its messages wait to be consumed. Offsets are committed every 5 s
+and at the end, so that the group continues from there, here or elsewhere; a message may be
+delivered twice, and none is skipped. In broadcasting each member has all queues, and keeps its
+offsets in a file.
 
 Java: DefaultMQPushConsumer, DefaultMQPushConsumerImpl, RebalancePushImpl.
 """
@@ -226,7 +226,7 @@ class PushConsumer:
             await self._rebalance.start(config.rebalance_interval_ms)
 
     async def stop(self) -> None:
-        """Consumes no more, tells the brokers how far it has come, and leaves the group."""
+        """Stops consuming, commits the offsets, and leaves the group."""
         if self._stopped:
             return
         self._stopped = self._troubles.is_over = True
@@ -289,7 +289,7 @@ class PushConsumer:
         self._popping.take_over(topic, ())
 
     def describe(self) -> ConsumerData:
-        """What brokers are told of it in heartbeats."""
+        """The description of this consumer in heartbeats."""
         return ConsumerData(
             group_name=self.group,
             consume_type="CONSUME_PASSIVELY",
@@ -314,7 +314,7 @@ class PushConsumer:
         steady_ms = self._clock.steady_ms()
         lost = {queue for queue in had if self._reading[queue].is_pull_expired(steady_ms)}
         for queue in lost & own:
-            log.warn("queue {queue} has not been pulled for long and is begun anew", queue=queue)
+            log.warn("queue {queue} was not pulled for long and starts again", queue=queue)
         for queue in (had - own) | lost:
             await self._give_up(queue)
         wanted = sorted(own - (had - lost) - self._leaving)
@@ -424,7 +424,7 @@ class PushConsumer:
         if moved is None or process_queue.dropped:
             return
         queue = process_queue.queue
-        log.warn("queue {queue} goes on at offset {offset}", queue=queue, offset=moved)
+        log.warn("queue {queue} continues at offset {offset}", queue=queue, offset=moved)
         self._pulling.pop(process_queue, None)
         process_queue.dropped = True
         self.offsets.set(queue, moved)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks which queues of its topics are a member's own, and lets it take and give up queues.
+"""Finds out which queues are assigned to a member, and lets it take and give up queues.
 
 It looks every 20 s, at the start, and at once when a broker says that members came or went or the
 route of a topic has changed; and again a second after a look that left queues it could not take.
@@ -39,7 +39,7 @@ log = Logger()
 
 
 class Rebalance:
-    """See the module. `topics` tells what is subscribed to, each time, `share` what is its own."""
+    """Rebalances. `topics` returns the subscriptions, and `share` the queues of this member."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What administrators are told of a consumer: settings, queues, subscriptions, pace, and stacks.
+"""What administrators see of a consumer: settings, queues, subscriptions, speed and stacks.
 
 The settings have the names that the Java client's fields have, since mqadmin and the dashboard show
 them so.
@@ -84,7 +84,7 @@ def lite_properties(config: LitePullConsumerConfig) -> dict[str, Any]:
 def properties_of(
     instance: ClientInstance, group: str, started_ms: int, properties: Mapping[str, Any]
 ) -> dict[str, str]:
-    """All properties that are told, as texts."""
+    """All properties for administrators, as text."""
     told = {
         **properties,
         "clientIP": instance.client_id.partition("@")[0],

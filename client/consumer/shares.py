@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which queues of a topic are a member's own: all, those of its strategy, or those a broker says.
+"""Which queues of a topic a member gets: all, those of its strategy, or those a broker names.
 
 A broker of 5.x that is asked says of each queue whether it is to be pulled or popped; a queue id of
--1 stands for any queue of a broker. Where a broker cannot be asked so, because it is of 4.x, the
-members share the queues of the topic among themselves from then on.
+-1 stands for any queue of a broker. If a broker cannot be asked, because it is of version 4.x, the
+members distribute the queues of the topic among themselves from then on.
 
 Java: RebalanceImpl.rebalanceByTopic, tryQueryAssignment, getRebalanceResultFromBroker.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a consumer pulls and consumes each topic, as administrators are told.
+"""How fast a consumer pulls and consumes each topic, for administrators.
 
-Sums only ever grow; they are sampled every ten seconds for the last minute, and every ten minutes
-for the last hour, and what is told is the difference between the newest and the oldest sample.
+Sums only grow. They are sampled every ten seconds for the last minute and every ten minutes for the
+last hour; a rate is the difference between the newest and the oldest sample.
 
 Java: ConsumerStatsManager, StatsItem.
 """
@@ -99,7 +99,7 @@ class ConsumerStatistics:
             _sample(each.hour, each.sums(), steady_ms, SAMPLE_HOUR_MS)
 
     def status(self, topic: str) -> ConsumeStatus:
-        """What is told of a topic."""
+        """The statistics of a topic."""
         found = self.of(topic)
         ms, minute = _difference(found.minute)
         _, hour = _difference(found.hour)

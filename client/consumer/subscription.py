@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a consumer subscribes to: its topics, each with an expression of tags or of SQL92.
+"""The subscriptions of a consumer: topics, each with an expression of tags or of SQL92.
 
 A newer version of a subscription counts at the brokers, not an older one; a consumer makes one
 whenever its queues have changed, so that members with different subscriptions do not keep each
@@ -58,7 +58,7 @@ class Subscriptions:
         return list(self._data)
 
     def all(self) -> list[SubscriptionData]:
-        """All of them, as brokers are told."""
+        """All subscriptions, in the form for brokers."""
         return list(self._data.values())
 
     def of(self, topic: str) -> SubscriptionData:

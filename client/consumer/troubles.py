@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows when a queue cannot be read: who hears of it, and how long the next try waits.
+"""What happens when a queue cannot be read: who is notified, and when the next attempt is made.
 
-The log has it once for a broker until it is read again. A broker that does not know the group,
-because it was started anew, hears of it at once.
+It is logged once for each broker until that broker can be read again. A broker that does not know
+the group, because it was restarted, gets a heartbeat at once.
 
 Java: the onException of the callbacks in DefaultMQPushConsumerImpl.
 """
@@ -31,7 +31,7 @@ log = Logger()
 
 
 class Troubles:
-    """See the module; of one consumer."""
+    """The troubles of one consumer."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self.is_over = False
@@ -52,7 +52,9 @@ class Troubles:
         is_news = queue.broker_name not in self._troubled
         if is_news and not isinstance(error, ClientClosed) and not self.is_over:
             self._troubled.add(queue.broker_name)
-            log.warn("queue {queue} cannot be read, trying on: {error}", queue=queue, error=error)
+            log.warn(
+                "queue {queue} cannot be read, trying again: {error}", queue=queue, error=error
+            )
         return BROKER_FLOW_CONTROL_MS if code == ResponseCode.FLOW_CONTROL else EXCEPTION_MS
 
     def _tell_brokers(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brokers say: 103, 104, 322, 901, 904.
+"""Requests of brokers: 103, 104, 322, 901, 904.
 
 REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, GET_BROKER_MEMBER_GROUP, BROKER_HEARTBEAT. A
 registration is refused (1) when its CRC is wrong or when it is the incremental one of a broker not
@@ -92,7 +92,7 @@ class RegisterProcessor:
     def query_data_version(
         self, request: Request[QueryDataVersionRequestHeader]
     ) -> Reply[QueryDataVersionResponseHeader]:
-        """Whether a broker must register anew; a sign of life as well."""
+        """Says whether a broker must register again; this counts as a sign of life as well."""
         header = request.header
         asked = DataVersion.decode(request.body)
         known = self._table.data_version(header.cluster_name, header.broker_addr)

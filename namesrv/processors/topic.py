@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of topics, their deletion, and the write permission of a broker.
+"""Lists of topics, deleting topics, and the write permission of a broker.
 
 206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that the configuration withholds are
 answered SYSTEM_ERROR "disable". Java: DefaultRequestProcessor.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who of a group consumes which queues: one function for each strategy.
+"""The strategies that distribute queues among the members of a group, one function each.
 
 Clients rebalance with them on their own, and brokers for clients that ask (QUERY_ASSIGNMENT). All
 members must come to the same result, so queues and client ids are sorted first, as the original

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies compressed by producers: zlib, LZ4 frames and Zstandard, told apart by `sys_flag`.
+"""Bodies that producers have compressed: zlib, LZ4 frames and Zstandard, as `sys_flag` says.
 
 The broker stores compressed bodies as they come; clients compress and decompress. Decompression is
 bounded: a small body that would become a huge one costs no more memory than the given limit.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ids of a message: where the broker put it, and the unique key that its producer made.
+"""The two ids of a message: one says where it is stored, the other was made by its producer.
 
 The offset message id is the store host and the commit-log offset in hexadecimal; VIEW_MESSAGE_BY_ID
 finds a message by it. The unique key travels as property UNIQ_KEY; the broker indexes it, and tools
@@ -66,7 +66,7 @@ class Host(NamedTuple):
 
     @property
     def ip_bytes(self) -> bytes:
-        """The address in 4 or 16 bytes; ValueError when it is none."""
+        """Returns the 4 or 16 bytes of an address. Raises ValueError for anything else."""
         return ip_bytes(self.ip)
 
 
@@ -125,8 +125,8 @@ class UniqueKeys:
     """Makes the unique keys of one process.
 
     `ip` is of 4 or 16 bytes; `instance_hash` tells apart the makers in one process (in Java the
-    hash of the class loader). A key holds the time since the first of the month, local time, as
-    the original has it: month and year are lost.
+    hash of the class loader). As in the original, a key contains the time since the first of the
+    month in local time, so month and year are lost.
     """
 
     def __init__(self, ip: bytes, pid: int, instance_hash: int) -> None:
@@ -149,10 +149,11 @@ class UniqueKeys:
 
 
 def decode_unique_key(key: str, now_ms: int) -> UniqueKey:
-    """What a unique key says; MessageIdError when the text is none.
+    """Decodes a unique key. Raises MessageIdError for any other text.
 
-    The key lacks its month: it is this month's, or the last one's when that would lie in the
-    future (getNearlyTimeFromID). So the time of a key older than a month is wrong.
+    A key does not contain its month: the current month is assumed, or the previous one if the time
+    would otherwise be in the future (getNearlyTimeFromID). So the time of a key older than a month
+    is wrong.
     """
     packed = _unhex(key)
     address_bytes = len(packed) - _KEY_TAIL.size

@@ -95,7 +95,7 @@ class Message:
 
     @property
     def delay_level(self) -> int:
-        """Delay level; 0 when there is none. ValueError when the property is no number."""
+        """The delay level, 0 if there is none. Raises ValueError if it is not a number."""
         return int(self.properties.get(names.DELAY, "0"))
 
     @property
@@ -228,10 +228,10 @@ def decode_message(
 
 
 def record_properties(record: Buffer) -> str:
-    """The properties of one record as text (see properties.py), without a look at anything else.
+    """Returns the properties of one record as text (see properties.py), and nothing else.
 
-    The record is known to be one: whoever has it from the log has looked. Where its lengths do not
-    add up, it has no properties.
+    The caller has taken the record from the log and checked it. If its lengths do not add up, it
+    has no properties.
     """
     view = memoryview(record)
     at = _BODY_LENGTH_AT
@@ -292,9 +292,9 @@ def _topic_range(
 def decode_messages(
     buffer: Buffer, *, decompress_body: bool = True, max_body_bytes: int = DEFAULT_MAX_BYTES
 ) -> list[MessageExt]:
-    """All messages of a pull response's body; MessageDecodeError as decode_message.
+    """Decodes all messages in the body of a pull response. Raises MessageDecodeError.
 
-    The original stops in silence at the first record that is none, and so loses the rest.
+    The original stops silently at the first invalid record, and so loses the rest.
     """
     messages: list[MessageExt] = []
     offset = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of POP: receipt handles, what answers say of offsets, and the names of its topics.
+"""Texts of POP: receipt handles, the offsets in answers, and the names of its topics.
 
 All of them are words between blanks. Java: ExtraInfoUtil, KeyBuilder, PopAckConstants.
 """

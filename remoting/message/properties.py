@@ -184,7 +184,7 @@ def pick_properties(text: str, names: Iterable[str]) -> dict[str, str]:
 def encode_properties(properties: Mapping[str, str]) -> str:
     r"""The text of the properties, each pair ended by \x02 (as 5.x writes it).
 
-    Values go as they are: whoever takes names and values from a user checks them first with
+    Values are not checked: callers that take names and values from a user check them first with
     `check_user_property`.
     """
     return "".join([f"{name}\x01{value}\x02" for name, value in properties.items()])

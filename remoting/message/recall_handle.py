@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handle by which a producer takes back a timer message: base64 of its topic, broker and time.
+"""The handle by which a producer withdraws a timer message: its topic, broker and time in base64.
 
 Java: common.producer.RecallMessageHandle.
 """
@@ -30,7 +30,7 @@ class RecallHandle(NamedTuple):
 
     @property
     def time_ms(self) -> int:
-        """The time as a number; -1 when it is none."""
+        """The time as a number, or -1 if it is not a number."""
         digits = self.time[1:] if self.time[:1] == "-" else self.time
         if not (digits.isascii() and digits.isdigit()) or len(digits) > _MAX_DIGITS:
             return -1

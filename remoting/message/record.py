@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record: one message as it lies in the commit log and in the body of a pull response.
+"""The record: a message as it is stored in the commit log and sent in answers to pulls.
 
 Both are the same bytes. The declaration stands here, in construct, and nowhere else: `RECORD`
 parses and builds for reference; hot codecs (`remoting.message.message`, the store, Spark) are

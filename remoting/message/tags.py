@@ -172,7 +172,7 @@ class SubscriptionData:
         Absent and null fields have their defaults, unknown ones are ignored, as by fastjson.
         """
         if not isinstance(value, Mapping):
-            raise SubscriptionError(f"subscription is no JSON object: {value!r:.100}")
+            raise SubscriptionError(f"the subscription is not a JSON object: {value!r:.100}")
         return cls(
             topic=_field(value, "topic", str, ""),
             sub_string=_field(value, "subString", str, SUB_ALL),

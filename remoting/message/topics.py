@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of topics that the servers make for themselves, and prefixes that mean something.
+"""Names of the topics that servers create for themselves, and prefixes with a meaning.
 
 Java: common.topic.TopicValidator, MixAll.
 """
@@ -57,7 +57,7 @@ SYSTEM_TOPICS: Final = FORBIDDEN_TO_SEND | {
 
 
 def is_system_topic(name: str) -> bool:
-    """Whether a topic is the servers' own, as far as the name alone tells."""
+    """Whether a topic belongs to the servers, judged by its name alone."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mqadmin and its like ask: configuration, cleanup, statistics, connections, clients.
+"""Requests of mqadmin and similar tools: settings, cleaning, statistics, connections, clients.
 
 Java: AdminBrokerProcessor; DefaultRequestProcessor of the name server for its own configuration;
 ClientRemotingProcessor for what is relayed to a client.

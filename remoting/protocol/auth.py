@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: ACL 1 (4.9 to 5.3.1) and ACL 2 (since 5.3).
+"""Access control: the requests of ACL 1 (4.9 to 5.3.1) and ACL 2 (5.3 and later).
 
 Java: AdminBrokerProcessor.
 """

@@ -38,7 +38,7 @@ class RemoveBrokerRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.NotifyMinBrokerIdChangeRequestHeader")
 class NotifyMinBrokerIdChangeRequestHeader(Header):
-    """A name server tells brokers who has the least id now."""
+    """A name server tells brokers which of them has the smallest id now."""
 
     min_broker_id: Long | None = None
     broker_name: str | None = None
@@ -149,7 +149,7 @@ class RegisterBrokerToControllerResponseHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.controller.GetReplicaInfoRequestHeader")
 class GetReplicaInfoRequestHeader(Header):
-    """Who is master of a broker name?"""
+    """Asks which broker is the master of a broker name."""
 
     broker_name: str | None = None
 

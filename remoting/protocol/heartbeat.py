@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients come and go; who consumes with whom; queue locks of orderly consumers.
+"""Requests of clients that come, stay and leave; members of groups; queue locks.
 
 Java: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor.
 """
@@ -28,7 +28,7 @@ class UnregisterClientRequestHeader(RpcRequestHeader):
 
 @header("org.apache.rocketmq.remoting.protocol.header.GetConsumerListByGroupRequestHeader")
 class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
-    """Who is in a group of consumers?"""
+    """Asks for the members of a consumer group."""
 
     consumer_group: str
 

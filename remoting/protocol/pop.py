@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pop: messages handed out with a time limit, acknowledged one by one (5.x).
+"""POP: messages that are delivered for a limited time and acknowledged one by one (5.x).
 
 These codes do not fit into the binary command header, so they always travel with a JSON one. Java:
 PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, NotificationProcessor.

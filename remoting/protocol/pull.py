@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulling messages, and who rebalances which queues: the broker's part.
+"""Pulling messages, and rebalancing by the broker.
 
 Java: PullMessageProcessor, QueryAssignmentProcessor.
 """

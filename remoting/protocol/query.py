@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking messages up: by key, by id, and the units of a consume queue.
+"""Queries for messages by key and by id, and for the units of a consume queue.
 
 Java: QueryMessageProcessor; AdminBrokerProcessor for the consume queue.
 """

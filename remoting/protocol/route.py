@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brokers at their name servers, routes, and the name servers' key-values.
+"""Registration of brokers, routes, and the key-values of name servers.
 
 Java: DefaultRequestProcessor and ClientRequestProcessor of the name server.
 """
@@ -96,7 +96,7 @@ class QueryDataVersionRequestHeader(Header):
 
 @header("org.apache.rocketmq.remoting.protocol.header.namesrv.QueryDataVersionResponseHeader")
 class QueryDataVersionResponseHeader(Header):
-    """Whether it must register anew."""
+    """Whether the broker must register again."""
 
     changed: bool
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sending: messages, batches, replies, messages to be retried; recall of a delayed message.
+"""Sending: messages, batches, replies, messages for another attempt; recall of a delayed message.
 
 Java: SendMessageProcessor, ReplyMessageProcessor, RecallMessageProcessor.
 """

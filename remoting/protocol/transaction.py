@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: the decision, and the question for it.
+"""Transactions: how a producer ends them, and how a broker asks about them.
 
 Java: EndTransactionProcessor; ClientRemotingProcessor for the question.
 """

@@ -82,7 +82,7 @@ def decode_header(header: bytes) -> RemotingCommand:
     except orjson.JSONDecodeError:
         fields = _lenient_header(header)
     if type(fields) is not dict:
-        raise FrameError(f"the JSON header is no object: {_excerpt(header)}")
+        raise FrameError(f"the JSON header is not an object: {_excerpt(header)}")
     try:
         code, flag, opaque, version, language, ext_fields = _members(fields)
         if (
@@ -122,7 +122,7 @@ def _general_header(fields: dict[str, Any], header: bytes) -> RemotingCommand:
 
 def _lenient_header(header: bytes) -> Any:
     if len(header) > MAX_LENIENT_HEADER_BYTES:
-        raise FrameError(f"a header of {len(header)} bytes is no JSON: {_excerpt(header)}")
+        raise FrameError(f"a header of {len(header)} bytes is not JSON: {_excerpt(header)}")
     try:
         return _scan(header)
     except JsonError as error:
@@ -137,13 +137,13 @@ def _number(fields: dict[str, Any], name: str) -> int:
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value):
         value = int(value)
     if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
-        raise FrameError(f"{name} of the JSON header is no int: {value!r:.80}")
+        raise FrameError(f"{name} of the JSON header is not an int: {value!r:.80}")
     return value
 
 
 def _texts(ext_fields: Any) -> dict[str, str]:
     if not isinstance(ext_fields, dict):
-        raise FrameError(f"extFields of the JSON header is no object: {ext_fields!r:.80}")
+        raise FrameError(f"extFields of the JSON header is not an object: {ext_fields!r:.80}")
     return {
         str(name): text for name, value in ext_fields.items() if (text := _text(value)) is not None
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which address of this machine others are told, unless the configuration says; names of hosts.
+"""The address of this machine that others are given if the settings name none; host names.
 
 The one that faces the name server: loopback for a name server on this machine, that of the network
 for one elsewhere. The original takes its first address that is not loopback, which clients on a
@@ -32,7 +32,7 @@ def address_facing(namesrv_addr: str) -> str:
 
 
 def address_here(bind_address: str) -> str:
-    """Where somebody on this machine finds what listens on an address; loopback for all of them."""
+    """The address at which programs on this machine find a listener; loopback for all addresses."""
     return LOOPBACK if bind_address in ("", "0.0.0.0", "::") else bind_address
 
 

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client side: one connection for each address, made when it is first needed.
+"""The client side: one connection for each address, opened when it is first needed.
 
-Counterpart of NettyRemotingClient. What is asked while a connection is being made waits for it;
-when it cannot be made, all of that fails with ConnectError. One whose peer lets the time of a
-request pass and says nothing more is given up, as with clientCloseSocketIfTimeout: a network that
-drops a connection tells nobody. Peers may ask back: their requests go to the dispatcher that was
-given.
+Counterpart of NettyRemotingClient. Requests that come while a connection is being opened wait for
+it; if it cannot be opened, they fail with ConnectError. One whose peer lets the time of a request
+pass and says nothing more is given up, as with clientCloseSocketIfTimeout: a network that drops a
+connection tells nobody. Peers may ask back: their requests go to the dispatcher that was given.
 
-A server that stops in order answers GO_AWAY to what it does not serve any more. Such a request is
-repeated once, within its time, on a new connection, where a balancer in front of servers may lead
-to another one; the old connection ends when all its answers have come (enableReconnectForGoAway).
+A server that stops in order answers GO_AWAY to the requests it no longer serves. Such a request is
+repeated once, within its time, on a new connection, where a load balancer may lead to another
+server; the old connection is closed when all its answers have come (enableReconnectForGoAway).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -51,8 +51,14 @@ def parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.strip().rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
     if not colon or not is_port or not host:
-        raise ValueError(f'"{address}" is no address: it should look like 127.0.0.1:9876')
+        raise ValueError(f'"{address}" is not an address: it should look like 127.0.0.1:9876')
     return host.strip("[]"), int(port)
+
+
+def _reason(failure: Failure) -> str:
+    """The text of the operating system for it, if there is one: Twisted's says it twice."""
+    number = getattr(failure.value, "osError", None)
+    return os.strerror(number) if isinstance(number, int) else failure.getErrorMessage()
 
 
 def _endpoint(reactor: Any, host: str, port: int) -> Any:
@@ -92,9 +98,9 @@ class _PeerFactory(Factory):
 
 @implementer(IHandshakeListener)
 class _SecuredPeer(TcpPeer):
-    """A peer that is of use when its handshake is over; `secured` fires with it then.
+    """A peer that can be used when its handshake is over; then `secured` fires with it.
 
-    Whoever wrote before would be paused until then, and a peer that is paused does not read.
+    A write before that would pause the peer, and a paused peer does not read.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -284,7 +290,7 @@ class Connections:
         attempt.addCallbacks(
             lambda peer: self._connected(address, peer),
             lambda failure: self._connected(
-                address, ConnectError(f"connect to {address} failed: {failure.getErrorMessage()}")
+                address, ConnectError(f"connect to {address} failed: {_reason(failure)}")
             ),
         )
 

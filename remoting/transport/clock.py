@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one holder of the reactor: what time it is, what happens later, what happens in a thread.
+"""The only holder of the reactor: the time, calls that are made later, work in threads.
 
 There are two times. `now_ms` is the wall clock's: it stamps messages and data versions, and is
 compared with such stamps only, because an administrator or NTP may set it back or forward at any
@@ -29,7 +29,7 @@ log = Logger()
 
 
 class Repeating:
-    """A call that comes again and again until `cancel`; a failure is logged and not its end."""
+    """A call that is repeated until `cancel`; a failure is logged and does not end it."""
 
     def __init__(
         self, clock: Clock, period_ms: Callable[[], int], call: Callable[[], object]
@@ -61,10 +61,10 @@ class Repeating:
 
 
 def make_steady(reactor: Any) -> None:
-    """Lets a reactor go by the monotonic clock, where it goes by the wall clock (Twisted's habit).
+    """Makes a reactor use the monotonic clock instead of the wall clock, which is the default.
 
-    Otherwise nothing that is due later would happen for an hour after the clock was set back by
-    one. The reactor's time goes on from where it was, so that calls which are due already stay so.
+    Otherwise no delayed call would happen for an hour after the clock was set back by an hour. The
+    reactor's time continues from where it was, so that calls which are due stay due.
     """
     if reactor.seconds is wall_seconds:
         ahead_s = wall_seconds() - time.monotonic()

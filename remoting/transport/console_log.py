@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a process, a line an event: time, level, where, what. On the console or in a file.
+"""The log of a process, one line for each event: time, level, place, text.
+
+On the console or in a file.
 
 2026-11-21 08:15:30.123 INFO broker.service: registered with 127.0.0.1:9876
 
@@ -112,7 +114,7 @@ class LogFileStream:
     encoding = "utf-8"
 
     def __init__(self, path: str, limit_bytes: int, kept: int) -> None:
-        """Opens or creates the file, and goes on behind what is there. Raises OSError."""
+        """Opens or creates the file, and appends to it. Raises OSError."""
         from twisted.python.logfile import LogFile  # noqa: PLC0415 - only with --log-file
 
         target = Path(path).absolute()
@@ -133,7 +135,7 @@ class LogFileStream:
 
 
 class _Shown:
-    """The least level that the process's log shows; None: whoever else logs sees to that."""
+    """The lowest level that the log of the process shows; None if other code decides this."""
 
     level: LogLevel | None = None
 

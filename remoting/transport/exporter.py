@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port for those who watch a server: /metrics for Prometheus, /health and /ready for the rest.
+"""The port for those who watch a server: /metrics for Prometheus, /health and /ready for others.
 
 Collecting looks at every topic and group, so it is done in slices of two milliseconds, between
 which everything else has its turn. What is collected comes in pieces of metrics, and each becomes
@@ -135,7 +135,7 @@ class _Root(Resource):
     """All paths."""
 
     def getChild(self, path: bytes, request: Request) -> IResource:  # noqa: N802 - Twisted's
-        """A path that is none."""
+        """The page for unknown paths."""
         page: Any = _Page(_not_found)
         found: IResource = page
         return found
@@ -169,7 +169,7 @@ class _Text:
         self._chunks: list[bytes] = []
 
     def add(self) -> bool | Awaited:
-        """Adds a piece; False when there is none any more. What is to be done first, if any."""
+        """Adds a piece; returns False if there is none, or work that has to be done first."""
         piece = next(self._collecting, None)
         if piece is None:
             return False
@@ -247,7 +247,7 @@ def _finish(request: Request, body: bytes) -> None:
 
 @implementer(IPushProducer)
 class _Chunks:
-    """Writes a long answer, one chunk in each turn while whoever asked reads."""
+    """Writes a long answer, one chunk in each turn of the reactor, while the client reads."""
 
     def __init__(self, clock: Clock, request: Request, chunks: Sequence[bytes]) -> None:
         self._clock = clock

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log says of failures that nobody expects: each with its traceback, a few a minute.
+"""Logs unexpected failures with their tracebacks, a few a minute.
 
-They are defects of ours, or of the machine; whoever reads the log of one needs to see where it was.
-That memory is short is no defect, and is told in one sentence.
+They are defects of ours, or of the machine, and readers of the log need to see where they happened.
+A lack of memory is not a defect, and is logged in one sentence.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many files a server process may have open, and how many of them connections may be.
+"""How many files a server process may have open, and how many of these may be connections.
 
 A broker has a descriptor for each connection and, before Python 3.13, for each mapped file; a
 thousand queues are a thousand files. The usual soft limit of 1024 is a shell's default, not a
@@ -53,10 +53,10 @@ def reserved_files(limit: int) -> int:
 
 
 class ConnectionLimit:
-    """Whether one more connection is taken, by the descriptors that the process has left.
+    """Decides whether a further connection is accepted, by the descriptors that are left.
 
-    Refusing begins with the first that is refused and is over when nobody has been for a while, so
-    that it is said twice, and not with each of many clients that come again and again.
+    Refusing begins with the first refused connection and is over when none was refused for a while,
+    so that two log lines suffice for clients that connect again and again.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a server process keeps its memory: fewer page faults and fewer collections for each read.
+"""How a server process uses memory: fewer page faults and fewer collections for each read.
 
 A broker makes and drops a few hundred KiB and thousands of small objects with every read. By
 default glibc hands such memory back to the system and faults it in again at the next read, and
@@ -45,10 +45,10 @@ def settle_memory() -> None:
 
 
 def grow_stack() -> None:
-    """Lets the main thread's stack grow now, while there is room; MemoryError when there is none.
+    """Makes the main thread's stack grow now, while there is room; otherwise raises MemoryError.
 
-    The system grows it when it is first used that deep. Where address space is limited and used
-    up, it cannot, and ends the process by SIGSEGV.
+    The system makes it grow when it is first used that deeply. If the address space is limited and
+    used up, it cannot, and ends the process with SIGSEGV.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:

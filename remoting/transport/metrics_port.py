@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the port of metrics where it is switched on, and imports what it needs only then."""
+"""Opens the port for metrics if it is switched on, and imports what it needs only then."""
 
 from __future__ import annotations
 

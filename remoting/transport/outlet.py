@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands between a peer and its transport: how bytes leave, and what those that come mean.
+"""The layer between a peer and its transport: how bytes leave, and what arriving bytes mean.
 
 A plain connection writes to its socket itself while nothing waits before it, which saves the
 reactor two rounds and the buffers a copy; the rest goes through the transport, whose producer
@@ -31,7 +31,7 @@ PIECE_BYTES: Final = 256 * 1024
 
 
 class Outlet(Protocol):
-    """See the module."""
+    """The way of bytes to the transport, and of arriving bytes to the peer."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Sends the buffers in order, after all that was written before."""
@@ -117,7 +117,7 @@ class TransportOutlet:
             self._transport.writeSequence(piece)
 
     def unsent_bytes(self) -> int:
-        """What is kept here, and in Twisted's buffers; a transport in memory has none."""
+        """The number of bytes kept here and in Twisted's buffers."""
         transport = self._transport
         if not isinstance(transport, FileDescriptor):
             return self._kept_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP connection as a Peer: pumps a sans-I/O Connection, with bounded buffers in both directions.
+"""A TCP connection as a Peer: drives a Connection without I/O, with limited buffers both ways.
 
 While the peer does not read what it is sent, it is not read from and its requests are not served,
 so what one connection can hold is its socket buffers, one read's requests and a few answers. What
@@ -65,10 +65,10 @@ def host_bytes(host: str, port: int) -> bytes:
 class TcpPeer(Protocol):
     """One connection; `serve` gets the requests of each read, `closed` the peer once at its end.
 
-    It writes plainly unless `choose` makes another outlet when the first bytes come; if it
-    `gathers`, what is written in one turn of the reactor leaves together. That a peer is
-    closed for what it has sent is told no more often than `seldom` lets it be. `told_to_go` gets
-    the requests to which it says GO_AWAY.
+    It writes to a plain outlet unless `choose` creates another one when the first bytes arrive. If
+    it `gathers`, everything that is written in one turn of the reactor leaves together. `seldom`
+    limits the log lines about peers that are closed because of what they have sent. `told_to_go`
+    gets the requests that the peer answers with GO_AWAY.
     """
 
     def __init__(

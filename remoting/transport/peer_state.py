@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states of a connection, and what takes it from one to another: one table.
+"""The states of a connection and the events that change them, as one table.
 
 A connection is in one state at a time, and what may be done with it follows from the state alone.
 Nobody keeps flags beside it, and nobody asks two questions where the state answers one:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling others that a server serves, or stops: a file, and systemd's protocol of one datagram.
+"""Announces that a server is ready or stops: by a file, and by systemd's protocol.
 
 With `Type=notify` systemd gives the path of a socket in NOTIFY_SOCKET and waits for READY=1, so
 that units that come after this one find it serving.
@@ -30,7 +30,7 @@ def notify(state: str) -> None:
 
 
 class ReadyFile:
-    """A file that is there while the server serves, with its addresses in one line."""
+    """A file that exists while the server is ready, with its addresses in one line."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log says of requests that are refused: a few a minute of each kind, and how many more.
+"""Logs refused requests: a few a minute of each kind, with the number of the others.
 
 Answers that clients ask for all the time and that are no success, such as that there is no offset
 or no topic yet, are no refusals.

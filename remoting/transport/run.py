@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a service as a process: log, start, tell that it serves, stop in order on a signal.
+"""Runs a service as a process: starts the log and the service, stops it in order on a signal.
 
-SIGTERM, SIGINT and SIGHUP stop it. A server of the original is a Java program, which SIGHUP ends in
-order like SIGTERM, unless it was started with SIGHUP ignored (nohup): so it is here. Settings are
-changed by mqadmin while a server runs, so no signal is needed to read its file anew.
+SIGTERM, SIGINT and SIGHUP stop it. The original's servers are Java programs, which SIGHUP stops in
+order like SIGTERM, unless they were started with SIGHUP ignored (nohup); it is the same here.
+Settings are changed by mqadmin while a server runs, so no signal is needed to read its file anew.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def run_service(
     addresses: Callable[[], str] = str,
     ready: Deferred[Any] | None = None,
 ) -> int:
-    """Runs until SIGTERM, SIGINT or SIGHUP; 1 when it could not start, with one sentence why.
+    """Runs until SIGTERM, SIGINT or SIGHUP; returns 1 if it could not start, and prints why.
 
-    It serves when `ready` fires, or without one as soon as it has started; then `addresses` are
-    written to the ready file, and systemd is told. MemoryError is left to the command: see
+    It is ready when `ready` fires, or without one as soon as it has started; then `addresses` are
+    written to the ready file, and systemd is notified. MemoryError is left to the command: see
     out_of_memory.py.
     """
     options = options or ServiceOptions()
@@ -138,7 +138,7 @@ def why_not_listening(error: CannotListenError, *, port: str, address: str) -> s
     cause = error.socketError
     number = cause.errno if isinstance(cause, OSError) else None
     if number == errno.EADDRNOTAVAIL or isinstance(cause, socket.gaierror):
-        where = f"{error.interface}, which is no address of this machine"
+        where = f"{error.interface}, which is not an address of this machine"
         return f"cannot listen on {where}: {cause}. {_sentence(address)}"
     advice = _sentence(port)
     if number == errno.EADDRINUSE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server side: ports that accept peers, the rules for idle ones, and an end in order.
+"""The server side: ports that accept peers, the rules for idle connections, and an orderly stop.
 
 Counterpart of NettyRemotingServer.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that speak another protocol to a port of ours: what it is, by its first bytes.
+"""Recognizes peers that speak another protocol to our ports by their first bytes.
 
-Each of them would else be a frame of impossible size, which tells nobody what to do.
+Otherwise each of them would be reported as a frame of impossible size, which helps nobody.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STRANGERS: Final = (
 
 
 def stranger(data: bytes) -> str:
-    """What whoever begins like this speaks, and what to do, in words; empty when it is unknown."""
+    """Says in words which protocol begins with these bytes, and what to do; empty if unknown."""
     for beginnings, name, advice in _STRANGERS:
         if data.startswith(beginnings):
             return f"it speaks {name} to the remoting port; {advice}"

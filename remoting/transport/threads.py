@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that may block, done in threads, and what is known of it until its end.
+"""Work that may block, done in threads, and how it ended.
 
 Whoever stops waits for all of it, but not for ever: what no thread has done by then is done here.
 """
@@ -22,7 +22,7 @@ log = Logger()
 
 
 class Threads:
-    """See the module."""
+    """Runs work in threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

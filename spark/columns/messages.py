@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of records: bodies decompressed, batches that are kept as one record taken apart.
+"""The messages of records: decompresses bodies and takes apart batches that are one record.
 
 A record is one message, but for an inner batch, whose body is the messages of a batch as a producer
 sent it: they have the numbers of the record, and each its own flag, body and properties, and the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""The properties of messages, parsed with a few steps of numpy for all.
+r"""The properties of messages, parsed for all rows with a few steps of numpy.
 
 A text is `name \x01 value \x02` repeated, the last \x02 being absent from records of 4.9. All texts
 are gathered end to end, each after the byte before it, which is made a \x02, and without a last

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte strings where they lie: a buffer, a position and a length for each row."""
+"""Byte strings that stay where they are: a buffer, a position and a length for each row."""
 
 from __future__ import annotations
 

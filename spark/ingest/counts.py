@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of each queue, counted and summed: in the table, in the log, in the consume queues.
+"""Counts and sums the messages of each queue in the table, in the log and in the consume queues.
 
 Three ways that read independently of one another what a table and its stores have; `verify`
 compares what they give. The log and the queues are counted by tasks, the table by one query.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes what is new in some stores into a table: the order of things.
+"""Copies what is new in some stores into a table: the order of the steps.
 
     settings -> positions -> plan -> tasks -> commits
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job did, as a text file of Prometheus' node exporter: its textfile collector reads it.
+"""Writes what a job did to a text file for the textfile collector of Prometheus' node exporter.
 
 The file is replaced as a whole after each job, successful or not.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a Delta table of what earlier versions of the ingest wrote: Parquet files and a ledger.
+"""Turns the Parquet files and the ledger of earlier versions into a Delta table.
 
 The files stay where they are; one commit makes them a table, with the positions of the newest run
 that was committed. Files that no run had committed become none of the table, and the ledger is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows by partition: by topic, by the day of storing, or by both.
+"""Divides rows into partitions: by topic, by the day of storing, or by both.
 
 `dt` is the day in UTC at which the broker stored the message, so that it does not depend on where
 the job runs.

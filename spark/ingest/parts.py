@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the Parquet files of a split into the table: one for each partition, within a bound.
+"""Writes the Parquet files of a split into the table, one for each partition, with a size limit.
 
 The names are new ones each time, and no file is part of the table before a commit names it: what a
 killed run leaves is for the format's vacuum.

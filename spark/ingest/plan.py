@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run takes, from what the table has and what the stores have. Pure.
+"""Decides what a run copies, from what the table and the stores contain.
+
+Pure.
 
 A split ends where a file of the log ends, so that no task has to look for the start of a record;
 smaller ones only when asked for. What is gone before it was taken is an error unless accepted.
@@ -121,7 +123,7 @@ def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wish
         raise DataLossError(
             f"the log of {store.broker_name} in {store.uri} begins at {store.start}, but the table"
             f" has it only up to {position.next}: {gone.end - gone.start} bytes were deleted before"
-            " they were taken; --allow-data-loss goes on without them"
+            " they were taken; with --allow-data-loss the run continues without them"
         )
     lost.append(gone)
     return store.start

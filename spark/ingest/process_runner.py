@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tasks in processes on this machine: one for each core that we may use, none without a task.
+"""Runs tasks in processes on this machine, at most one for each core.
 
 Each worker has a pipe of its own, by which it gets one task at a time: when it dies its pipe ends,
 and that is noticed whatever the others do. (concurrent.futures misses the death of a process that

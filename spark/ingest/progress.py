@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how a run goes: a bar on a terminal, plain lines elsewhere."""
+"""Shows the progress of a run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

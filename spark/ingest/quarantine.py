@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a split has of damaged records and of ranges that are gone: rows of the table `quarantine`.
+"""The rows of the table `quarantine`: damaged records of a split, and ranges that are gone.
 
 They travel to the driver, which commits them to the Delta table in the folder `_quarantine`. So
 what they may take is bounded: after DATA_BYTES of a split, rows come without the bytes themselves.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs tasks, and what becomes of a task.
+"""The interface of what runs tasks, and the outcome of a task.
 
 A task that ends with an error of ours ends alone, the others go on: doing it again would not help.
 Any other error (a network, a disk) is the business of what runs the tasks.

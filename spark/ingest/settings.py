@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table is made of: fixed by the run that creates it, the same for all that follow."""
+"""The settings of a table, fixed by the run that creates it and the same for all later runs."""
 
 from __future__ import annotations
 

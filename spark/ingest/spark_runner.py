@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tasks on Spark, each in a Python worker: the data does not pass through the JVM.
+"""Runs tasks on Spark's Python workers; the data does not pass through the JVM.
 
 A small data source is the task runner: one partition a task, one row with what it gave. Other than
 RDDs this works under Spark Connect, and other than mapInArrow it needs no pandas. An error that is

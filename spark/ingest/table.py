@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Delta table of messages: what it has of which logs, and how more gets into it.
+"""A Delta table of messages: which parts of which logs it contains, and how more is added.
 
 A commit adds files and, with them, transaction identifiers of the format that say how far the log
 of each broker is in the table. So both are there or neither is, whatever is killed when; and of two
@@ -99,15 +99,15 @@ class Table:
         try:
             strangers = sorted(entry.name for entry in self._files.list(self._path))
         except NotADirectoryError:
-            raise TableError(f"{self.name} is no folder") from None
+            raise TableError(f"{self.name} is not a folder") from None
         except FileNotFoundError:
             return
         # Files of a run that was killed before its table was there are the table's to sweep.
         strangers = [name for name in strangers if not name.startswith(("_delta_log", ".tmp"))]
         if strangers:
             raise TableError(
-                f"{self.name} holds {strangers[0]!r} and is no table of txrocketmq ingest: choose"
-                " an empty folder or a new one"
+                f"{self.name} holds {strangers[0]!r} and is not a table of txrocketmq ingest:"
+                " choose an empty folder or a new one"
             )
 
     def create(self, settings: TableSettings) -> None:

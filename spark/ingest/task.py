@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes one split: reads its records, decodes them, writes its files.
+"""Copies one split: reads its records, decodes them, writes its files.
 
 The files are no part of the table before the driver commits them: a task can be killed, and done
 again, at any time.
@@ -143,14 +143,14 @@ class _Taking:
             raise BadRecordError(
                 f"damaged record in {file} at physical offset {found.physical_offset}"
                 f" ({found.length} bytes), {found.reason}: {found.detail};"
-                " --bad-records quarantine goes on without it"
+                " with --bad-records quarantine the run continues without it"
             )
         self._quarantine.add(file, found)
 
     def _lost(self, lost: LostOfLog) -> None:
         if not self._task.allow_data_loss:
             text = loss_text(self._store, lost.start, lost.end)
-            raise DataLossError(f"{text}; --allow-data-loss goes on without them")
+            raise DataLossError(f"{text}; with --allow-data-loss the run continues without them")
         name = self._task.split.broker_name
         self._result.lost.append(Lost(name, lost.start, lost.end))
         self._result.quarantine.append(gone(name, lost.start, lost.end))

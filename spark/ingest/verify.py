@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a table against the stores that it was made of.
+"""Compares a table with the stores from which it was made.
 
 For each queue the messages are counted and summed in the table, in the log and in the consume
 queues, over that range of each broker's log that the table has and the store still has. Damaged

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The half messages of a transactional write: kept by the tasks, ended by the driver.
+"""The half messages of a transactional write: sent by the tasks, committed by the driver.
 
 A task hands what it has sent to the driver, 36 bytes a message. When all tasks are done the driver
 commits each message by itself: there is no moment at which all become visible, and a write whose

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages gathered into parcels: a message alone, or a batch for one queue.
+"""Gathers messages into parcels: single messages, or batches for one queue.
 
 Messages of a lane keep their order. A batch takes neither delayed messages nor those of retry
 topics nor half messages; they travel alone, as does one that is as large as a batch. What waits in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a micro-batch was sent before, when it is written again.
+"""Finds out what of a repeated micro-batch was sent before.
 
     stream.writeStream.foreachBatch(rocketmq_batch("enrich", {"nameServer": ..., "topic": ...}))
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch` that writes each micro-batch once, also when it is replayed.
+    """Returns a function for `foreachBatch` that writes each micro-batch once, even if repeated.
 
-    `query` is a name that no other query ever has, and that this one keeps as long as its
-    checkpoint: unique keys are made of it. `options` are those of `df.write.format("rocketmq")`;
-    OptionError when they are wrong.
+    `query` is a name that no other query may ever have, and that this query keeps as long as its
+    checkpoint, because the unique keys are derived from it. `options` are those of
+    `df.write.format("rocketmq")`; OptionError when they are wrong.
     """
     if not query.strip():
         raise OptionError("rocketmq_batch needs the name of a query")

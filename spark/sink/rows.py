@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows to messages: which columns a table that is written may have, and what they mean.
+"""Turns rows into messages: the columns that can be written, and their meaning.
 
 The columns are checked on the driver, before a job starts; values are checked as they are written,
 and what RocketMQ would not take is an error that names the row. Nothing is left out in silence: a
@@ -90,7 +90,7 @@ class Rows:
                     f"the column {name} cannot be written to RocketMQ; select some of: {known}"
                 )
             if column.name in self._places:
-                raise OptionError(f"the column {column.name} is there twice")
+                raise OptionError(f"the column {column.name} occurs twice")
             if _plain_type(type_) not in column.types:
                 allowed = " or ".join(column.types)
                 raise OptionError(f"the column {name} is {type_}; it must be {allowed}")

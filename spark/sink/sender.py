@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends parcels, several under way at a time, and tries again what failed.
+"""Sends parcels, several at a time, and repeats those that failed.
 
 To one queue only one parcel is under way, so that its messages keep their order. A parcel that
 failed goes to another queue of its lane, of another broker where there is one, after a pause and a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark calls to write a stream: `writeStream.format("rocketmq")`, from PySpark 4.1 on."""
+"""Spark's interface for writing streams: `writeStream.format("rocketmq")`, from PySpark 4.1 on."""
 
 from __future__ import annotations
 

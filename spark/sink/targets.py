@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which queues a message may go to, by what its row says and by the routes of the cluster.
+"""The queues to which a message may go, according to its row and to the routes of the cluster.
 
 A row that names queue and broker, or a sharding key, has one queue; any other may go to several,
 and a failed attempt goes on to another of them.

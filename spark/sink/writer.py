@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark calls to write: `df.write.format("rocketmq")`; and the sink, of streams as well.
+"""Spark's interface for writing, `df.write.format("rocketmq")`, and the sink of streams as well.
 
 The driver checks options and columns before a job starts; each task sends its rows as they come. A
 task or a micro-batch that is run again sends its rows again: at least once. What is sent cannot be

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what brokers have yet to do: scheduled messages, and transactions without an end.
+"""Tables of what brokers have yet to do: scheduled messages and open transactions.
 
 Java: ScheduleMessageService, TimerMessageStore, TransactionalMessageServiceImpl.
 """

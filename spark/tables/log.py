@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the commit log's files: segments, checkpoint, what is damaged and what is gone."""
+"""Tables of the commit log's files: segments, checkpoint, damage and losses."""
 
 from __future__ import annotations
 

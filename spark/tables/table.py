@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table is: columns, and a function that gives its rows for one store, or a part of one."""
+"""The definition of a table: its columns, and a function that returns its rows for a store."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_misspelt_key_is_told_with_the_one_that_was_meant() -> None:
 
 
 def test_a_value_that_cannot_be_names_its_key() -> None:
-    with pytest.raises(ConfigError, match="brokerPermission is a whole number"):
+    with pytest.raises(ConfigError, match="brokerPermission must be a whole number"):
         load(BrokerConfig, {"brokerPermission": "rw"})
 
 
@@ -62,7 +62,7 @@ def test_a_value_that_cannot_be_names_its_key() -> None:
     ],
 )
 def test_a_broker_that_nobody_could_reach_is_refused(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{key} is "):
+    with pytest.raises(ConfigError, match=f"^{key} (must be|is empty)"):
         load(BrokerConfig, {key: value})
     assert load(BrokerConfig, {"listenPort": "0"})[0].listen_port == 0
 

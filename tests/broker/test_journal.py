@@ -69,8 +69,8 @@ def test_topics_are_made_changed_and_deleted_by_somebody(scene: Scene, said: Sai
     topics.delete("T")
     by = f"by UPDATE_AND_CREATE_TOPIC of {who}: "
     first, second, third, fourth = said()
-    assert first == f"info topic T was created {by}4 queues to read, 4 to write, permission 6"
-    assert second.startswith(f"info topic T was changed {by}8 queues to read")
+    assert first == f"info topic T was created {by}read queues 4, write queues 4, permission 6"
+    assert second.startswith(f"info topic T was changed {by}read queues 8")
     assert third.endswith("permission 6, {'message.type': 'FIFO'}")
     assert fourth == "info topic T was deleted by the broker itself"
 
@@ -83,7 +83,8 @@ def test_groups_are_made_changed_and_deleted_by_somebody(scene: Scene, said: Sai
     groups.update(SubscriptionGroupConfig(group_name="g", retry_max_times=3))
     groups.delete("g")
     assert said() == [
-        f"info group g was {what} by HEART_BEAT of {who}" for what in ("made", "changed", "deleted")
+        f"info group g was {what} by HEART_BEAT of {who}"
+        for what in ("created", "changed", "deleted")
     ]
 
 
@@ -122,6 +123,11 @@ def test_settings_are_changed_by_somebody(scene: Scene, said: Said) -> None:
     assert said() == [
         f"info settings were changed by UPDATE_BROKER_CONFIG of {who}: autoCreateTopicEnable=false"
     ]
+
+
+def test_settings_that_the_broker_finds_out_are_no_news(scene: Scene, said: Said) -> None:
+    scene.parts.configuration.update({"haListenPort": "10912"}, at_start=True)
+    assert said() == ["debug settings were changed by the broker itself: haListenPort=10912"]
 
 
 def test_a_full_disk_is_told_once_and_again_when_it_has_room(

@@ -68,15 +68,15 @@ def test_name_servers_of_the_flag_before_the_file_before_the_environment(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("brokerId=x", "brokerId is a whole number, not 'x'"),
-        ("namesrvAddr=localhost", "namesrvAddr is addresses like 127.0.0.1:9876"),
+        ("brokerId=x", "brokerId must be a whole number, not 'x'"),
+        ("namesrvAddr=localhost", "namesrvAddr must be addresses like 127.0.0.1:9876"),
         ("namesrvAddr=a:1;b:70000", "not 'b:70000'"),
-        ("flushDiskType=NEVER", "flushDiskType is ASYNC_FLUSH or SYNC_FLUSH"),
+        ("flushDiskType=NEVER", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH"),
         (
             "brokerRole=SLAVE",
             "replication is not served; write brokerRole=ASYNC_MASTER or leave the key out",
         ),
-        ("a=\\u1", "wants 4 hex digits"),
+        ("a=\\u1", "must be followed by 4 hex digits"),
         (None, "No such file or directory"),
     ],
 )

@@ -42,3 +42,9 @@ def test_settings(brokers: Administered) -> None:
     assert brokers.run(main, "config", "broker-a", "--set", "b=2") == 0
     assert brokers.lines == [["NAME", "VALUE"], ["b", "2"]]
     assert brokers.cluster.asked(admin.UPDATE_BROKER_CONFIG) == [BROKER_A]
+
+
+def test_a_setting_that_the_broker_ignores(brokers: Administered) -> None:
+    """Brokers answer as if they had changed it."""
+    assert brokers.run(main, "config", "broker-a", "--set", "aa=2") == 1
+    assert "broker broker-a has no setting aa; did you mean a?" in brokers.out

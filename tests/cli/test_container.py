@@ -96,7 +96,7 @@ def test_a_setting_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 
 def test_a_value_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, "standalone", ROCKETMQ_BROKER_traceTopicEnable="yes") == (
-        "ROCKETMQ_BROKER_...: traceTopicEnable is true or false, not 'yes'"
+        "ROCKETMQ_BROKER_...: traceTopicEnable must be true or false, not 'yes'"
     )
 
 
@@ -111,7 +111,7 @@ def test_a_value_that_cannot_be_is_refused(tmp_path: Path) -> None:
 )
 def test_a_setting_of_another_server_is_refused(tmp_path: Path, name: str, variable: str) -> None:
     told = refusal(tmp_path, name, **{variable: "1"})
-    assert told.startswith(f"{variable} is none of {name}'s: its settings are ROCKETMQ_")
+    assert told.startswith(f"{variable} is not a setting of {name}: write ROCKETMQ_")
 
 
 def test_standalone_registers_with_no_other_name_server(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_file_that_comes_later_is_waited_for_until_it_is_whole(tmp_path: Path)
 
 def test_it_is_not_waited_for_without_end(tmp_path: Path) -> None:
     wait = {"ROCKETMQ_CONF": str(tmp_path / "never"), "ROCKETMQ_CONF_WAIT_SECONDS": "0"}
-    assert "did not come within 0 seconds" in refusal(tmp_path, "mqbroker", **wait)
+    assert "was not there within 0 seconds" in refusal(tmp_path, "mqbroker", **wait)
     wait["ROCKETMQ_CONF_WAIT_SECONDS"] = "1m"
-    assert "is a whole number of seconds, not '1m'" in refusal(tmp_path, "mqbroker", **wait)
+    assert "must be a whole number of seconds, not '1m'" in refusal(tmp_path, "mqbroker", **wait)
 
 
 def test_a_home_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:

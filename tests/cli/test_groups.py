@@ -70,8 +70,8 @@ def test_a_group_is_deleted_when_that_is_wanted(groups: Administered) -> None:
     ("words", "why"),
     [
         (["create", "n", "--set", "retry=1"], "no setting 'retry' here"),
-        (["create", "n", "--set", "retry_max_times=x"], "is a whole number, not 'x'"),
-        (["create", "n", "--set", "consume_enable=1"], "is true or false, not '1'"),
+        (["create", "n", "--set", "retry_max_times=x"], "must be a whole number, not 'x'"),
+        (["create", "n", "--set", "consume_enable=1"], "must be true or false, not '1'"),
         (["update", "g"], "nothing is to be changed"),
     ],
 )

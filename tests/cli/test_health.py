@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from txrocketmq.cli.health import main, ports_file
+from txrocketmq.cli.health import _TIMEOUT_S, main, ports_file
 from txrocketmq.remoting.codes import RequestCode
 from txrocketmq.remoting.command import RESPONSE_FLAG, RemotingCommand
 from txrocketmq.remoting.frame import FrameDecoder, encode_frame
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
@@ -80,3 +83,14 @@ def test_it_loads_neither_twisted_nor_a_server() -> None:
         "assert not {'twisted', 'txrocketmq.broker.config'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_image_leaves_room_for_starting_python() -> None:
+    """Under an emulator that alone takes more than ten seconds, and the ports are asked in turn."""
+    line = re.search(
+        r"^HEALTHCHECK (.+?)\\?$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE
+    )
+    assert line is not None
+    options = dict(re.findall(r"--([a-z-]+)=(\d+)s", line[1]))
+    assert int(options["timeout"]) >= 30 + 2 * _TIMEOUT_S
+    assert int(options["start-period"]) >= 2 * int(options["timeout"])

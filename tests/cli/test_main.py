@@ -49,8 +49,15 @@ def test_produce_is_another_name_of_send(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sned"]) == 2
+    assert main(["nothing-like-it"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "no command 'sned'" in captured.err
+    assert "no command 'nothing-like-it'" in captured.err
     assert usage() in captured.err
+
+
+@pytest.mark.parametrize(("wrong", "meant"), [("sned", "send"), ("topcs", "topics")])
+def test_a_misspelt_command(wrong: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([wrong]) == 2
+    said = capsys.readouterr().err
+    assert said == f"txrocketmq: there is no command '{wrong}'; did you mean '{meant}'?\n"

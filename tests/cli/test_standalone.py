@@ -111,7 +111,7 @@ def test_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse_arguments([f"--broker-port={port}"])
     assert ended.value.code == 2
-    assert f"{port!r} is no port" in capsys.readouterr().err
+    assert f"{port!r} is not a port" in capsys.readouterr().err
 
 
 def test_a_free_port_has_free_neighbours() -> None:
@@ -166,7 +166,7 @@ def test_a_port_that_is_taken_is_told_with_the_flag_that_helps(
     ("number", "advice"),
     [
         (errno.EACCES, "on port 9876: .* refused. Choose another port with --namesrv-port."),
-        (errno.EADDRNOTAVAIL, "no address of this machine: .* Choose another one with --host."),
+        (errno.EADDRNOTAVAIL, "not an address of this machine: .* Choose another one with --host."),
     ],
 )
 def test_a_port_that_is_not_taken_is_not_said_to_be(

@@ -13,7 +13,7 @@ def test_a_directory_that_is_no_store_is_told(
 ) -> None:
     for command in ("check", "repair", "dump"):
         assert main([command, str(tmp_path)]) == 1
-        assert f"{tmp_path} is no store: it has neither commitlog" in capsys.readouterr().err
+        assert f"{tmp_path} is not a store: it has neither commitlog" in capsys.readouterr().err
         assert main([command, str(tmp_path / "none")]) == 1
         assert f"there is no directory {tmp_path / 'none'}" in capsys.readouterr().err
 

@@ -187,7 +187,7 @@ def test_a_life() -> None:
     assert its.core.said == ["start", "shutdown"]
     with pytest.raises(ClientClosed, match="was shut down"):
         its.check()
-    with pytest.raises(ClientClosed, match="make another one"):
+    with pytest.raises(ClientClosed, match="create a new one"):
         result_of(its.start())
 
 

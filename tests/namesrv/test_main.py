@@ -37,9 +37,9 @@ def test_a_file_is_read_and_written_back_to(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("listenPort=x", "listenPort is a whole number, not 'x'"),
-        ("orderMessageEnable=1", "orderMessageEnable is true or false, not '1'"),
-        ("a=\\u1", "wants 4 hex digits"),
+        ("listenPort=x", "listenPort must be a whole number, not 'x'"),
+        ("orderMessageEnable=1", "orderMessageEnable must be true or false, not '1'"),
+        ("a=\\u1", "must be followed by 4 hex digits"),
         (None, "No such file or directory"),
     ],
 )

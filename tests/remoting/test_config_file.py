@@ -75,11 +75,11 @@ def test_load_fills_fields_and_names_what_it_does_not_know() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "what"),
     [
-        ("listenPort", "x", "listenPort is a whole number, not 'x'"),
-        ("listenPort", "1_0", "listenPort is a whole number, not '1_0'"),
-        ("listenPort", "\u0663", "listenPort is a whole number"),
-        ("orderMessageEnable", "yes", "orderMessageEnable is true or false, not 'yes'"),
-        ("ratio", "", "ratio is a number, not ''"),
+        ("listenPort", "x", "listenPort must be a whole number, not 'x'"),
+        ("listenPort", "1_0", "listenPort must be a whole number, not '1_0'"),
+        ("listenPort", "\u0663", "listenPort must be a whole number"),
+        ("orderMessageEnable", "yes", "orderMessageEnable must be true or false, not 'yes'"),
+        ("ratio", "", "ratio must be a number, not ''"),
     ],
 )
 def test_wrong_values_are_named(key: str, value: str, what: str) -> None:
@@ -206,7 +206,7 @@ def test_whoever_holds_a_part_sees_it_change_and_listeners_hear_which_keys() -> 
 
 def test_a_configuration_changes_all_or_nothing() -> None:
     configuration = Configuration([Config()], {})
-    with pytest.raises(ConfigError, match="listenPort is a whole number"):
+    with pytest.raises(ConfigError, match="listenPort must be a whole number"):
         configuration.update({"ratio": "1", "listenPort": "x"})
     assert configuration.get(Config) == Config()
     assert configuration.properties["ratio"] == "0.5"

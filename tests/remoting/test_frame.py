@@ -91,7 +91,7 @@ def test_a_body_of_several_buffers_is_not_joined() -> None:
         (struct.pack(">iI", 10, 7), "does not fit"),
         (struct.pack(">iI", 4, 0xFFFFFF), "does not fit"),
         (struct.pack(">iI", 6, 2 << 24 | 2) + b"{}", "serialize type 2 is unknown"),
-        (struct.pack(">iI", 6, 2) + b"[]", "no object"),
+        (struct.pack(">iI", 6, 2) + b"[]", "not an object"),
         (struct.pack(">iI", 8, 4) + b"{{{{", "broken"),
         (b"GET / HTTP/1.1\r\n\r\n", "exceeds the limit"),
     ],

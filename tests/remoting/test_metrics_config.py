@@ -25,7 +25,7 @@ def test_types(text: str, name: str) -> None:
         ),
         ("1", "metricsExporterType=OTLP_GRPC is not served"),
         ("LOG", "metricsExporterType=LOG is not served"),
-        ("prometheus", "metricsExporterType is DISABLE or PROM, not 'prometheus'"),
+        ("prometheus", "metricsExporterType must be DISABLE or PROM, not 'prometheus'"),
     ],
 )
 def test_what_is_not_served_is_refused(text: str, why: str) -> None:
@@ -47,5 +47,5 @@ def test_labels() -> None:
 
 @pytest.mark.parametrize("text", ["a", "a=b", "1a:b", "a b:c", "\u00e9:c"])
 def test_labels_that_are_none(text: str) -> None:
-    with pytest.raises(ConfigError, match="metricsLabel is name:value"):
+    with pytest.raises(ConfigError, match="metricsLabel must be name:value"):
         labels_of(text)

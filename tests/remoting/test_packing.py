@@ -67,9 +67,9 @@ def test_dtype_is_packed_big_endian_and_keeps_trailing_zeros() -> None:
         (construct.Struct("b" / Bytes(0)), "'b' is empty"),
         (construct.Struct("b" / construct.GreedyBytes), "'b' has no fixed size"),
         (construct.Struct("b" / construct.VarInt), "'b' has no fixed size"),
-        (construct.Struct("b" / Const(b"x")), "'b' has no fixed size or is no"),
+        (construct.Struct("b" / Const(b"x")), "'b' has no fixed size or is neither"),
         (construct.Struct("a" / Array(2, Int16ub)), "'a' is an array of '>H'"),
-        (construct.Struct("a" / Array(2, POINT)), "'a' has no fixed size or is no"),
+        (construct.Struct("a" / Array(2, POINT)), "'a' has no fixed size or is neither"),
         (construct.Struct("a_x" / Byte, "a" / POINT), "two fields are called 'a_x'"),
     ],
 )

@@ -45,10 +45,10 @@ def test_a_plain_position_is_a_byte_and_a_fingerprint() -> None:
     [
         ({"v": 2, "brokers": {}}, "is of version 2, this program knows version 1"),
         ({"brokers": {}}, "is of version None"),
-        ({"v": 1, "topics": {"T": {}}}, "no position in stores: .* new checkpointLocation"),
-        ({"v": 1, "brokers": {"a": 5}}, "no position in stores"),
-        ({"v": 1, "brokers": {"a": {"log": 5}}}, "no position in stores"),
-        ({"v": 1, "brokers": {"a": {"log": "x", "fp": ""}}}, "no position in stores"),
+        ({"v": 1, "topics": {"T": {}}}, "not a position in stores: .* new checkpointLocation"),
+        ({"v": 1, "brokers": {"a": 5}}, "not a position in stores"),
+        ({"v": 1, "brokers": {"a": {"log": 5}}}, "not a position in stores"),
+        ({"v": 1, "brokers": {"a": {"log": "x", "fp": ""}}}, "not a position in stores"),
     ],
 )
 def test_what_is_no_position_is_an_error_that_says_what_to_do(

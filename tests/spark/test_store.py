@@ -78,7 +78,7 @@ def test_it_travels(tmp_path: Path) -> None:
     ("make", "message"),
     [
         ([], "there is no such directory"),
-        (["root/"], "is no store: it has no directory commitlog/; name the directory of"),
+        (["root/"], "is not a store: it has no directory commitlog/; name the directory of"),
         (["root/store/commitlog/"], r"did you mean .*root/store\?"),
         ([f"root/{0:020d}"], "is a commitlog directory; name the directory above it"),
         (["root"], "is a file"),

@@ -220,7 +220,7 @@ def test_the_limit_is_for_all_brokers_and_none_starves(tmp_path: Path) -> None:
 
 def test_a_limit_of_another_kind_is_refused(store: StoreWriter) -> None:
     stream = reader(store.root, startingOffsets="earliest")
-    with pytest.raises(SparkSourceError, match="knows no limit such as ReadMaxRows"):
+    with pytest.raises(SparkSourceError, match="does not support the limit ReadMaxRows"):
         stream.latestOffset(stream.initialOffset(), ReadMaxRows(5))
 
 
@@ -332,7 +332,7 @@ def test_a_directory_that_is_no_store_yet_is_waited_for(
     fill(first, 2)
     query.run(stream)
     assert query.places == places(first)
-    assert "b is no store: it has no directory commitlog/" in caplog.text
+    assert "b is not a store: it has no directory commitlog/" in caplog.text
     (tmp_path / "b").rmdir()
     second = StoreWriter(tmp_path / "b", segment_bytes=4096)
     fill(second, 4)

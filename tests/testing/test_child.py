@@ -120,7 +120,7 @@ def test_commands_call_faults_and_say_what_came_of_it(scene: Scene) -> None:
         "ok 1",
         "ok 0",
         "ok",
-        "error 'SYSTEM_BUZY' is no response code (did you mean SYSTEM_BUSY?)",
+        "error 'SYSTEM_BUZY' is not a response code (did you mean SYSTEM_BUSY?)",
         "error an answer can be late by 0 to 60000 ms, not -1",
     ]
     (guard,) = StandIn.made[0].broker.guards

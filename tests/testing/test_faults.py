@@ -107,7 +107,7 @@ def test_so_many_are_refused_and_then_the_next_fault_has_its_turn(scene: Scene) 
     ("arguments", "why"),
     [
         (("SYSTEM_BUZY",), r"did you mean SYSTEM_BUSY\?"),
-        ((4711,), "4711 is no response code"),
+        ((4711,), "4711 is not a response code"),
         (("SYSTEM_BUSY", "sends"), "give all, send, pull, or the name of a request code"),
         (("SYSTEM_BUSY", "HEARTBEAT"), r"did you mean HEART_BEAT\?"),
         (("SYSTEM_BUSY", "send", None, 0), "1 or more, not 0"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: INP001 - a program, not a module of the tests
-"""One of our consumers in a process of its own: JSON lines tell it what to do, and come back.
+"""Runs one of our consumers in a process of its own, controlled by lines of JSON.
 
 The first line on standard input says which consumer; every other one is an operation with a number,
 which the result has too. Messages come as lines of their own, as soon as the listener has them.

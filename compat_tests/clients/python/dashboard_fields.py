@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: INP001 - a program, not a module of the tests
-"""Prints what Grafana's own types do not know of a dashboard, as a JSON list of paths.
+"""Prints the fields of a dashboard that Grafana's own types do not know, as a JSON list of paths.
 
 The dashboard is read into these types and written again: a field that they do not have is lost, and
 a value that means something else to them comes back changed. Runs in an environment of its own, as

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: INP001 - a program, not a module of the tests
-"""One operation of the gRPC client `rocketmq-python-client`, as JSON told; results as JSON lines.
+"""Runs one operation of the gRPC client `rocketmq-python-client`, given and answered in JSON.
 
 Runs in an environment of its own, which has neither this project nor its dependencies.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users and access rules: ACL 2 of 5.3 and on, ACL 1 of 4.9 to 5.3.1.
+"""Users and access rules: ACL 2 (5.3 and later), ACL 1 (4.9 to 5.3.1).
 
 Java: UserInfo, AclInfo in remoting.protocol.body; AclConfig, PlainAccessConfig, and
 ClusterAclVersionInfo.

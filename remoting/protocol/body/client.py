@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections of clients, and what a consumer tells of itself.
+"""Connections of clients, and what a consumer reports about itself.
 
 Java: Connection, ConsumerConnection, ConsumerRunningInfo and others in remoting.protocol.body.
 """

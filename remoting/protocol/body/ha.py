@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State of replication, and what brokers and controllers tell each other (5.x).
+"""The state of replication, and messages between brokers and controllers (5.x).
 
 Java: HARuntimeInfo, EpochEntryCache, SyncStateSet and others in remoting.protocol.body.
 """
@@ -77,7 +77,7 @@ class SyncStateSet(Body):
 
 @body("org.apache.rocketmq.remoting.protocol.body.ElectMasterResponseBody")
 class ElectMasterResponseBody(Body):
-    """Who has all messages, and all brokers of the name."""
+    """The replicas that have all messages, and all brokers of the name."""
 
     broker_member_group: BrokerMemberGroup | None = None
     sync_state_set: frozenset[int] = frozenset()

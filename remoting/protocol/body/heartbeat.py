@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats, who is in a group, and queue locks.
+"""Heartbeats, the members of groups, and queue locks.
 
 Java: remoting.protocol.heartbeat; LockBatchRequestBody and its like in remoting.protocol.body.
 """

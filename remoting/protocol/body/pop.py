@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pop and the broker's own rebalancing (5.x).
+"""POP, and rebalancing by the broker (5.x).
 
 Java: BatchAck, BitSetSerializerDeserializer, QueryAssignmentRequestBody and others.
 """
@@ -46,7 +46,7 @@ class BatchAck(Body):
         try:
             bits = base64.b64decode(self.bit_set or "", validate=True)
         except (binascii.Error, ValueError):
-            raise BodyError(f"{self.bit_set!r:.80} is no base64", "b") from None
+            raise BodyError(f"{self.bit_set!r:.80} is not base64", "b") from None
         if len(bits) > MAX_BIT_SET_BYTES:
             raise BodyError(f"{len(bits)} bytes are more than {MAX_BIT_SET_BYTES}", "b")
         return [

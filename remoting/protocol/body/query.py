@@ -14,7 +14,7 @@ from txrocketmq.remoting.protocol.body.base import Body, body
 
 @body("org.apache.rocketmq.remoting.protocol.body.ConsumeQueueData")
 class ConsumeQueueData(Body):
-    """A unit, and whether the group's filter passes it; `msg` tells why it could not be asked."""
+    """A unit, and whether the group's filter passes it; `msg` says why it could not be asked."""
 
     physic_offset: int = 0
     physic_size: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What brokers tell name servers, and what name servers answer: topics, brokers, routes.
+"""Registrations of brokers, and the answers of name servers: topics, brokers, routes.
 
 Java: remoting.protocol.route, remoting.protocol.body.RegisterBrokerBody and its parts, TopicConfig.
 """
@@ -80,9 +80,9 @@ class TopicConfig(Body):
             name, read, write, perm, filter_type = parts[:5]
             numbers = (int(read), int(write), int(perm))
         except ValueError:
-            raise BodyError(f"{text!r:.200} is no topic configuration") from None
+            raise BodyError(f"{text!r:.200} is not a topic configuration") from None
         if filter_type not in _FILTER_TYPES:
-            raise BodyError(f"{filter_type!r:.80} is no filter type of a topic")
+            raise BodyError(f"{filter_type!r:.80} is not a filter type of a topic")
         return cls(
             topic_name=name,
             read_queue_nums=numbers[0],
@@ -185,7 +185,7 @@ def _inflated(data: bytes) -> bytes:
     try:
         inflated = inflater.decompress(data, MAX_INFLATED_BYTES)
     except zlib.error as error:
-        raise BodyError(f"the registration is no zlib stream: {error}") from None
+        raise BodyError(f"the registration is not a zlib stream: {error}") from None
     if not inflater.eof:
         long = len(inflated) >= MAX_INFLATED_BYTES
         limit = f"is longer than {MAX_INFLATED_BYTES} bytes" if long else "has no end"

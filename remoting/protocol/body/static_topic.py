@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static (logical) topics of 5.x: which broker has which part of which queue.
+"""Static (logical) topics of 5.x: which broker has which part of a queue.
 
 Java: remoting.protocol.statictopic.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics: how far topics and groups have come, and counters.
+"""Statistics: the offsets of topics and groups, and counters.
 
 Java: remoting.protocol.admin; ConsumeStatsList, BrokerStatsData in remoting.protocol.body.
 """

@@ -36,5 +36,5 @@ def test_bits_of_another_filter_do_not_fit() -> None:
 
 @pytest.mark.parametrize("settings", [(0, 32), (100, 32), (20, 0)])
 def test_settings_that_make_no_filter(settings: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="is 1"):
+    with pytest.raises(ValueError, match="must be (1 to|at least 1)"):
         BloomFilter(*settings)

@@ -91,7 +91,7 @@ def test_acks_that_the_store_does_not_take(tmp_path: Path) -> None:
     outcomes = scene.serve_acks([ack_of(each) for each in popped])
     scene.parts.store.flush.error = None
     assert [str(each) for each in outcomes] == [
-        str(ResponseError(1, "it cannot be written down now: SERVICE_NOT_AVAILABLE"))
+        str(ResponseError(1, "it cannot be written now: SERVICE_NOT_AVAILABLE"))
     ] * 3
     assert scene.parts.pop.in_flight.get("T", GROUP, 0) == 3
     assert come_back(scene) == ["0", "1", "2"]
@@ -170,7 +170,7 @@ def test_batches_that_cannot_be(scene: Scene) -> None:
         ({"retry": "7"}, "it is 0, 1 or 2"),
         ({"topic": "U"}, "not exist"),
         ({"queue_id": 9}, "queueId[9]"),
-        ({"bit_set": "!"}, "is no base64"),
+        ({"bit_set": "!"}, "is not base64"),
         ({"bit_set": base64.b64encode(bytes(5_000)).decode()}, "are more than"),
         ({"revive_queue_id": 8}, "the revive queue 8"),
     ],

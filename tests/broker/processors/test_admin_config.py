@@ -78,7 +78,7 @@ def test_live_settings_count_at_once(parts: Parts, admin: Admin) -> None:
         ("brokerName=other", "brokerName cannot change while the server runs: set it in the"),
         ("sendMessageThreadPoolNums=9", "sendMessageThreadPoolNums has no effect in this server"),
         ("popPollingMapSize=2", "popPollingMapSize has no effect in this"),
-        ("maxMessageSize=0", "maxMessageSize is at least 1, not 0"),
+        ("maxMessageSize=0", "maxMessageSize must be at least 1, not 0"),
     ],
 )
 def test_what_would_not_change_is_refused(parts: Parts, admin: Admin, text: str, why: str) -> None:

@@ -64,7 +64,7 @@ def test_an_end_that_is_none_is_refused(scene: Scene, how: int) -> None:
     """The original does not answer."""
     ((code, remark),) = scene.end(scene.begin(), how)
     assert code == ERROR
-    assert "commitOrRollback is 8 to commit" in (remark or "")
+    assert "commitOrRollback must be 8 to commit" in (remark or "")
     assert scene.ops() == []
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_half_message_is_refused(scene: Scene) -> None:
     plain = scene.at(put.physical_offset)
     ((code, remark),) = scene.end(plain, COMMIT)
     assert code == ERROR
-    assert "is no half one" in (remark or "")
+    assert "is not a half message" in (remark or "")
     half = scene.begin()
     scene.end(half, COMMIT)
     committed = scene.queue("T", 2)[-1]

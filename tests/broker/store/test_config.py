@@ -25,19 +25,22 @@ def test_keys_without_effect_are_known() -> None:
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"flushDiskType": "SOON"}, "flushDiskType is ASYNC_FLUSH or SYNC_FLUSH, not 'SOON'"),
-        ({"brokerRole": "BOSS"}, "brokerRole is one of"),
+        ({"flushDiskType": "SOON"}, "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH, not 'SOON'"),
+        ({"brokerRole": "BOSS"}, "brokerRole must be one of"),
         ({"storePathCommitLog": "/a,/b"}, "one directory"),
-        ({"mappedFileSizeCommitLog": "10"}, "mappedFileSizeCommitLog is at least 4096, not 10"),
+        (
+            {"mappedFileSizeCommitLog": "10"},
+            "mappedFileSizeCommitLog must be at least 4096, not 10",
+        ),
         ({"mappedFileSizeConsumeQueue": "0"}, "mappedFileSizeConsumeQueue"),
         ({"maxHashSlotNum": "0"}, "maxHashSlotNum"),
         ({"maxIndexNum": "1"}, "maxIndexNum"),
-        ({"flushIntervalCommitLog": "0"}, "flushIntervalCommitLog is at least 1, not 0"),
-        ({"flushDelayOffsetInterval": "-1"}, "flushDelayOffsetInterval is at least 1, not -1"),
+        ({"flushIntervalCommitLog": "0"}, "flushIntervalCommitLog must be at least 1, not 0"),
+        ({"flushDelayOffsetInterval": "-1"}, "flushDelayOffsetInterval must be at least 1, not -1"),
         ({"deleteWhen": "25"}, "hours from 00 to 23"),
         ({"deleteWhen": "4 o'clock"}, "hours from 00 to 23"),
-        ({"messageDelayLevel": "1s 5x"}, "no '5x'"),
-        ({"messageDelayLevel": "s"}, "no 's'"),
+        ({"messageDelayLevel": "1s 5x"}, "not '5x'"),
+        ({"messageDelayLevel": "s"}, "not 's'"),
     ],
 )
 def test_what_cannot_be_is_refused(values: dict[str, str], text: str) -> None:
@@ -72,5 +75,5 @@ def test_only_a_slave_is_one() -> None:
 
 @pytest.mark.parametrize("name", ["enable_lmq", "enable_multi_dispatch"])
 def test_light_queues_take_both_of_their_settings(name: str) -> None:
-    with pytest.raises(ConfigError, match="have an effect together only"):
+    with pytest.raises(ConfigError, match="have an effect only together"):
         StoreConfig(**{name: True})  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ def test_a_dangling_link_refuses_the_start_and_costs_nothing(on_disk: Path, plac
     link = on_disk / place / "00000000000000008192"
     link.symlink_to("/nowhere/at/all")
     before = {path: path.read_bytes() for path in on_disk.rglob("*") if path.is_file()}
-    with pytest.raises(StoreError, match="it is a link to /nowhere/at/all, which is not there"):
+    with pytest.raises(StoreError, match="it is a link to /nowhere/at/all, which does not exist"):
         MessageStore(disk_config(on_disk)).load(NOW_MS)
     assert {path: path.read_bytes() for path in on_disk.rglob("*") if path.is_file()} == before
     link.unlink()

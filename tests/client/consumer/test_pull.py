@@ -301,7 +301,7 @@ def test_an_answer_that_does_not_say_where_to_go_on_ends_the_loop(
     scene: Scene, broker: Broker, listener: Listener
 ) -> None:
     broker.answers.append(refusal(ResponseCode.PULL_NOT_FOUND))
-    with pytest.raises(MQBrokerError, match="where to go on"):
+    with pytest.raises(MQBrokerError, match="at which offset to continue"):
         result_of(run(scene, listener).done)
 
 

@@ -132,9 +132,9 @@ def test_settings_of_the_black_list_are_refused(make_names: MakeNames, body: byt
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"orderMessageEnable=yes", "orderMessageEnable is true or false, not 'yes'"),
-        (b"waitSecondsForService=x", "waitSecondsForService is a whole number, not 'x'"),
-        (b"productEnvName=\\u12", "wants 4 hex digits"),
+        (b"orderMessageEnable=yes", "orderMessageEnable must be true or false, not 'yes'"),
+        (b"waitSecondsForService=x", "waitSecondsForService must be a whole number, not 'x'"),
+        (b"productEnvName=\\u12", "must be followed by 4 hex digits"),
     ],
 )
 def test_values_that_cannot_be_are_refused(names: Names, body: bytes, why: str) -> None:

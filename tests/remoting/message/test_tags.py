@@ -174,7 +174,7 @@ def test_the_codes_may_be_texts() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
         (JSON | {"topic": 5}, "topic of a subscription must be str: 5"),
         (JSON | {"subVersion": "5x"}, "subVersion of a subscription must be int: '5x'"),
         (JSON | {"subVersion": True}, "subVersion of a subscription must be int: True"),

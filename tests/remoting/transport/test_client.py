@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ class Scene:
     def refuse(self, attempt: int = -1) -> None:
         """The other end does not."""
         factory = self.reactor.tcpClients[attempt][2]
-        factory.clientConnectionFailed(None, Failure(Refused()))
+        factory.clientConnectionFailed(None, Failure(Refused(osError=errno.ECONNREFUSED)))
         self.pass_ms(1_000)
 
 
@@ -96,7 +97,7 @@ def test_addresses(text: str, host: str, port: int) -> None:
     "text", ["", "host", "host:", ":1", "h:x", "h:\N{SUPERSCRIPT TWO}", "h:0", "h:65536"]
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(ValueError, match="is no address: it should look like 127.0.0.1:9876"):
+    with pytest.raises(ValueError, match="is not an address: it should look like 127.0.0.1:9876"):
         parse_address(text)
 
 
@@ -169,7 +170,7 @@ def test_nobody_is_there(scene: Scene) -> None:
     scene.refuse()
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
-    assert str(error).startswith(f"connect to {HERE} failed: ")
+    assert str(error) == f"connect to {HERE} failed: Connection refused"
     scene.ask()  # and it is tried again
     assert scene.attempts == 2
     assert len(scene.accept().heard()) == 1
@@ -222,7 +223,7 @@ def test_an_address_that_is_none(scene: Scene) -> None:
     scene.ask("nonsense")
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
-    assert '"nonsense" is no address' in str(error)
+    assert '"nonsense" is not an address' in str(error)
     assert scene.attempts == 0
 
 

@@ -85,7 +85,7 @@ def test_files_are_limited_to_what_the_reactor_can_watch(reactor: str, most: int
         (
             'CannotListenError("8.8.8.8", 80, OSError(errno.EADDRNOTAVAIL, "cannot assign"))',
             (
-                "name server: cannot listen on 8.8.8.8, which is no address of this machine:"
+                "name server: cannot listen on 8.8.8.8, which is not an address of this machine:"
                 f" [Errno {errno.EADDRNOTAVAIL}] cannot assign."
                 " Set another bindAddress in the configuration file."
             ),
@@ -93,7 +93,7 @@ def test_files_are_limited_to_what_the_reactor_can_watch(reactor: str, most: int
         (
             'CannotListenError("nowhere", 80, socket.gaierror(-2, "Name not known"))',
             (
-                "name server: cannot listen on nowhere, which is no address of this machine:"
+                "name server: cannot listen on nowhere, which is not an address of this machine:"
                 " [Errno -2] Name not known. Set another bindAddress in the configuration file."
             ),
         ),

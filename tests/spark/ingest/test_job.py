@@ -357,7 +357,9 @@ def test_another_store_of_the_same_name(store: StoreWriter, table: Path, tmp_pat
 def test_errors_of_tasks(store: StoreWriter, table: Path) -> None:
     damaged = store.stored[3]
     _overwrite(store, damaged.physical_offset + 4, b"\0\0\0\0")
-    with pytest.raises(BadRecordError, match=r"--bad-records quarantine goes on without it$"):
+    with pytest.raises(
+        BadRecordError, match=r"with --bad-records quarantine the run continues without it$"
+    ):
         run([store.root], table, quarantines=False)
     _overwrite(store, store.stored[50].physical_offset + 4, b"\0\0\0\0")
     with pytest.raises(BadRecordError, match=r"; splits that failed: 2$"):

@@ -68,9 +68,9 @@ def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
     Table(str(tmp_path / "none")).check_empty()
     Table(str(tmp_path)).check_empty()
     (tmp_path / "file").touch()
-    with pytest.raises(TableError, match="holds 'file' and is no table"):
+    with pytest.raises(TableError, match="holds 'file' and is not a table"):
         Table(str(tmp_path)).check_empty()
-    with pytest.raises(TableError, match="is no folder"):
+    with pytest.raises(TableError, match="is not a folder"):
         Table(str(tmp_path / "file")).check_empty()
 
 

@@ -121,7 +121,7 @@ def test_a_row_without_topic_is_an_error() -> None:
             [("body", "binary"), ("offset", "bigint")],
             "column offset cannot be written.*shardingKey",
         ),
-        ([("body", "binary"), ("BODY", "binary")], "body is there twice"),
+        ([("body", "binary"), ("BODY", "binary")], "body occurs twice"),
     ],
 )
 def test_columns_that_make_no_message_are_errors_before_a_job(

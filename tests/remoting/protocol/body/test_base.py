@@ -157,7 +157,7 @@ def test_values_are_cast_as_fastjson_does(name: str, value: Any, read: Any) -> N
             {"queue": {"topic": "t"}},
             "queue: a text is expected, not None in the message queue {'topic': 't'}",
         ),
-        ({"subscription": 5}, "subscription: subscription is no JSON object: 5"),
+        ({"subscription": 5}, "subscription: the subscription is not a JSON object: 5"),
     ],
 )
 def test_errors_tell_the_way_to_them(value: Any, message: str) -> None:

@@ -63,7 +63,7 @@ def test_unknown_names_of_enums_are_absent() -> None:
             b'{"clientID":"c","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[[]]}]}',
             (
                 "HeartbeatData.consumerDataSet[0].subscriptionDataSet[0]:"
-                " subscription is no JSON object: []"
+                " the subscription is not a JSON object: []"
             ),
         ),
         (b'{"clientID":[]}', "HeartbeatData.clientID: a text is expected, not []"),

@@ -37,7 +37,7 @@ def test_no_bit_set_acknowledges_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["?", "AgI", "Ag I=", "é"])
 def test_what_is_no_base64(text: str) -> None:
-    with pytest.raises(BodyError, match="is no base64"):
+    with pytest.raises(BodyError, match="is not base64"):
         BatchAck(bit_set=text).offsets()
 
 

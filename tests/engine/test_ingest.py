@@ -60,7 +60,7 @@ def test_errors_of_tasks_come_back_as_they_are(spark: SparkSession, tmp_path: Pa
     store = store_of(tmp_path / "broker-a")
     job = replace(job_of([store.root], tmp_path / "t"), start_runner=lambda: spark_runner(spark))
     (store.root / "commitlog" / f"{4096:020d}").unlink()
-    with pytest.raises(DataLossError, match="from 4096 to 8192.*--allow-data-loss goes on"):
+    with pytest.raises(DataLossError, match="from 4096 to 8192.*with --allow-data-loss"):
         list(job.run())
 
 

@@ -62,8 +62,8 @@ def resident_bytes(consumer: OurConsumer) -> int:
 
 
 @pytest.mark.parametrize("kind", ["push", "orderly"])
-def test_nothing_acknowledged_is_lost(jvm: ClientJvm, own_broker: Broker, kind: str) -> None:
-    scene = Scene(jvm, own_broker)
+def test_nothing_acknowledged_is_lost(first_jvm: ClientJvm, own_broker: Broker, kind: str) -> None:
+    scene = Scene(first_jvm, own_broker)
     topic, group = scene.topic(queues=6), scene.unique("group")
     chance = random.Random(20_261_122)
     made = [OurConsumer(scene, kind, topic, group) for _ in range(3)]

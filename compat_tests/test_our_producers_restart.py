@@ -95,9 +95,9 @@ class Load:
 
 
 def test_what_was_acknowledged_is_there_whatever_became_of_the_servers(
-    jvm: Any, own_broker: Broker
+    first_jvm: Any, own_broker: Broker
 ) -> None:
-    scene = Scene(jvm, own_broker)
+    scene = Scene(first_jvm, own_broker)
     topic, chance = scene.topic(queues=6), random.Random(20_261_123)
     with Producer(scene.unique("restarts"), namesrv_addr=scene.namesrv) as producer:
         load = Load(producer, topic)
@@ -196,10 +196,10 @@ with TransactionProducer(group, lambda message: None, namesrv_addr=namesrv) as p
 
 @pytest.mark.parametrize("status", [TransactionStatus.COMMIT, TransactionStatus.ROLLBACK])
 def test_another_of_the_group_decides_for_one_that_was_killed(
-    jvm: Any, own_broker: Broker, status: TransactionStatus
+    first_jvm: Any, own_broker: Broker, status: TransactionStatus
 ) -> None:
     """It is killed in its local transaction, after the half message was stored."""
-    scene = Scene(jvm, own_broker)
+    scene = Scene(first_jvm, own_broker)
     topic, group = scene.topic(queues=1), scene.unique("killed")
     asked: list[bytes] = []
 

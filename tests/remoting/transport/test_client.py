@@ -3,27 +3,23 @@
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 
 import pytest
 from twisted.internet.error import ConnectionRefusedError as Refused
-from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from tests.remoting.transport.wires import FarEnd
+from tests.remoting.transport.scene import HERE, WHERE, Scene, answer
 from txrocketmq.remoting.call import PendingReply, Reply, Request
-from txrocketmq.remoting.codes import RequestCode, ResponseCode
-from txrocketmq.remoting.command import ONEWAY_FLAG, RESPONSE_FLAG, RemotingCommand
+from txrocketmq.remoting.codes import RequestCode
+from txrocketmq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from txrocketmq.remoting.dispatch import Dispatcher, Registry, serves
 from txrocketmq.remoting.errors import ConnectError, RequestTimeout, SendError
 from txrocketmq.remoting.header import NoHeader
 from txrocketmq.remoting.protocol import heartbeat, offset
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
-from txrocketmq.remoting.protocol.offset import GetMaxOffsetRequestHeader
 from txrocketmq.remoting.transport.client import (
     CONNECT_TIMEOUT_MS,
-    GOING_MS,
     Connections,
     as_deferred,
     parse_address,
@@ -31,51 +27,10 @@ from txrocketmq.remoting.transport.client import (
 from txrocketmq.remoting.transport.clock import Clock
 from txrocketmq.remoting.transport.peer import SILENT_MS
 
-HERE = "127.0.0.1:10911"
-WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
-
-
-class Scene:
-    """Connections whose other ends are in the test's hands."""
-
-    def __init__(self, dispatcher: Dispatcher | None = None) -> None:
-        self.reactor: Any = MemoryReactorClock()
-        self.connections = Connections(Clock(self.reactor), dispatcher)
-        self.outcomes: list[Any] = []
-
-    def ask(self, address: str = HERE, timeout_ms: int = 10_000) -> None:
-        self.connections.invoke(
-            address, offset.GET_MAX_OFFSET, WHERE, b"body", timeout_ms=timeout_ms
-        ).then(self.outcomes.append)
-
-    def pass_ms(self, ms: int) -> None:
-        for _ in range(ms // 100):
-            self.reactor.advance(0.1)
-
-    @property
-    def attempts(self) -> int:
-        return len(self.reactor.tcpClients)
-
-    def accept(self, attempt: int = -1) -> FarEnd:
-        """The other end takes the connection."""
-        factory = self.reactor.tcpClients[attempt][2]
-        protocol = factory.buildProtocol(None)
-        return FarEnd(protocol, port=10_911, turn=lambda: self.reactor.advance(0))
-
-    def refuse(self, attempt: int = -1) -> None:
-        """The other end does not."""
-        factory = self.reactor.tcpClients[attempt][2]
-        factory.clientConnectionFailed(None, Failure(Refused(osError=errno.ECONNREFUSED)))
-        self.pass_ms(1_000)
-
 
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
-
-
-def answer(asked: RemotingCommand, value: int = 5) -> RemotingCommand:
-    return RemotingCommand(0, {"offset": str(value)}, flag=RESPONSE_FLAG, opaque=asked.opaque)
 
 
 # ------------------------------------------------------------------------------- addresses
@@ -287,129 +242,6 @@ def test_what_is_being_made_is_given_up_too(scene: Scene) -> None:
     (error,) = scene.outcomes
     assert isinstance(error, ConnectError)
     assert not scene.reactor.getDelayedCalls()
-
-
-# ---------------------------------------------------------------------------------- GO_AWAY
-
-
-def go_away(asked: RemotingCommand) -> RemotingCommand:
-    return RemotingCommand(
-        ResponseCode.GO_AWAY, flag=RESPONSE_FLAG, opaque=asked.opaque, remark="please go away"
-    )
-
-
-def test_what_is_told_to_go_away_is_asked_again_on_a_new_connection(scene: Scene) -> None:
-    scene.ask()
-    scene.ask()
-    old = scene.accept()
-    one, two = old.heard()
-    old.tell(go_away(one), go_away(two))
-    assert scene.outcomes == []
-    assert scene.attempts == 2, "both wait for the same new connection"
-    scene.ask()
-    new = scene.accept()
-    again = new.heard()
-    assert {(each.code, each.body) for each in again} == {(RequestCode.GET_MAX_OFFSET, b"body")}
-    assert again[0].ext_fields == one.ext_fields
-    new.tell(*(answer(each, number) for number, each in enumerate(again)))
-    assert sorted(each.header.offset for each in scene.outcomes) == [0, 1, 2]
-    assert not scene.connections._repeated
-
-
-def test_a_late_go_away_leaves_the_new_connection_alone(scene: Scene) -> None:
-    scene.ask()
-    scene.ask()
-    old = scene.accept()
-    one, two = old.heard()
-    old.tell(go_away(one))
-    new = scene.accept()
-    old.tell(go_away(two))
-    assert scene.attempts == 2
-    assert len(new.heard()) == 2
-
-
-def test_what_the_old_connection_still_owes_is_waited_for(scene: Scene) -> None:
-    scene.ask()
-    scene.ask()
-    scene.ask(timeout_ms=1_000)
-    old = scene.accept()
-    one, slow, _ = old.heard()
-    old.tell(go_away(one))
-    scene.accept()
-    scene.pass_ms(1_200)
-    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
-    assert not old.wire.disconnecting
-    old.tell(answer(slow, 7))
-    assert scene.outcomes[1].header.offset == 7
-    scene.pass_ms(200)
-    assert old.wire.disconnecting
-    old.leave()
-    assert not scene.connections._leaving
-    scene.ask()
-    assert scene.attempts == 2, "the end of the old one is not that of the new one"
-
-
-def test_an_old_connection_that_says_nothing_more_is_given_up(scene: Scene) -> None:
-    scene.ask()
-    scene.ask(timeout_ms=SILENT_MS + 1_000)
-    old = scene.accept()
-    old.tell(go_away(old.heard()[0]))
-    scene.accept()
-    scene.pass_ms(SILENT_MS + 1_200)
-    assert old.wire.disconnected
-
-
-def test_a_second_go_away_is_an_error_and_the_server_is_left_alone(scene: Scene) -> None:
-    scene.ask()
-    old = scene.accept()
-    old.tell(go_away(old.heard()[0]))
-    new = scene.accept()
-    (again,) = new.heard()
-    scene.ask()
-    (other,) = new.heard()
-    new.tell(go_away(again), go_away(other))
-    scene.ask()
-    stops, later, left_alone = scene.outcomes
-    assert isinstance(stops, SendError)
-    assert str(stops) == f"{HERE} stops: it said GO_AWAY on a new connection too"
-    for each in (later, left_alone):
-        assert isinstance(each, ConnectError)
-        assert str(each) == f"connect to {HERE} waits: it stops"
-        assert each.again_in_ms == GOING_MS
-    assert scene.attempts == 2
-    scene.pass_ms(GOING_MS + 100)
-    assert new.wire.disconnecting
-    scene.ask()
-    assert scene.attempts == 3
-
-
-def test_the_new_connection_is_used_within_the_time_of_the_request(scene: Scene) -> None:
-    scene.ask(timeout_ms=1_000)
-    old = scene.accept()
-    (asked,) = old.heard()
-    scene.pass_ms(500)
-    old.tell(go_away(asked))
-    scene.pass_ms(600)
-    new = scene.accept()
-    assert [type(each) for each in scene.outcomes] == [RequestTimeout]
-    assert new.heard() == []
-
-
-def test_nobody_takes_the_new_connection(scene: Scene) -> None:
-    scene.ask()
-    old = scene.accept()
-    old.tell(go_away(old.heard()[0]))
-    scene.refuse()
-    assert [type(each) for each in scene.outcomes] == [ConnectError]
-
-
-def test_closed_connections_end_those_that_leave_too(scene: Scene) -> None:
-    scene.ask()
-    scene.ask()
-    old = scene.accept()
-    old.tell(go_away(old.heard()[0]))
-    scene.connections.close()
-    assert old.wire.disconnecting
 
 
 # ------------------------------------------------------------------------------ the other way

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The original's side of the comparison: class paths of its jars and of the load programs."""
 
+import functools
 import os
 import platform
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from compat_tests import go_client, jars
+from compat_tests import cache, go_client, jars
 
 RELEASE: Final = "4.9.7"
 LATER_RELEASE: Final = "5.4.0"
@@ -25,14 +25,14 @@ def server_classpath(release: str = RELEASE) -> str:
     return f"{jars.resolve(release, 'server')}/*"
 
 
-@cache
+@functools.cache
 def load_classpath(release: str = RELEASE) -> str:
     """The load program, compiled when its source is newer, and the client's jars.
 
     Raises LoadNotCompiled, compat_tests.jars.JarsUnavailable.
     """
     client = f"{jars.resolve(release, 'client')}/*"
-    classes = jars.cache_root() / "bench" / release
+    classes = cache.cache_root() / "bench" / release
     compiled = classes / "Load.class"
     if not compiled.exists() or compiled.stat().st_mtime < SOURCE.stat().st_mtime:
         classes.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def load_classpath(release: str = RELEASE) -> str:
     return f"{classes}:{client}"
 
 
-@cache
+@functools.cache
 def go_program() -> Path:
     """The compat tests' program on Apache's Go client. Raises go_client.GoUnavailable."""
     return go_client.build()

@@ -61,12 +61,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With workers, what may take long the first time is done before them: they say nothing."""
+    if session.config.getoption("numprocesses", None) and not session.config.option.collectonly:
+        _prepare(session.config)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """The set-up that may take long the first time; here, since no test's timeout counts yet."""
-    config = session.config
     here = Path(__file__).parent
-    if config.option.collectonly or not any(here in item.path.parents for item in session.items):
+    if session.config.option.collectonly:
         return
+    if any(here in item.path.parents for item in session.items):
+        _prepare(session.config)
+
+
+def _prepare(config: pytest.Config) -> None:
+    """Java, the servers' releases and a folder for all files; what is there already is kept."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
 
     def say(text: str) -> None:

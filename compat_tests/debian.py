@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Callable
 
+from compat_tests.cache import exclusive
+
 Say = Callable[[str], object]
 
 
@@ -22,10 +24,11 @@ def install(package: str, say: Say) -> None:
     say(f"installing {package}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
-    for each in (command, ["apt-get", "update", "-qq"], command):
-        done = subprocess.run(
-            each, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
-        if each is command and done.returncode == 0:
-            return
+    with exclusive("packages"):
+        for each in (command, ["apt-get", "update", "-qq"], command):
+            done = subprocess.run(
+                each, env=environment, capture_output=True, text=True, check=False, timeout=600
+            )
+            if each is command and done.returncode == 0:
+                return
     raise NotInstalled(f"apt-get cannot install {package}: {done.stderr.strip()[-500:]}")

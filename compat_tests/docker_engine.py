@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import IO
 import docker
 from docker.errors import DockerException, ImageNotFound
 
+from compat_tests.cache import cache_root, exclusive
 from compat_tests.debian import NotInstalled, Say, install
-from compat_tests.jars import cache_root
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class DockerEngine:
 
     def see_to(self, image: Image, say: Say) -> None:
         """Returns when the engine has the image. Raises EngineUnavailable."""
-        with exclusive("image.lock"):
+        with exclusive("image"):
             _see_to_image(self.client, image, say)
 
     def close(self) -> None:
@@ -83,7 +82,7 @@ def open_engine(say: Say, *images: Image) -> DockerEngine:
     if client is None:
         users = _own_file("users.lock").open("w")
         fcntl.flock(users, fcntl.LOCK_SH)
-        with exclusive("start.lock"):
+        with exclusive("engine"):
             client = _ping(_own_address()) or _start_own_daemon(say)
         os.environ["DOCKER_HOST"] = _own_address()
     engine = DockerEngine(client, users)
@@ -117,14 +116,6 @@ def _own_file(name: str) -> Path:
 
 def _own_address() -> str:
     return f"unix://{_own_file('docker.sock')}"
-
-
-@contextlib.contextmanager
-def exclusive(name: str) -> Iterator[None]:
-    """Hold a lock among test runs."""
-    with _own_file(name).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _start_own_daemon(say: Say) -> docker.DockerClient:

@@ -19,9 +19,9 @@ from docker.errors import DockerException, NotFound
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
+from compat_tests.cache import cache_root
 from compat_tests.debian import Say
 from compat_tests.docker_engine import JAVA, DockerEngine, EngineUnavailable, open_engine
-from compat_tests.jars import cache_root
 
 _LABEL = "txrocketmq.compat.pid"
 

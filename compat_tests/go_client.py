@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
-from compat_tests.jars import cache_root
+from compat_tests.cache import cache_root, exclusive
 
 _SOURCES = Path(__file__).parent / "clients" / "go"
 _BUILD_TIMEOUT_S = 300
@@ -27,8 +27,13 @@ def build() -> Path:
     ]
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     program = cache_root() / f"go-client-{digest}"
-    if program.exists():
-        return program
+    with exclusive("go"):
+        if not program.exists():
+            _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise GoUnavailable("the Go client is not built, and Go is not installed")
@@ -40,7 +45,6 @@ def build() -> Path:
     if done.returncode != 0:
         raise GoUnavailable(f"the Go client cannot be built: {done.stderr[-1000:]}")
     fresh.rename(program)
-    return program
 
 
 class GoClient:

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from docker.errors import BuildError, DockerException
 
+from compat_tests.cache import cache_root, exclusive
 from compat_tests.debian import Say
 from compat_tests.docker_engine import (
     PYTHON,
     DockerEngine,
     EngineUnavailable,
-    exclusive,
     open_engine,
 )
-from compat_tests.jars import cache_root
 
 ROOT = Path(__file__).parent.parent
 NAME = "txrocketmq:latest"
@@ -65,7 +64,7 @@ def build(engine: DockerEngine, dist: Path, tag: str, say: Say) -> None:
         context = Path(folder)
         for name in ("Dockerfile", ".dockerignore"):
             shutil.copy(ROOT / name, context)
-        with exclusive("wheels.lock"):
+        with exclusive("wheels"):
             shutil.copytree(_wheels(engine, wheel, say), context / "dist")
         shutil.copy(wheel, context / "dist")
         say(f"building {tag} on {PYTHON.name}")

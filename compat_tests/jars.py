@@ -7,10 +7,11 @@ gRPC proxy too. A folder is filled beside its place and moved in whole, so that 
 download is never taken for a complete one.
 """
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from compat_tests.cache import cache_root, exclusive
 
 RELEASES = ("4.9.7", "5.4.0")
 """The RocketMQ releases whose clients and servers are the measure."""
@@ -49,14 +50,6 @@ class JarsUnavailable(Exception):
     """The official jars are neither in the cache nor to be had; the message says why."""
 
 
-def cache_root() -> Path:
-    """The folder for everything that is fetched or built once: ``$TXROCKETMQ_CACHE``."""
-    configured = os.environ.get("TXROCKETMQ_CACHE")
-    root = Path(configured) if configured else Path.home() / ".cache" / "txrocketmq"
-    root.mkdir(parents=True, exist_ok=True)
-    return root
-
-
 def resolve(release: str, kind: str) -> Path:
     """The folder of jars of one release; ``kind`` is ``client``, ``server`` or ``proxy``.
 
@@ -88,15 +81,20 @@ def compiler() -> Path:
 def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
     """The folder in the cache with these artifacts (group, artifact, version) and their needs."""
     folder = cache_root() / "jars" / name
-    if folder.is_dir():
-        return folder
+    with exclusive("jars"):
+        if not folder.is_dir():
+            _fetch(name, wanted, folder)
+    return folder
+
+
+def _fetch(name: str, wanted: list[tuple[str, str, str]], folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise JarsUnavailable(
             f"the {name} jars are not in {folder} and Maven (mvn), which would fetch them, is not "
             "installed"
         )
-    fresh = folder.with_name(f"{name}.{os.getpid()}.partial")
+    fresh = folder.with_name(f"{name}.partial")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     pom = fresh / "pom.xml"
@@ -110,8 +108,7 @@ def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
         subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=_RESOLVE_TIMEOUT_S
         )
-        if not folder.is_dir():  # another run may have been quicker
-            copied.rename(folder)
+        copied.rename(folder)
     except subprocess.CalledProcessError as error:
         raise JarsUnavailable(
             f"Maven cannot fetch the {name} jars: {error.stdout[-2000:]}"
@@ -120,7 +117,6 @@ def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
         raise JarsUnavailable(f"Maven cannot fetch the {name} jars in time: {error}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return folder
 
 
 def _pom(name: str, wanted: list[tuple[str, str, str]]) -> str:

@@ -19,8 +19,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from compat_tests.cache import cache_root, exclusive
 from compat_tests.engine import Engine, JavaProcess
-from compat_tests.jars import cache_root, compiler, resolve
+from compat_tests.jars import compiler, resolve
 from compat_tests.logback import logging_configuration
 
 _SOURCES = Path(__file__).parent / "clients" / "java"
@@ -68,8 +69,15 @@ def compile_sources(
     """The folder of the compiled program of these files, which needs the jars of a folder."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = cache_root() / "classes" / f"{name}-{digest}"
-    if classes.is_dir():
-        return classes
+    with exclusive("classes"):
+        if not classes.is_dir():
+            _compile(name, engine, sources, jars, main, classes)
+    return classes
+
+
+def _compile(
+    name: str, engine: Engine, sources: Sequence[Path], jars: Path, main: str, classes: Path
+) -> None:
     fresh = classes.with_name(f"{classes.name}.partial")
     arguments = [
         *("-jar", str(compiler()), "--release", "17", "-nowarn", "-proc:none", "-d", str(fresh)),
@@ -84,7 +92,6 @@ def compile_sources(
     if not (fresh / f"{main}.class").exists() or "ERROR" in process.log():
         raise ClientGone(f"the Java clients do not compile on {name}:\n{process.log()}")
     fresh.rename(classes)
-    return classes
 
 
 class ClientJvm:

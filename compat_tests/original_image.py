@@ -13,8 +13,9 @@ from pathlib import Path
 
 from docker.errors import BuildError, DockerException, ImageNotFound
 
+from compat_tests.cache import exclusive
 from compat_tests.debian import Say
-from compat_tests.docker_engine import JAVA, DockerEngine, EngineUnavailable, exclusive
+from compat_tests.docker_engine import JAVA, DockerEngine, EngineUnavailable
 from compat_tests.jars import RELEASES, resolve
 
 RELEASE = RELEASES[-1]
@@ -46,7 +47,7 @@ _SCRIPTS = {
 
 def original_image(engine: DockerEngine, say: Say) -> str:
     """The name of an image that the engine has. Raises EngineUnavailable, JarsUnavailable."""
-    with exclusive("original.lock"):
+    with exclusive("original"):
         if _is_published_image_there(engine, say):
             return PULLED
         engine.see_to(JAVA, say)

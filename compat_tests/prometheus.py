@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compat_tests import probe
+from compat_tests.cache import cache_root, exclusive
 from compat_tests.debian import NotInstalled
-from compat_tests.jars import cache_root
 from compat_tests.scene import poll
 
 RATE_INTERVAL: str = "10s"
@@ -49,8 +49,14 @@ def program() -> Path:
         return Path(found)
     folder = cache_root() / "prometheus"
     path = folder / "usr" / "bin" / "prometheus"
-    if path.exists():
-        return path
+    with exclusive("prometheus"):
+        if not path.exists():
+            _unpack(folder)
+    return path
+
+
+def _unpack(folder: Path) -> None:
+    """Raises NotInstalled."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise NotInstalled("prometheus is not installed, and this is no Debian to get it from")
     folder.mkdir(exist_ok=True)
@@ -68,7 +74,7 @@ def program() -> Path:
             subprocess.run(["dpkg", "-x", str(packages[-1]), str(folder)], check=True)
             for each in packages:
                 each.unlink()
-            return path
+            return
     raise NotInstalled(f"apt-get has no prometheus: {done.stderr.strip()[-500:] if done else ''}")
 
 

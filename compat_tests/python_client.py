@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compat_tests.jars import cache_root
+from compat_tests.cache import cache_root, exclusive
 
 REMOTING = "rocketmq==0.4.4"
 GRPC = "rocketmq-python-client==5.1.2"
@@ -36,11 +36,12 @@ def install(client: str = REMOTING) -> Path:
     name = f"python-client-{client.replace('==', '-')}-{python_version}"
     folder = cache_root() / name
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", client])
-        (folder / "complete").touch()
+    with exclusive(name):
+        if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _run([sys.executable, "-m", "venv", str(folder)])
+            _run([str(python), "-m", "pip", "install", "--quiet", client])
+            (folder / "complete").touch()
     return python
 
 

@@ -6,10 +6,12 @@ Where no image registry can be reached, the image begins with Debian packages in
 no package index. All else in the ``Dockerfile`` is done as it stands there.
 """
 
+import contextlib
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from docker.errors import BuildError, DockerException
@@ -69,19 +71,35 @@ def build(engine: DockerEngine, dist: Path, tag: str, say: Say) -> None:
         shutil.copy(wheel, context / "dist")
         say(f"building {tag} on {PYTHON.name}")
         try:
-            engine.client.images.build(
-                path=str(context),
-                tag=tag,
-                buildargs={"BASE": PYTHON.name, "PIP_NO_INDEX": "1"},
-                network_mode="none",
-                rm=True,
-                forcerm=True,
-            )
+            with _leaving_no_others(engine):
+                engine.client.images.build(
+                    path=str(context),
+                    tag=tag,
+                    buildargs={"BASE": PYTHON.name, "PIP_NO_INDEX": "1"},
+                    network_mode="none",
+                    rm=True,
+                    forcerm=True,
+                )
         except BuildError as error:
             log = "".join(each.get("stream", "") for each in error.build_log)
             raise NotBuilt(f"{error}; its log ends:\n{log[-3000:]}") from error
         except DockerException as error:
             raise NotBuilt(str(error)) from error
+
+
+@contextlib.contextmanager
+def _leaving_no_others(engine: DockerEngine) -> Iterator[None]:
+    """Removes what a build leaves without a name: its first stage, and what had the tag before."""
+    with exclusive("building"):
+        before = _unnamed(engine)
+        yield
+        for image in _unnamed(engine) - before:
+            with contextlib.suppress(DockerException):  # a container may still use it
+                engine.client.images.remove(image)
+
+
+def _unnamed(engine: DockerEngine) -> set[str]:
+    return {str(image.id) for image in engine.client.images.list(filters={"dangling": True})}
 
 
 def _wheels(engine: DockerEngine, wheel: Path, say: Say) -> Path:

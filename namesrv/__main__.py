@@ -24,7 +24,7 @@ from txrocketmq.remoting.without_tls import leave_out_tls
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The flags of mqnamesrv."""
+    """Parses the command line of mqnamesrv."""
     parser = argparse.ArgumentParser(
         prog="mqnamesrv",
         description="Runs a RocketMQ name server, which tells clients which brokers have a topic.",
@@ -49,7 +49,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def configure(path: str | None) -> Configuration:
-    """Reads a file of settings, and prints those without effect. Raises ConfigError."""
+    """Reads a configuration file, and prints settings without effect. Raises ConfigError."""
     refuse_unserved(os.environ, NamesrvConfig.UNSERVED)
     if path is None:
         return Configuration((NamesrvConfig(),), {})
@@ -70,14 +70,14 @@ def configure(path: str | None) -> Configuration:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until it is stopped by a signal; the exit code."""
+    """Runs the name server until a signal stops it, and returns the exit code."""
     options = parse_arguments(arguments)
     with ends_without_memory("mqnamesrv"):
         return run(options)
 
 
 def run(options: argparse.Namespace) -> int:
-    """As `main`, with the flags that were given."""
+    """Does what `main` does, with options that are parsed already."""
     try:
         configuration = configure(options.configFile)
     except ConfigError as error:

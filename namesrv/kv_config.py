@@ -15,7 +15,7 @@ from txrocketmq.remoting.replaced_file import write_replacing
 from txrocketmq.remoting.serialize.json import encode_body
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
-"""Namespace of the topics whose queues keep their order: topic to "broker:queues;..."."""
+"""The namespace of topics whose queues are in a fixed order: topic to "broker:queues;..."."""
 
 
 _ADVICE = (
@@ -25,7 +25,7 @@ _ADVICE = (
 
 
 class KvConfigError(ValueError):
-    """A file that cannot be read or written; the text says which and why."""
+    """A file cannot be read or written; the text says which one and why."""
 
 
 class KvConfig:
@@ -36,10 +36,10 @@ class KvConfig:
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> str:
-        """Takes what the file holds, or its .bak where the file is missing, empty or broken.
+        """Loads the file, or its .bak if the file is missing, empty or broken.
 
-        Gives what was wrong, empty when nothing was. Raises KvConfigError when there is something,
-        and none of it can be read.
+        Returns what was wrong, as a text, or an empty one. Raises KvConfigError when neither can be
+        read although one exists.
         """
         try:
             path, content, warning = read_kept(self.path)
@@ -58,11 +58,11 @@ class KvConfig:
         return warning
 
     def get(self, namespace: str, key: str) -> str | None:
-        """A value, None without."""
+        """Returns a value; None if there is none."""
         return self._table.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> Mapping[str, str] | None:
-        """All values of a namespace, None when it is unknown."""
+        """Returns all values of a namespace; None when it is unknown."""
         return self._table.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
@@ -70,7 +70,10 @@ class KvConfig:
         self._replace(namespace, {**self._table.get(namespace, {}), key: value})
 
     def delete(self, namespace: str, key: str) -> None:
-        """Removes a value, if it exists, and writes the file. Raises KvConfigError likewise."""
+        """Removes a value, if it exists, and writes the file.
+
+        Raises KvConfigError; then nothing has changed.
+        """
         values = self._table.get(namespace, {})
         if key in values:
             self._replace(namespace, {k: v for k, v in values.items() if k != key})

@@ -32,7 +32,9 @@ class NamesrvMetrics:
         self._own = {"node_type": "nameserver", **labels}
 
     def collect(self) -> Iterator[Metric]:
-        """All of them; none takes longer the more there is."""
+        """Yields all metrics; the time this takes does not depend on the number of brokers or
+        topics.
+        """
         values = (self._table.live_brokers, self._table.topic_count, self._connections())
         for (name, text), value in zip(_HELP.items(), values, strict=True):
             gauge = GaugeMetricFamily(name, text, labels=list(self._own))

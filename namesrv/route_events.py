@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to brokers at a name server, for its log and for the brokers concerned."""
+"""Events of brokers at a name server, for its log and for the brokers concerned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BrokerJoined:
-    """A broker registered that was not known, or came back."""
+    """A broker registered that was unknown, or had left."""
 
     cluster: str
     broker_name: str
@@ -53,9 +53,7 @@ class RegistrationIgnored:
 
 @dataclass(frozen=True, slots=True)
 class TwoOfOneId:
-    """Two brokers that both live register under one name and id, so clients find now this one and
-    now that.
-    """
+    """Two live brokers register under one name and id, so clients find them by turns."""
 
     broker_name: str
     broker_id: int
@@ -72,10 +70,10 @@ class TwoOfOneId:
 
 @dataclass(frozen=True, slots=True)
 class MinIdChanged:
-    """The smallest id of a broker name is another: `told` are the addresses it concerns.
+    """The smallest id of a broker name has changed; `told` are the addresses to be notified.
 
-    `offline_address` is who left, or None when one with a smaller id joined, whose `ha_address`
-    is then given.
+    `offline_address` is the broker that left, or None when one with a smaller id joined, whose
+    `ha_address` is then given.
     """
 
     broker_name: str

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The brokers and clusters that are alive, and the queues of topics.
 
-Pure: `steady_ms` and an opaque `channel` are arguments, and there is no I/O. Events about brokers
-are collected for the owner of the table. Invariants: a broker name has at least one address, an
-address one id; a cluster has at least one broker name, a topic at least one queue data. Counterpart
-of RouteInfoManager.
+Pure: `steady_ms` and an opaque `channel` are arguments, and there is no I/O. Events of brokers are
+collected for the owner of the table. Invariants: a broker name has at least one address, and an
+address one id; a cluster has at least one broker name, and a topic at least one QueueData.
+Counterpart of RouteInfoManager.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from txrocketmq.remoting.protocol.body.topic import TopicList
 
 MASTER_ID = 0
 BROKER_EXPIRED_MS = 120_000
-"""Silence after which a broker is gone, unless it registered with another limit."""
+"""A broker that was silent for longer, in ms, is gone, unless it registered with another limit."""
 SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Topics whose routes are never bent: slaves look for their true master with them."""
+"""Topics whose routes show no acting master: slaves look for their true master with them."""
 
 
 @dataclass(slots=True)
 class Broker:
-    """A broker name: addresses of its master (0) and slaves."""
+    """A broker name, with the addresses of its master (0) and slaves by id."""
 
     cluster: str
     name: str
@@ -54,7 +54,7 @@ class Broker:
     acting_master: bool = False
 
     def data(self, addresses: Mapping[int, str] | None = None) -> BrokerData:
-        """The form for the wire, with other addresses if these are given."""
+        """Makes the form that is sent, with other addresses if these are given."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.name,
@@ -66,7 +66,7 @@ class Broker:
 
 @dataclass(slots=True)
 class LiveBroker:
-    """A broker process that registered, and when it was heard of last."""
+    """A registered broker process, and when it was last heard of."""
 
     cluster: str
     broker_name: str
@@ -80,9 +80,10 @@ class LiveBroker:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says of itself; `enable_acting_master` None: it is a 4.x.
+    """What a broker says of itself.
 
-    `filter_servers` None: it says nothing of them.
+    `enable_acting_master` is None for a 4.x broker; `filter_servers` is None if it says nothing of
+    them.
     """
 
     cluster: str
@@ -101,14 +102,17 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The answer to a registration: for a slave, where its master is."""
+    """The answer to a registration; for a slave it says where its master is."""
 
     master_address: str | None = None
     ha_address: str | None = None
 
 
 class RouteTable:
-    """All that a name server knows of brokers. `events`: what happened since they were taken."""
+    """All that a name server knows of brokers.
+
+    `events` has what happened since they were last taken.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -122,23 +126,23 @@ class RouteTable:
 
     @property
     def live_brokers(self) -> int:
-        """How many brokers live."""
+        """How many brokers are alive."""
         return len(self._live)
 
     @property
     def topic_count(self) -> int:
-        """How many topics some broker has."""
+        """How many topics have a broker."""
         return len(self._queues)
 
     def take_events(self) -> list[Event]:
-        """What happened to brokers since the last call."""
+        """Returns what happened to brokers since the last call."""
         events, self._events = self._events, []
         return events
 
     # --------------------------------------------------------- registrations
 
     def register(self, it: Registration, channel: object, steady_ms: int) -> Registered | None:
-        """A broker registers; None: refused ("register broker failed")."""
+        """Registers a broker; returns None when it is refused ("register broker failed")."""
         key = (it.cluster, it.address)
         broker = self._brokers.get(it.broker_name) or Broker(it.cluster, it.broker_name)
         others = {
@@ -237,37 +241,37 @@ class RouteTable:
         return Registered(master, live.ha_address) if live else Registered()
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> None:
-        """A broker process says that it stops."""
+        """Removes a broker process that says it is stopping."""
         live = self._live.get((cluster, address))
         if live is not None:
             self._leave(live, "it unregistered")
         self._remove_address(broker_name, address)
 
     def channel_closed(self, channel: object) -> None:
-        """A connection ended: the brokers that registered over it are gone."""
+        """Removes the brokers that registered over a connection which has ended."""
         for live in [live for live in self._live.values() if live.channel is channel]:
             self._leave(live, "its connection ended")
 
     def expire(self, steady_ms: int) -> list[LiveBroker]:
-        """Drops the brokers that were silent for too long, and gives them."""
+        """Removes the brokers that were silent for too long, and returns them."""
         silent = [b for b in self._live.values() if b.last_seen_ms + b.timeout_ms < steady_ms]
         for live in silent:
             self._leave(live, f"it was silent for {live.timeout_ms} ms")
         return silent
 
     def seen(self, cluster: str, address: str, steady_ms: int) -> None:
-        """A broker gave a sign of life."""
+        """Notes that a broker is alive."""
         live = self._live.get((cluster, address))
         if live is not None:
             live.last_seen_ms = steady_ms
 
     def data_version(self, cluster: str, address: str) -> DataVersion | None:
-        """The data version a broker registered with."""
+        """Returns the data version that a broker registered with."""
         live = self._live.get((cluster, address))
         return live.data_version if live is not None else None
 
     def _leave(self, live: LiveBroker, reason: str) -> None:
-        """A broker process is gone."""
+        """Removes a broker process."""
         key = (live.cluster, live.address)
         del self._live[key]
         self._filter_servers.pop(key, None)
@@ -275,7 +279,7 @@ class RouteTable:
         self._remove_address(live.broker_name, live.address)
 
     def _remove_address(self, broker_name: str, address: str) -> None:
-        """Takes an address from a broker name; with the last one go the name and its topics."""
+        """Removes an address of a broker name; if it was the last, also the name and its topics."""
         broker = self._brokers.get(broker_name)
         if broker is None or address not in broker.addresses.values():
             return
@@ -314,13 +318,13 @@ class RouteTable:
     # ---------------------------------------------------------------- topics
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> None:
-        """Adds queues of a topic; nothing is done when one is of an unknown broker."""
+        """Adds queues of a topic; does nothing when one of them is on an unknown broker."""
         queues = list(queues)
         if queues and all(queue.broker_name in self._brokers for queue in queues):
             self._queues.setdefault(topic, {}).update({q.broker_name: q for q in queues})
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forgets a topic, everywhere or on the brokers of a cluster."""
+        """Removes a topic, everywhere or on the brokers of a cluster."""
         if cluster is None:
             self._queues.pop(topic, None)
             return
@@ -328,11 +332,11 @@ class RouteTable:
             self._remove_queues(topic, broker_name)
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Takes the write permission of all topics of a broker; how many those are."""
+        """Takes the write permission of all topics of a broker; returns how many there are."""
         return self._set_perm(broker_name, lambda perm: perm & ~PermName.WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Lets all topics of a broker be read and written; how many those are."""
+        """Lets all topics of a broker be read and written; returns how many there are."""
         return self._set_perm(broker_name, lambda _: PermName.READ | PermName.WRITE)
 
     def _set_perm(self, broker_name: str, change: Callable[[int], int]) -> int:
@@ -351,17 +355,17 @@ class RouteTable:
             self._queues.pop(topic, None)
 
     def topics(self) -> TopicList:
-        """All topics."""
+        """The names of all topics."""
         return TopicList(topic_list=tuple(self._queues))
 
     def topics_of_cluster(self, cluster: str) -> TopicList:
-        """Topics with queues on a broker of the cluster."""
+        """The topics with queues on a broker of the cluster."""
         names = self._clusters.get(cluster, set())
         found = (topic for topic, queues in self._queues.items() if names & queues.keys())
         return TopicList(topic_list=tuple(found))
 
     def topics_with(self, wanted: Callable[[int], bool]) -> TopicList:
-        """Topics whose first queue data has a sys flag that `wanted` accepts."""
+        """The topics whose first QueueData has a sys flag that `wanted` accepts."""
         return TopicList(
             topic_list=tuple(
                 topic
@@ -371,7 +375,9 @@ class RouteTable:
         )
 
     def system_topics(self) -> TopicList:
-        """Names of clusters and brokers, which are topics too, and some broker to ask for more."""
+        """The names of clusters and brokers, which are topics too, and some broker to ask for
+        more.
+        """
         names = [
             name for cluster, its in self._clusters.items() for name in (cluster, *sorted(its))
         ]
@@ -406,7 +412,7 @@ class RouteTable:
     def _addresses(
         self, topic: str, broker: Broker, queues: Mapping[str, QueueData]
     ) -> Mapping[int, str]:
-        """Addresses as clients see them: a slave may take the place of its master (5.x)."""
+        """The addresses for clients: a slave may take the place of its master (5.x)."""
         if (
             MASTER_ID in broker.addresses
             or not broker.acting_master
@@ -427,7 +433,7 @@ class RouteTable:
         )
 
     def member_group(self, cluster: str, broker_name: str) -> BrokerMemberGroup:
-        """Master and slaves of a broker name; nobody when it is unknown."""
+        """Master and slaves of a broker name; empty when it is unknown."""
         broker = self._brokers.get(broker_name)
         return BrokerMemberGroup(
             cluster=cluster,

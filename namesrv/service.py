@@ -36,7 +36,7 @@ from txrocketmq.remoting.transport.server import RemotingServer, configured_seri
 
 FIRST_SCAN_MS = 5_000
 TWO_MS = 600_000
-"""How often it is told that two brokers have one name and id."""
+"""How often, in ms, there is a warning that two brokers have one name and id."""
 
 log = Logger()
 
@@ -117,7 +117,7 @@ class NameServer:
         return stopped
 
     def registry(self) -> Registry:
-        """Everything a name server serves."""
+        """Makes the registry of everything that a name server serves."""
         started_ms = self.clock.steady_ms()
         return Registry(
             RegisterProcessor(self.table, self.kv, self.configuration, self._tell),
@@ -147,7 +147,7 @@ class NameServer:
                 self._tell_brokers(event)
 
     def _warn_of_two(self, event: TwoOfOneId) -> None:
-        """Both register twice a minute: the warning comes every ten minutes."""
+        """Warns every ten minutes, although both brokers register twice a minute."""
         kind = (event.broker_name, event.broker_id)
         more = self._two.more(self.clock.steady_ms(), kind)
         if more is not None:

@@ -2,11 +2,10 @@
 """Key-values (100, 101, 102, 219) and the name server's settings (318, 319).
 
 A missing value or namespace is QUERY_NOT_FOUND (22), a setting of the black list NO_PERMISSION
-(16). A value that cannot be, a setting that cannot change while the server runs and a file that
-cannot be written are SYSTEM_ERROR (1); the original answers success to them. A key that nobody
-knows is passed over with SUCCESS, as there, and the remark says so. Changed settings are written to
-configStorePath, of which all else stays as it is.
-Java: DefaultRequestProcessor, Configuration.
+(16). An invalid value, a setting that cannot change while the server runs and a file that cannot be
+written are SYSTEM_ERROR (1); the original answers success to them. Unknown keys are ignored with
+SUCCESS, as there, and the remark says so. Changed settings are written to configStorePath, the rest
+of which stays as it is. Java: DefaultRequestProcessor, Configuration.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ ALWAYS_REFUSED = frozenset({"configBlackList", "configStorePath", "kvConfigPath"
 
 
 class ConfigProcessor:
-    """What administrators set; `note` gets a line for each thing done."""
+    """Serves what administrators set; `note` is called with a line for each change."""
 
     def __init__(
         self, kv: KvConfig, configuration: Configuration, note: Callable[[str], None]
@@ -66,7 +65,7 @@ class ConfigProcessor:
 
     @serves(route.GET_KV_CONFIG)
     def get(self, request: Request[GetKVConfigRequestHeader]) -> Reply[GetKVConfigResponseHeader]:
-        """A value."""
+        """Returns a value."""
         header = request.header
         value = self._kv.get(header.namespace, header.key)
         if value is None:
@@ -89,7 +88,7 @@ class ConfigProcessor:
 
     @serves(route.GET_KVLIST_BY_NAMESPACE)
     def namespace(self, request: Request[GetKVListByNamespaceRequestHeader]) -> Reply[NoHeader]:
-        """All values of a namespace."""
+        """Returns all values of a namespace."""
         table = self._kv.namespace(request.header.namespace)
         if table is None:
             raise ResponseError(
@@ -100,12 +99,12 @@ class ConfigProcessor:
 
     @serves(admin.GET_NAMESRV_CONFIG)
     def get_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """All settings as properties."""
+        """Returns all settings as properties."""
         return Reply(body=self._properties())
 
     @serves(admin.UPDATE_NAMESRV_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Changes settings, all or none; what cannot change while the server runs is refused."""
+        """Changes all of the given settings, or none if one cannot change while the server runs."""
         config = self._configuration.get(NamesrvConfig)
         refused = ALWAYS_REFUSED | set(config.config_black_list.split(";"))
         try:

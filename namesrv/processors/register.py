@@ -2,8 +2,8 @@
 """Requests of brokers: 103, 104, 322, 901, 904.
 
 REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, GET_BROKER_MEMBER_GROUP, BROKER_HEARTBEAT. A
-registration is refused (1) when its CRC is wrong or when it is the incremental one of a broker not
-known in full. Its answer carries the order configuration of topics, and for a slave its master's
+registration is refused (1) when its CRC is wrong, or when it is incremental and the broker is not
+known in full. Its answer contains the order configuration of topics, and for a slave its master's
 addresses. Unregistering is done at once; the original queues it. Java: DefaultRequestProcessor.
 """
 
@@ -43,7 +43,7 @@ ZONE_NAME = "__ZONE_NAME"
 
 
 class RegisterProcessor:
-    """Takes what brokers say; `changed` is called when the table may have events."""
+    """Serves requests of brokers; `changed` is called when the table may have events."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RegisterProcessor:
     def register(
         self, request: Request[RegisterBrokerRequestHeader]
     ) -> Reply[RegisterBrokerResponseHeader]:
-        """A broker with its topics."""
+        """Registers a broker with its topics."""
         registered = self._table.register(_registration(request), request.peer, request.steady_ms)
         self._changed()
         if registered is None:
@@ -75,7 +75,7 @@ class RegisterProcessor:
 
     @serves(route.UNREGISTER_BROKER)
     def unregister(self, request: Request[UnRegisterBrokerRequestHeader]) -> Reply[NoHeader]:
-        """A broker stops."""
+        """Unregisters a broker, which stops."""
         header = request.header
         self._table.unregister(header.cluster_name, header.broker_name, header.broker_addr)
         self._changed()
@@ -83,7 +83,7 @@ class RegisterProcessor:
 
     @serves(route.BROKER_HEARTBEAT)
     def heartbeat(self, request: Request[BrokerHeartbeatRequestHeader]) -> Reply[NoHeader]:
-        """A broker lives."""
+        """Takes a heartbeat of a broker."""
         header = request.header
         self._table.seen(header.cluster_name, header.broker_addr, request.steady_ms)
         return Reply()
@@ -92,7 +92,7 @@ class RegisterProcessor:
     def query_data_version(
         self, request: Request[QueryDataVersionRequestHeader]
     ) -> Reply[QueryDataVersionResponseHeader]:
-        """Says whether a broker must register again; this counts as a sign of life as well."""
+        """Returns whether a broker must register again; this counts as a heartbeat as well."""
         header = request.header
         asked = DataVersion.decode(request.body)
         known = self._table.data_version(header.cluster_name, header.broker_addr)
@@ -104,7 +104,7 @@ class RegisterProcessor:
 
     @serves(ha.GET_BROKER_MEMBER_GROUP)
     def member_group(self, request: Request[GetBrokerMemberGroupRequestHeader]) -> Reply[NoHeader]:
-        """Master and slaves of a broker name."""
+        """Returns master and slaves of a broker name."""
         group = self._table.member_group(request.header.cluster_name, request.header.broker_name)
         return Reply(body=GetBrokerMemberGroupResponseBody(broker_member_group=group).encode())
 

@@ -28,7 +28,10 @@ ZONE_NAME = "__ZONE_NAME"
 
 
 class RouteProcessor:
-    """Tells clients where topics are. `started_ms`: since when brokers may register."""
+    """Tells clients where topics are.
+
+    `started_ms` is when brokers could begin to register.
+    """
 
     def __init__(
         self, table: RouteTable, kv: KvConfig, configuration: Configuration, started_ms: int
@@ -40,7 +43,7 @@ class RouteProcessor:
 
     @serves(route.GET_ROUTEINFO_BY_TOPIC)
     def route_of_topic(self, request: Request[GetRouteInfoRequestHeader]) -> Reply[NoHeader]:
-        """TopicRouteData."""
+        """Returns the TopicRouteData of a topic."""
         config = self._configuration.get(NamesrvConfig)
         if self._waits(config, request.steady_ms):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "name server not ready")
@@ -66,7 +69,7 @@ class RouteProcessor:
 
     @serves(route.GET_BROKER_CLUSTER_INFO)
     def cluster_info(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """ClusterInfo: clusters, their broker names, their addresses."""
+        """Returns ClusterInfo: clusters, their broker names, and the addresses of these."""
         return Reply(body=self._table.cluster_info().encode())
 
     def _waits(self, config: NamesrvConfig, steady_ms: int) -> bool:

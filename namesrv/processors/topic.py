@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of topics, deleting topics, and the write permission of a broker.
 
-206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that the configuration withholds are
+206, 224, 304, 311, 312, 313; 216, 217; 205, 327. Lists that are disabled by the configuration are
 answered SYSTEM_ERROR "disable". Java: DefaultRequestProcessor.
 """
 
@@ -35,7 +35,9 @@ from txrocketmq.remoting.protocol.topic import (
 
 
 class TopicProcessor:
-    """What administrators ask and do about topics; `note` gets a line for each thing done."""
+    """Serves what administrators ask and do about topics; `note` is called with a line for each
+    change.
+    """
 
     def __init__(
         self, table: RouteTable, configuration: Configuration, note: Callable[[str], None]
@@ -46,7 +48,7 @@ class TopicProcessor:
 
     @serves(topic.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     def all_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """All topics."""
+        """Returns all topics."""
         if not self._configuration.get(NamesrvConfig).enable_all_topic_list:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "disable")
         return Reply(body=self._table.topics().encode())
@@ -55,34 +57,36 @@ class TopicProcessor:
     def topics_by_cluster(
         self, request: Request[GetTopicsByClusterRequestHeader]
     ) -> Reply[NoHeader]:
-        """Topics with queues in a cluster."""
+        """Returns the topics with queues in a cluster."""
         return self._list(lambda: self._table.topics_of_cluster(request.header.cluster))
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Names of clusters and brokers, which are topics too; and a broker to ask for more."""
+        """Returns the names of clusters and brokers, which are topics too, and a broker to ask for
+        more.
+        """
         return Reply(body=self._table.system_topics().encode())
 
     @serves(topic.GET_UNIT_TOPIC_LIST)
     def unit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Topics of units."""
+        """Returns the topics of units."""
         return self._list(lambda: self._table.topics_with(_is_unit))
 
     @serves(topic.GET_HAS_UNIT_SUB_TOPIC_LIST)
     def unit_sub_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Topics that units subscribe to."""
+        """Returns the topics that units subscribe to."""
         return self._list(lambda: self._table.topics_with(_has_unit_sub))
 
     @serves(topic.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST)
     def unit_sub_ununit_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Topics of no unit that units subscribe to."""
+        """Returns the topics of no unit that units subscribe to."""
         return self._list(
             lambda: self._table.topics_with(lambda it: _has_unit_sub(it) and not _is_unit(it))
         )
 
     @serves(topic.DELETE_TOPIC_IN_NAMESRV)
     def delete(self, request: Request[DeleteTopicFromNamesrvRequestHeader]) -> Reply[NoHeader]:
-        """Forgets a topic, everywhere or in a cluster."""
+        """Deletes a topic, everywhere or in a cluster."""
         name, cluster = request.header.topic, request.header.cluster_name or None
         self._table.delete_topic(name, cluster)
         where = f"cluster {cluster}" if cluster else "all clusters"
@@ -91,7 +95,7 @@ class TopicProcessor:
 
     @serves(topic.REGISTER_TOPIC_IN_NAMESRV)
     def register(self, request: Request[RegisterTopicRequestHeader]) -> Reply[NoHeader]:
-        """Queues of one topic (enableSingleTopicRegister)."""
+        """Registers the queues of one topic (enableSingleTopicRegister)."""
         if request.body:
             data = TopicRouteData.decode(request.body)
             self._table.register_topic(request.header.topic, data.queue_datas)
@@ -101,7 +105,9 @@ class TopicProcessor:
     def wipe_write_perm(
         self, request: Request[WipeWritePermOfBrokerRequestHeader]
     ) -> Reply[WipeWritePermOfBrokerResponseHeader]:
-        """Nothing is sent to a broker any more."""
+        """Takes the write permission of all of a broker's topics, so that clients send it nothing
+        more.
+        """
         name = request.header.broker_name
         count = self._table.wipe_write_perm(name)
         self._note(f"{request.peer.remote_address} made {count} topics of {name} read-only")
@@ -111,7 +117,7 @@ class TopicProcessor:
     def add_write_perm(
         self, request: Request[AddWritePermOfBrokerRequestHeader]
     ) -> Reply[AddWritePermOfBrokerResponseHeader]:
-        """The reverse."""
+        """Gives the topics of a broker back their write permission."""
         name = request.header.broker_name
         count = self._table.add_write_perm(name)
         self._note(f"{request.peer.remote_address} made {count} topics of {name} writable")

@@ -26,12 +26,12 @@ from txrocketmq.remoting.packing import fixed
 BATCH_UNIT: Final = fixed(formats.BATCH_CONSUME_QUEUE_UNIT).struct
 BATCH_UNIT_BYTES: Final = BATCH_UNIT.size
 MAX_BATCH_MESSAGES: Final = 0x7FFF
-"""More do not fit into a unit."""
+"""A unit has no room for a higher number of messages."""
 _NOT_COMPACTED: Final = -1
 
 
 class BatchUnit(NamedTuple):
-    """One unit; `queue_offset` is that of the first of its messages."""
+    """One unit; `queue_offset` is the queue offset of the first message in its record."""
 
     physical_offset: int
     size_bytes: int
@@ -44,12 +44,12 @@ class BatchUnit(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The queue offset after its last message."""
+        """The queue offset after the last message of the record."""
         return self.queue_offset + self.message_count
 
     @property
     def is_written(self) -> bool:
-        """Whether it names a record, as recovery of the original asks."""
+        """Whether the unit names a record, by the test that the original's recovery uses."""
         return (
             self.physical_offset >= 0
             and self.size_bytes > 0
@@ -71,26 +71,27 @@ class BatchQueue(ConsumeQueue):
         super().__init__(topic, queue_id, magic, record_topic, files)
         self._end_bytes = 0
         self._entered = 0
-        """How many messages the pending fields are for."""
+        """How many messages the pending fields stand for."""
 
     @property
     def end_bytes(self) -> int:
-        """Where the written units end in the row of files."""
+        """The position in the row of files after the written units."""
         return self._end_bytes
 
     # --- writing ---
 
     def enter(self, count: int) -> int:
-        """Lets a record of so many messages be the next that is pending; the first one's offset.
+        """Announces that the next pending record has `count` messages; returns the first one's
+        offset.
 
-        Its fields are then to be added to `pending`.
+        The caller then adds the fields of the record to `pending`.
         """
         self._fill_pending()
         self._entered += count
         return self.next_offset + len(self.pending) // UNIT_FIELDS
 
     def _fill_pending(self) -> None:
-        """Gives the messages of the last batch that is pending their fields."""
+        """Adds fields of zeros for the further messages of the last pending batch."""
         if not self.pending:
             self._entered = 0
         self.pending += [0] * (self._entered * UNIT_FIELDS - len(self.pending))
@@ -138,12 +139,12 @@ class BatchQueue(ConsumeQueue):
 
     @property
     def _places(self) -> range:
-        """The places of the units in the files."""
+        """The places (indices) of the units in the files."""
         first = max(self._files.min_offset, 0)
         return range(first // BATCH_UNIT_BYTES, self._end_bytes // BATCH_UNIT_BYTES)
 
     def _unit_at(self, place: int, check: Check = unchecked) -> BatchUnit:
-        """What a place has; a unit of nothing where no file does."""
+        """The unit at a place; an empty unit where there is no file."""
         at = place * BATCH_UNIT_BYTES
         file = self._files.find(at)
         if file is None:
@@ -153,39 +154,43 @@ class BatchQueue(ConsumeQueue):
         return BatchUnit(*BATCH_UNIT.unpack_from(file.view, at))
 
     def _place_of(self, offset: int, check: Check = unchecked) -> int:
-        """The place of the last unit that begins at this offset or before; -1 without one."""
+        """The place of the last unit that begins at this offset or before; -1 if there is none."""
         places = self._places
         count = bisect_right(places, offset, key=lambda at: self._unit_at(at, check).queue_offset)
         return places[count - 1] if count else -1
 
     def _place_in_log(self, physical_offset: int, check: Check = unchecked) -> int:
-        """The place of the first unit whose record is at this place of the log, or behind."""
+        """The place of the first unit whose record is at this log offset or behind it."""
         places = self._places
         return places.start + bisect_left(
             places, physical_offset, key=lambda at: self._unit_at(at, check).physical_offset
         )
 
     def _offset_at(self, place: int, check: Check = unchecked) -> int:
-        """The first offset of a place; max_offset behind the last."""
+        """The first queue offset of the unit at a place; max_offset for the place after the last
+        one.
+        """
         if place >= self._places.stop:
             return self.max_offset
         return self._unit_at(place, check).queue_offset
 
     def batch_at(self, offset: int, check: Check = unchecked) -> BatchUnit | None:
-        """The unit of the record that has the message of this offset; None without one."""
+        """The unit of the record that contains the message with this offset; None if there is
+        none.
+        """
         place = self._place_of(offset, check)
         unit = self._unit_at(place, check) if place >= 0 else None
         return unit if unit is not None and offset < unit.end_offset else None
 
     def begins_at(self, offset: int) -> bool:
-        """Whether a record begins with this offset."""
+        """Whether a record begins with the message at this offset."""
         unit = self.batch_at(offset)
         return unit is not None and unit.queue_offset == offset
 
     def batches(self, offset: int, count: int, check: Check = unchecked) -> list[BatchUnit]:
-        """So many units from the one on that has this offset, or is before it, or is the first.
+        """Up to `count` units, beginning with the one that has this offset, or the first behind it.
 
-        They are of one file; there are none when the queue has none.
+        They all come from one file; the list is empty when the queue has no such units.
         """
         places = self._places
         place = max(self._place_of(offset, check), places.start)
@@ -223,7 +228,9 @@ class BatchQueue(ConsumeQueue):
         return -1 if place < 0 else min(offset, self._unit_at(place, check).end_offset) - 1
 
     def units(self, offset: int, count: int) -> Iterator[Unit]:
-        """One for each offset: those of a batch are equal, and what is missing is blank."""
+        """Yields a unit for each offset: the same one for all messages of a batch, a blank for
+        missing ones.
+        """
         end = min(offset + count, self.max_offset)
         offset = max(offset, self.min_offset)
         while offset < end:
@@ -248,7 +255,7 @@ class BatchQueue(ConsumeQueue):
             yield from map(self._unit_at, sorted({first, after - 1}) if after > first else ())
 
     def next_file_offset(self, offset: int) -> int:
-        """0, as the original says where it finds no unit."""
+        """Returns 0, as the original does where it finds no unit."""
         return 0
 
     def offset_by_time(
@@ -259,10 +266,11 @@ class BatchQueue(ConsumeQueue):
         upper: bool,
         check: Check = unchecked,
     ) -> int:
-        """The first offset of the first batch stored at this time or later; else of the last.
+        """The first offset of the first batch stored at this time or later; otherwise of the last
+        batch.
 
-        With `upper` that of the last one stored at it or earlier. Units have the time, so
-        `stored_ms` is not asked.
+        With `upper`, that of the last batch stored at this time or before. Units contain the time,
+        so `stored_ms` is not called.
         """
         places = self._places
         first = self._place_of(self.min_offset, check)
@@ -277,7 +285,7 @@ class BatchQueue(ConsumeQueue):
     # --- files ---
 
     def recover(self) -> None:
-        """Finds where the units end: with the first place, or file, that was never written."""
+        """Finds where the units end: at the first place, or file, that was never written."""
         files = self._files
         for start, _ in files.gaps()[:1]:
             files.end_at(start)
@@ -296,7 +304,9 @@ class BatchQueue(ConsumeQueue):
         self.min_offset = self._offset_at(self._places.start)
 
     def _find_end(self, offset: int) -> None:
-        """Sets what follows from where the files end; the queue ends at the offset without any."""
+        """Sets what depends on the end of the files; without units the queue ends at the given
+        offset.
+        """
         self._end_bytes = self._files.max_offset
         places = self._places
         last = self._unit_at(places[-1]) if places else None
@@ -314,7 +324,7 @@ class BatchQueue(ConsumeQueue):
         self._cut_at(self._place_in_log(physical_offset))
 
     def cut(self, offset: int) -> None:
-        """Takes off the batches that have this offset, or later ones."""
+        """Removes the batches that contain this offset or later ones."""
         place = self._place_of(offset)
         if place < 0 or offset >= self._unit_at(place).end_offset:
             place = max(place + 1, self._places.start)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads messages of a queue of batches, whose records may contain many messages each.
 
-A record is given whole, also when the offset asked for is in the middle of it. The limits of a get
-count its messages; the first record comes however many they are. Filters see the record as if it
-were one message: the tags of a batch, not those of its messages.
+A record is returned whole, even when the requested offset is in the middle of it. The limits of a
+get count messages; the first record is returned however many it contains. Filters see the record as
+if it were one message: the tags of a batch, not those of its messages.
 
 Java: DefaultMessageStore.getMessage, BatchConsumeQueue.iterateFrom.
 """
@@ -23,14 +23,14 @@ from txrocketmq.broker.store.in_memory import NotInMemory
 
 
 class BatchSearch(Search[StoreReader, BatchQueue]):
-    """One get."""
+    """One get under way."""
 
     def __init__(self, reader: StoreReader, queue: BatchQueue, request: Request) -> None:
         super().__init__(reader, queue, request)
         self._limits = limits_of(reader.config, request)
 
     def run(self) -> GetResult:
-        """Looks through units until it has enough, or has seen enough."""
+        """Examines units until enough messages are found, or enough units were examined."""
         reader, queue, request = self._reader, self._queue, self._request
         config = reader.config
         most = max(config.max_filter_message_size, request.max_count * BATCH_UNIT_BYTES)
@@ -72,7 +72,7 @@ class BatchSearch(Search[StoreReader, BatchQueue]):
             self._next = unit.end_offset
 
     def _look_at(self, unit: BatchUnit) -> bool:
-        """Takes the record if it is wanted; False where the get is to end before it."""
+        """Takes the record if it is wanted; returns False if the get is to end before it."""
         request, place = self._request, (unit.physical_offset, unit.size_bytes)
         if request.tag_codes is not None and unit.tags_code not in request.tag_codes:
             return True

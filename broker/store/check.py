@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Examines a store from end to end without changing anything.
 
-First the store is opened as a broker would open it, on copies (see dry_files.py): what that would
-say and do is reported. Then all is read that an opening takes on trust: every record of the log
-with its CRC, and whether it has its unit in its queue; every unit, and every item of the index,
-whether it points at a record. That is done in parts, one for each file of the log and of the
-index, which may be looked at in any order and in several processes.
+First the store is opened as a broker would open it, but on copies (see dry_files.py): what a broker
+would report and do is reported. Then everything is read that opening takes on trust: every record
+of the log with its CRC, and whether its queue has its unit; every unit, and every item of the
+index, and whether it points at a record.
 
-A file of the log may be several parts, so that all processes have something to do. Where such a
-part begins is a guess, which is right if the one before it ends there. That all is sound is then as
-certain as from one look; what is wrong takes one look at the whole file, since how it goes on
-behind damage depends on what was before.
+That is done in parts, one for each file of the log and of the index, which may be examined in any
+order and in several processes.
 
-Where numpy is installed, what is sound is looked at many records at a time (stretches.py); the rest
-of it, and all of it without numpy, one record after the other.
+A file of the log may be split into several parts, so that all processes have something to do. The
+start of such a part is a guess, which is right if the part before it ends there. If so, soundness
+is as certain as from one walk over the file; if anything is wrong, the whole file is walked once,
+since how to go on behind damage depends on what came before.
+
+Where numpy is installed, sound records are examined many at a time (stretches.py); others, or all
+without numpy, one after the other.
 
 Java: has no counterpart.
 """
@@ -60,7 +62,7 @@ _QUEUE: Final = "queue"
 _INDEX: Final = "index"
 _OPENING: Final = "opening"
 _MAX_FINDINGS: Final = 1_000
-"""Of one part; beyond that they are only counted."""
+"""How many findings one part keeps; further ones are only counted."""
 _UNITS_AT_ONCE: Final = 65_536
 _ITEMS_AT_ONCE: Final = 16_384
 _NONE: Final = -1
@@ -69,49 +71,49 @@ QueueKey = tuple[bytes, int]
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be: a whole sentence, and where that is."""
+    """Something that is wrong: a whole sentence, and where it is."""
 
     kind: str
     """`opening`, `log`, `crc`, `queue` or `index`."""
     text: str
     path: str = ""
     position: int = _NONE
-    """In the file, in bytes; -1: nowhere in particular."""
+    """The position in the file in bytes; -1 when the finding has none."""
     offset: int = _NONE
-    """In the log; -1: nowhere in particular."""
+    """The offset in the log; -1 when the finding has none."""
 
 
 class Part(NamedTuple):
-    """A file that is looked at, or a piece of it."""
+    """A file that is to be examined, or a piece of it."""
 
     kind: str
     number: int
     size_bytes: int
     position: int = 0
-    """Where in the file it begins."""
+    """The position in the file at which the part begins."""
     is_last: bool = True
-    """Whether no other piece of the file is behind it."""
+    """Whether this is the last piece of the file."""
 
 
 @dataclass
 class Looked:
-    """What a look at a part has found."""
+    """What was found in a part."""
 
     part: Part
     findings: list[Finding] = field(default_factory=list)
     more: int = 0
-    """Findings that were too many."""
+    """The number of findings beyond those that are kept."""
     messages: int = 0
     units: dict[QueueKey, int] = field(default_factory=dict)
-    """How many messages have their units, by queue."""
+    """By queue: how many messages have their units."""
     without_queue: int = 0
-    """Messages of topics that have no queues, or were deleted."""
+    """How many messages are of topics that have no queues, or were deleted."""
     is_joined: bool = True
-    """Whether the last record ends where the next piece begins, and the last of all is the one that
-    opening has seen there; else it is to be looked at in another way."""
+    """Whether the part ends where the next one begins, and the last part with the last record that
+    opening saw; otherwise the whole file has to be walked."""
 
     def add(self, other: Looked) -> None:
-        """Takes in what another part of the same kind has, but for its findings."""
+        """Adds the counts of another part of the same kind, but not its findings."""
         size_bytes = self.part.size_bytes + other.part.size_bytes
         self.part = self.part._replace(size_bytes=size_bytes)
         self.more += other.more
@@ -122,7 +124,7 @@ class Looked:
         self.is_joined = self.is_joined and other.is_joined
 
     def find(self, finding: Finding) -> None:
-        """Notes a finding."""
+        """Adds a finding."""
         if len(self.findings) < _MAX_FINDINGS:
             self.findings.append(finding)
         else:
@@ -134,7 +136,7 @@ class Looked:
 
 
 class StoreCheck:
-    """One look at a store; `findings` grow with `open` and `finish`."""
+    """One examination of a store; `open` and `finish` add to `findings`."""
 
     def __init__(self, config: StoreConfig, kind_of: KindOf = kind_unknown) -> None:
         self._config = config
@@ -142,11 +144,11 @@ class StoreCheck:
         self._walk_type = _fastest_walk()
         self.findings: list[Finding] = []
         self.recovered: Recovered | None = None
-        """What opening did, on the copies; None when it is not possible at all."""
+        """What opening did, on the copies; None when the store cannot be opened at all."""
         self.refusal: StoreError | None = None
-        """Why a broker would not open it."""
+        """Why a broker would refuse to open the store."""
         self.start = self.end = 0
-        """Of the log."""
+        """The bounds of the log."""
         self._build(())
 
     def _build(self, extra: Collection[str]) -> None:
@@ -163,10 +165,11 @@ class StoreCheck:
     def open(
         self, now_ms: int, topics: Collection[str] | None = None, *, trusts: bool = False
     ) -> bool:
-        """Opens the store on copies; whether it can be opened, with its losses accepted if need be.
+        """Opens the store on copies; returns whether that is possible, if need be with accepted
+        losses.
 
-        With `trusts` the end of a log that was closed is where the inventory says. StoreLocked when
-        a broker has it.
+        With `trusts`, a log that was closed is taken to end where the inventory says. Raises
+        StoreLocked when a broker is using the store.
         """
         try:
             self._open(now_ms, topics, trusts=trusts)
@@ -218,14 +221,16 @@ class StoreCheck:
         return walk
 
     def close(self) -> None:
-        """Lets others have the store."""
+        """Releases the store."""
         self._marks.unlock()
         self.files.close()
 
     # --- the parts ---
 
     def parts(self, most_bytes: int | None = None) -> list[Part]:
-        """What there is to look at, the log first, its files in pieces of about so many bytes."""
+        """Returns the parts to examine, the log first, with its files in pieces of about
+        `most_bytes`.
+        """
         found: list[Part] = []
         for number, file in enumerate(self._log.files.mapped_files):
             size_bytes = max(min(self.end - file.from_offset, file.size_bytes), 0)
@@ -237,7 +242,7 @@ class StoreCheck:
         return found
 
     def look(self, part: Part) -> Looked:
-        """Looks at a part; in any process that has this object."""
+        """Examines a part, in any process that has this object."""
         looked = Looked(part)
         if part.kind == LOG:
             self._look_at_log(looked)
@@ -267,7 +272,9 @@ class StoreCheck:
             looked.is_joined = walk.last_ms == self.recovered.last_store_timestamp_ms
 
     def _tell_damage(self, looked: Looked, start: int, end: int, path: str) -> None:
-        """Bytes without records; or records of which only the CRC is wrong."""
+        """Reports a stretch without sound records: wrong CRCs, or bytes that are no records at
+        all.
+        """
         at = start
         while at < end:
             record = record_at(self._log.files, at, check_crc=False)
@@ -293,7 +300,7 @@ class StoreCheck:
             looked.find(Finding(LOG, text, path, position, at))
 
     def _compare(self, looked: Looked, run: Run) -> None:
-        """Whether messages of one queue have their units there."""
+        """Checks that messages of one queue have the units that they should have."""
         key, queue_offsets, offsets, sizes = run[:2], *run[2:]
         topic, queue_id = str(run.topic, "utf-8", "replace"), run.queue_id
         queue = self._queues.find(topic, queue_id)
@@ -329,7 +336,7 @@ class StoreCheck:
         looked.has_units(key, sound)
 
     def _look_at_index(self, looked: Looked) -> None:
-        """Whether each item is of a record of the log."""
+        """Checks that each item of the index names a record of the log."""
         file = self._index.files[looked.part.number]
         first = next((position for position, _ in file.items()), 0)
         after = first + (file.next_item - 1) * ITEM_BYTES
@@ -346,7 +353,7 @@ class StoreCheck:
                 looked.find(Finding(_INDEX, text, file.path, position, offset))
 
     def _unsound_items(self, items: memoryview) -> Iterator[tuple[int, int]]:
-        """The items that name no record: their number among these, and the offset they name."""
+        """The items that name no record: their index, and the log offset that they name."""
         view, view_start, last_start = memoryview(b""), 0, _NONE
         sound = _NONE
         for number, (_, offset, _, _) in enumerate(_ITEM.iter_unpack(items)):
@@ -374,7 +381,7 @@ class StoreCheck:
     # --- together ---
 
     def finish(self, looked: Collection[Looked]) -> Iterator[Finding]:
-        """Findings that only all parts together show."""
+        """Returns findings that only show when all parts are known."""
         with_units: dict[QueueKey, int] = {}
         for each in looked:
             for key, count in each.units.items():
@@ -387,7 +394,7 @@ class StoreCheck:
                 yield Finding(_QUEUE, f"{text} log.", queue.files.directory)
 
     def _count_units(self, queue: ConsumeQueue) -> int:
-        """How many of its units name something that the log should have."""
+        """How many units of the queue name something that the log should contain."""
         if isinstance(queue, BatchQueue):
             return sum(
                 unit.is_written and unit.physical_offset >= self.start for unit in queue.columns()
@@ -407,7 +414,7 @@ class StoreCheck:
         return count
 
     def summary(self, looked: Collection[Looked]) -> str:
-        """What was looked at, in a sentence."""
+        """Says in a sentence what was examined."""
         count = sum(each.messages for each in looked if each.part.kind == LOG)
         items = sum(each.messages for each in looked if each.part.kind == _INDEX)
         loose = sum(each.without_queue for each in looked)
@@ -418,7 +425,7 @@ class StoreCheck:
 
 
 def _guesses(file: MappedFile, size_bytes: int, most_bytes: int) -> Iterator[int]:
-    """Where pieces of a file of the log may begin, but the first: where records seem to."""
+    """Where pieces of a log file after the first may begin: at places that look like records."""
     last = 0
     for at in range(most_bytes, size_bytes, most_bytes):
         found = next_head(file.map(), file.from_offset, max(at, last + 1), size_bytes)
@@ -430,7 +437,7 @@ def _guesses(file: MappedFile, size_bytes: int, most_bytes: int) -> Iterator[int
 
 
 def _fastest_walk() -> type[LogWalk]:
-    """The one that looks at many records at once, where there is numpy."""
+    """The kind of walk that looks at many records at once, if numpy is installed."""
     if find_spec("numpy") is None:
         return LogWalk
     from txrocketmq.broker.store.stretches import StretchWalk  # noqa: PLC0415 - see above
@@ -439,7 +446,7 @@ def _fastest_walk() -> type[LogWalk]:
 
 
 def _light_runs(records: Iterable[Record]) -> Iterator[Run]:
-    """The same messages in light queues."""
+    """The same messages as runs of light queues."""
     seen: dict[QueueKey, list[int]] = {}
     for found in records:
         for topic, queue_offset in places_of(found) if enters_queue(found.sys_flag) else ():
@@ -449,7 +456,7 @@ def _light_runs(records: Iterable[Record]) -> Iterator[Run]:
 
 
 def _units(queue: ConsumeQueue, first: int, count: int) -> tuple[array[int], array[int]] | None:
-    """Offsets and sizes of units as they are stored; None when some are not."""
+    """Offsets and sizes of units as they are stored; None when some are missing."""
     offsets, sizes = array("q"), array("i")
     per_file = queue.files.file_bytes // UNIT_BYTES
     while count > 0:

@@ -23,7 +23,7 @@ from txrocketmq.remoting.packing import fixed
 
 _FIELDS: Final = fixed(formats.CHECKPOINT).struct
 SLACK_MS: Final = 3_000
-"""Log and queues are flushed one after the other; what lies between is less than this."""
+"""How long, in ms, the flushes of log and queues may lie apart at most."""
 
 
 class Checkpoint:
@@ -43,7 +43,7 @@ class Checkpoint:
         return self._file.path
 
     def load(self) -> None:
-        """Reads the file, or makes it; OSError without room on the disk."""
+        """Reads the file, or creates it; raises OSError when the disk has no room."""
         self._file.reserve(formats.CHECKPOINT_FILE_BYTES)
         (
             self.physic_msg_timestamp_ms,
@@ -54,7 +54,7 @@ class Checkpoint:
         ) = _FIELDS.unpack_from(self._file.map(), 0)
 
     def save(self) -> None:
-        """Writes the file; what is written is not durable before it is synced."""
+        """Writes the file; it is durable only after a sync."""
         _FIELDS.pack_into(
             self._file.map(),
             0,
@@ -66,9 +66,9 @@ class Checkpoint:
         )
 
     def reset(self, newest_ms: int) -> None:
-        """Takes back, durably, what it says of messages after this time.
+        """Durably lowers the timestamps that are later than this time.
 
-        The log lacks them, or messages to come will have been stored before them, by the clock.
+        The log lacks such messages, or messages to come would get earlier timestamps.
         """
         self.physic_msg_timestamp_ms = min(self.physic_msg_timestamp_ms, newest_ms)
         self.logics_msg_timestamp_ms = min(self.logics_msg_timestamp_ms, newest_ms)
@@ -77,17 +77,17 @@ class Checkpoint:
         self._files.sync(self._file.path)
 
     def close(self) -> None:
-        """Forgets the mapping."""
+        """Drops the mapping."""
         self._file.unmap()
 
     @property
     def min_timestamp_ms(self) -> int:
-        """Messages up to then are durable in log and queues."""
+        """All messages up to this time are durable in log and queues."""
         return max(min(self.physic_msg_timestamp_ms, self.logics_msg_timestamp_ms) - SLACK_MS, 0)
 
 
 class Marks:
-    """Abort and lock file of a store's directory."""
+    """The abort file and the lock file of a store's directory."""
 
     def __init__(self, files: Files, root: str) -> None:
         self._files = files
@@ -97,36 +97,44 @@ class Marks:
 
     @property
     def path(self) -> str:
-        """The abort file, which says where the log begins while the store is open."""
+        """The path of the abort file, which exists while the store is open and says where the log
+        begins.
+        """
         return self._abort
 
     def lock(self) -> None:
-        """Keeps other brokers out; StoreLocked when one is in."""
+        """Takes the lock that keeps other brokers out; raises StoreLocked when another one holds
+        it.
+        """
         self._lock = self._files.lock(self._lock_path, b"lock")
         if self._lock is None:
             raise StoreLocked(self._lock_path)
 
     def unlock(self) -> None:
-        """Lets others in."""
+        """Releases the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     @property
     def is_aborted(self) -> bool:
-        """Whether the store was not closed by its last user, if this one has not opened it."""
+        """Whether the last user did not close the store; true as well while this process has it
+        open.
+        """
         return self._files.exists(self._abort)
 
     @property
     def is_machine_down(self) -> bool:
-        """Whether the machine was started since the store was left open: writes may be lost."""
+        """Whether the machine was restarted after the store was left open, so that writes may be
+        lost.
+        """
         return self._files.modified_ms(self._abort) < self._files.booted_ms()
 
     @property
     def log_start(self) -> int | None:
         """Where the log began for the process that left the store open; None if it did not say.
 
-        An original broker does not.
+        An original broker does not say it.
         """
         if not self.is_aborted:
             return None
@@ -137,7 +145,9 @@ class Marks:
             return None
 
     def open(self, log_start: int) -> None:
-        """Marks the store as open, durably: else a power cut makes it one that was closed."""
+        """Marks the store as open, durably, or else a power cut would make it look as if it had
+        been closed.
+        """
         self.note_start(log_start)
         self._files.sync(self._abort)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which records and units of a store are not in memory, and the reads that load them.
 
-What this process has written lately, the end of the log, is taken to be in memory; of everything
-else it is asked, see in_memory.py.
+What this process wrote lately at the end of the log is taken to be in memory; for everything else
+the system is asked, see in_memory.py.
 
 Java: has no counterpart; its threads wait.
 """
@@ -21,32 +21,32 @@ from txrocketmq.broker.store.mapped_file import MappedFile
 from txrocketmq.broker.store.record_head import HEAD
 
 _WRITTEN_LATELY_BYTES: Final = 32 * 1024 * 1024
-"""The end of the log that is taken to be in memory, as far as this process has written it."""
+"""How much of the log's end, as far as this process has written it, is taken to be in memory."""
 
 
 class ColdParts:
-    """The parts of a store that are not in memory."""
+    """Finds the parts of a store that are not in memory."""
 
     def __init__(self, files: Files, log: CommitLog) -> None:
         self._files = files
         self.log = log
         self.memory = InMemory(files, log.files.directory)
         self.written_from = 0
-        """Where the part of the log starts that this process has written."""
+        """The log offset at which the part begins that this process has written."""
 
     @property
     def asked_before(self) -> int:
-        """Of the log before this offset it must be asked whether it is in memory."""
+        """The log offset before which the system must be asked whether data are in memory."""
         return max(self.written_from, self.log.max_offset - _WRITTEN_LATELY_BYTES)
 
     def cold(self, chunks: Sequence[Chunk]) -> NotInMemory:
-        """What is raised when these chunks would have to be waited for."""
+        """Makes the exception for chunks that would have to be read from the disk."""
         return NotInMemory(ColdRead(self._files, self.memory, chunks))
 
     def cold_records(self, places: Iterable[tuple[int, int]]) -> ColdRead | None:
-        """What is to be read from the disk for the records at these offsets, of these sizes.
+        """The read that loads the records at these offsets, with these sizes.
 
-        None when all of them are in memory, or are not there.
+        None when all of them are in memory, or do not exist.
         """
         chunks: list[Chunk] = []
         asked_before = self.asked_before
@@ -58,14 +58,13 @@ class ColdParts:
         return ColdRead(self._files, self.memory, chunks) if chunks else None
 
     def cold_part(self, file: MappedFile, start: int, size_bytes: int) -> ColdRead | None:
-        """What is to be read from the disk of any file of the store; None for nothing."""
+        """The read that loads a part of any file of the store; None when it is in memory."""
         chunks = self.memory.missing(file, start, start + size_bytes)
         return ColdRead(self._files, self.memory, chunks) if chunks else None
 
     def check_units(self, queue: ConsumeQueue, offset: int, count: int) -> None:
-        """NotInMemory when the disk would have to be waited for to read these units.
-
-        So when it would be to read what the ext row has of them.
+        """Raises NotInMemory when these units, or what the ext row has of them, are not in
+        memory.
         """
         end = min(offset + count, queue.max_offset)
         offset = max(offset, queue.min_offset)
@@ -92,9 +91,9 @@ class ColdParts:
             raise self.cold(cold)
 
     def check_record(self, physical_offset: int, size_bytes: int | None) -> None:
-        """NotInMemory when the disk would have to be waited for to read this record.
+        """Raises NotInMemory when this record is not in memory.
 
-        Where nobody tells its size, the record itself does, once its beginning is in memory.
+        Without a size, the size is taken from the record once its beginning is in memory.
         """
         file = self.log.files.find(physical_offset) if physical_offset < self.asked_before else None
         if file is None:
@@ -109,7 +108,7 @@ class ColdParts:
             self.check_part(file, start, min(start + size_bytes, file.wrote_bytes))
 
     def check_part(self, file: MappedFile, start: int, end: int) -> None:
-        """NotInMemory when the disk would have to be waited for to read this part of a file."""
+        """Raises NotInMemory when this part of a file is not in memory."""
         cold = self.memory.missing(file, start, end)
         if cold:
             raise self.cold(cold)

@@ -49,14 +49,14 @@ _BLANK: Final = fixed(record.BLANK).struct
 _pack_length: Final = fixed(record.PROPERTIES_LENGTH).struct.pack
 _LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
 _MOST_BESIDES_BYTES: Final = 400
-"""More than a record has besides body and properties, and a blank after it."""
+"""The most bytes that a record has besides body and properties, with a blank behind it."""
 _STEP_BYTES: Final = 256 * 1024
 _IPV6_FLAGS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _NOT_PLAIN: Final = _IPV6_FLAGS | MULTI_DISPATCH | MessageSysFlag.INNER_BATCH
 
 
 def _fixed_part(born_host_bytes: int, store_host_bytes: int) -> struct.Struct:
-    """Of a record, with each host as the one field that PutMessage has it in."""
+    """The layout of a record before its body, with each host as one field, as in PutMessage."""
     layout = construct.Struct(
         *record.RECORD_HEAD.subcons,
         "born_host" / construct.Bytes(born_host_bytes),
@@ -72,17 +72,17 @@ _FIXED_PARTS: Final = {
     (born, store): _fixed_part(born, store) for born in _HOST_BYTES for store in _HOST_BYTES
 }
 IPV4_LAYOUT: Final = _FIXED_PARTS[_IPV4_HOST_BYTES, _IPV4_HOST_BYTES]
-"""All before the body, with hosts as PutMessage has them: of nearly every record."""
+"""The layout with IPv4 hosts, which nearly every record has."""
 _PUT_OK: Final = PutStatus.PUT_OK
 _BOTH: Final = (True, True)
 _NO_QUEUES: Final[dict[int, ConsumeQueue]] = {}
 
 
 class Batch(Following):
-    """The records of a run of messages, encoded and not yet written, and what follows from them.
+    """The encoded records of a run of messages before they are written, and what follows from them.
 
-    `places` has one entry for each message: its offset and size in the log in bytes, and its offset
-    in its queue; of one that is refused -1, 0 and -1, and `refused` says why, by its index.
+    `places` has for each message its offset and size in the log in bytes, and its offset in its
+    queue; for a refused message -1, 0 and -1, and `refused` has the status by its index.
     """
 
     __slots__ = (
@@ -99,37 +99,39 @@ class Batch(Following):
         self.copied: Copied = []
         self.entries = []
         self.queues: list[ConsumeQueue] = []
-        """Those that get units, which are in their `pending` until the batch is written."""
+        """The queues that get units; these are in `pending` of each queue until the batch is
+        written."""
         self.ends: list[int] = []
-        """The offsets after these units, in their queues."""
+        """For each of these queues, the offset after its new units."""
         self.hidden: tuple[tuple[str, int], ...] = ()
-        """Topic and size of the records that enter no queue, as half messages."""
+        """Topic and size of the records that enter no queue, such as half messages."""
         self.new_files = 0
         self.pieces: list[tuple[MappedFile, bytes, int]] = []
-        """What is to be appended to which file, and up to which offset that is then written."""
+        """What is appended to each file, and the log offset up to which the file is then
+        written."""
 
     @classmethod
     def refusing(cls, count: int, status: PutStatus, now_ms: int) -> Batch:
-        """The batch of so many messages that are all refused."""
+        """Makes a batch of `count` messages that are all refused."""
         batch = cls(now_ms)
         for _ in range(count):
             batch.refuse(status)
         return batch
 
     def refuse(self, status: PutStatus) -> None:
-        """The result of the next message: it is not stored."""
+        """Notes that the next message is not stored."""
         self.refused[len(self.places)] = status
         self.places.append((-1, 0, -1))
 
     def end(self, file: MappedFile, parts: list[bytes], end_offset: int) -> None:
-        """All messages are encoded: these are the last parts, and where they end."""
+        """Adds the last parts when all messages are encoded; the batch ends at `end_offset`."""
         if parts:
             self.pieces.append((file, b"".join(parts), end_offset))
         self.end_offset = end_offset
 
     @property
     def results(self) -> list[Appended]:
-        """What became of each message."""
+        """The result of each message."""
         return [
             Appended(self.refused.get(at, _PUT_OK), *place, self.stored_ms)
             for at, place in enumerate(self.places)
@@ -137,7 +139,7 @@ class Batch(Following):
 
 
 class CommitLog:
-    """The row of log files; see the module."""
+    """The row of log files; see the module docstring."""
 
     def __init__(self, files: Files, config: StoreConfig) -> None:
         directory = config.store_path_commit_log or os.path.join(
@@ -154,22 +156,23 @@ class CommitLog:
             held=True,
         )
         self._most_bytes = self.files.file_bytes - _MOST_BESIDES_BYTES
-        """A body and properties of no more surely fit into a file."""
+        """Body and properties that together have no more bytes than this certainly fit into a
+        file."""
 
     @property
     def min_offset(self) -> int:
-        """Where the oldest file starts; -1 without files."""
+        """The offset at which the oldest file begins; -1 without files."""
         return self.files.min_offset
 
     @property
     def max_offset(self) -> int:
-        """Where the next record will start, or the blank before it; 0 without files."""
+        """The offset of the next record, or of the blank before it; 0 without files."""
         return self.files.max_offset
 
     # --- appending ---
 
     def append(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
-        """Encodes and writes a run of messages. When this fails, all is as before."""
+        """Encodes and writes a run of messages. If it raises, nothing has changed."""
         batch = self.encode(messages, queues, now_ms)
         try:
             self.write(batch)
@@ -180,11 +183,10 @@ class CommitLog:
         return batch
 
     def encode(self, messages: Sequence[PutMessage], queues: ConsumeQueues, now_ms: int) -> Batch:
-        """The records of the messages, with room made for them; each message has its result.
+        """Encodes the messages and reserves room for them; each message gets its result.
 
-        Messages that cannot be stored have a result that says so and leave no trace. When this
-        fails, with OSError because the disk has no room or with anything else, nothing is stored
-        and all is as before.
+        A message that cannot be stored gets a result that says so and leaves no trace. If it raises
+        (OSError when the disk has no room), nothing is stored and nothing has changed.
         """
         batch = Batch(now_ms)
         try:
@@ -206,9 +208,9 @@ class CommitLog:
         return batch
 
     def write(self, batch: Batch) -> None:
-        """Writes an encoded batch to the log; what follows from it is then to be dispatched.
+        """Writes an encoded batch to the log; the caller then dispatches what follows from it.
 
-        When this fails, nothing is stored and all is as before.
+        If it raises, nothing is stored and nothing has changed.
         """
         row = self.files.mapped_files
         files = len(row)
@@ -223,14 +225,16 @@ class CommitLog:
         except BaseException:
             self._unwrite(files, wrote_bytes)
             raise
-        # From here on nothing is called that could fail.
+        # Nothing below can fail.
         for queue, end_queue_offset in zip(batch.queues, batch.ends):  # noqa: B905 - as many
             queue.next_offset = end_queue_offset
             queue.pending = []
         batch.pieces = []
 
     def _unwrite(self, files: int, wrote_bytes: int) -> None:
-        """Takes back what was written behind that place of that many files."""
+        """Removes what was written after the first `files` files and `wrote_bytes` of the last
+        one.
+        """
         self.files.discard_prepared()
         while len(self.files.mapped_files) > files:
             self.files.remove_last()
@@ -239,7 +243,7 @@ class CommitLog:
             last.wrote_bytes = wrote_bytes
             last.clear_tail()
 
-    # The path of every message: no call in it that could be left out.
+    # Every message passes here, so no call is made that can be avoided.
     def _encode_all(
         self, batch: Batch, messages: Sequence[PutMessage], queues: ConsumeQueues
     ) -> None:
@@ -302,7 +306,7 @@ class CommitLog:
         batch.end(file, parts, offset)
 
     def _first_file(self, batch: Batch) -> MappedFile:
-        """The file to go on in."""
+        """Returns the file to continue in."""
         row = self.files.mapped_files
         if row and row[-1].wrote_bytes < row[-1].size_bytes:
             return row[-1]
@@ -310,9 +314,9 @@ class CommitLog:
         return self._prepare_first(1)
 
     def _prepare_first(self, end_bytes: int, offset: int = 0) -> MappedFile:
-        """The next file, with room up to there; OSError without.
+        """Returns the next file, with room up to `end_bytes`; raises OSError if there is none.
 
-        The name of a log's only file is on the disk before any queue refers to it: after a power
+        The name of a log's only file is made durable before any queue refers to it: after a power
         cut, queues without a log would look like a volume that is not mounted.
         """
         file = self.files.prepare(0, end_bytes, offset)
@@ -323,7 +327,7 @@ class CommitLog:
     def _next_file(
         self, batch: Batch, file: MappedFile, parts: list[bytes], offset: int
     ) -> MappedFile:
-        """Ends a file with a blank after these parts; the file to go on in."""
+        """Ends a file with a blank after these parts; returns the file to continue in."""
         end_offset = file.from_offset + file.size_bytes
         parts.append(_BLANK.pack(end_offset - offset, record.MAGIC_BLANK))
         batch.pieces.append((file, b"".join(parts), end_offset))
@@ -333,8 +337,8 @@ class CommitLog:
     def _check(
         self, batch: Batch, message: PutMessage, queues: ConsumeQueues
     ) -> tuple[ConsumeQueue, struct.Struct, int, bytes] | PutStatus:
-        """Of a message that is not plain: queue, layout, sys flag and properties, or what is wrong
-        with it.
+        """Returns queue, layout, sys flag and properties of an unusual message, or why it is
+        refused.
         """
         if len(message.body) > self.config.max_message_size:
             return PutStatus.MESSAGE_ILLEGAL
@@ -369,10 +373,10 @@ class CommitLog:
         return queue, layout, sys_flag & ~MULTI_DISPATCH, properties
 
     def append_raw(self, offset: int, data: bytes) -> None:
-        """Appends bytes of another log, which lie at this offset in it and belong into one file.
+        """Appends bytes of another log, which lie at this offset there and belong into one file.
 
-        What is in them is dispatched by reput. ValueError when they do not follow on what is
-        written, or cross files; OSError when the disk has no room.
+        Reput dispatches their records. Raises ValueError when the bytes do not begin at the end of
+        the log, or cross files; OSError when the disk has no room.
         """
         if offset != self.max_offset:
             raise ValueError(f"the log ends at {self.max_offset}: bytes of {offset} do not follow")
@@ -389,18 +393,20 @@ class CommitLog:
     # --- reading ---
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The bytes that are written from this offset on, of one file; None when none are."""
+        """The written bytes of one file from this offset on; None when there are none."""
         file = self.files.find(offset)
         if file is None or offset >= file.end_offset:
             return None
         return file.select(offset - file.from_offset, min(max_bytes, file.end_offset - offset))
 
     def select(self, offset: int, size_bytes: int) -> memoryview | None:
-        """A slice of one file; None when it is not all written, or would cross files."""
+        """A slice of one file; None when it is not fully written, or would cross files."""
         return self.files.select(offset, size_bytes)
 
     def record_at(self, offset: int, size_bytes: int | None = None) -> memoryview | None:
-        """The record that starts there, with a size if that is known; None when none does."""
+        """The record that begins at this offset, with a size if that is known; None when there is
+        none.
+        """
         file = self.files.find(offset)
         if file is None:
             return None
@@ -413,6 +419,6 @@ class CommitLog:
         return file.view[offset - file.from_offset : offset - file.from_offset + found]
 
     def store_time_ms(self, offset: int, size_bytes: int) -> int:
-        """When the message there was stored; -1 when the log does not have it."""
+        """When the message at this offset was stored, in ms; -1 when the log does not have it."""
         data = self.record_at(offset, size_bytes)
         return -1 if data is None else store_timestamp_ms(data)

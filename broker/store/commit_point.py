@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far the log has been written and synced, and what counts as confirmed.
 
-The log has three marks: `written`, `durable` (its bytes survive the machine) and `replicated` (the
-replicas have them). A `Policy` says which of them senders wait for and which of them consumers may
-see; this is the only place where ASYNC_FLUSH differs from SYNC_FLUSH, and where waiting for
-replicas goes. Whoever waits has a `Ticket`; all tickets that a mark passes are answered at once.
+The log has three marks: `written`, `durable` (its bytes survive a crash of the machine) and
+`replicated` (the replicas have them). A `Policy` says which of them senders wait for and which of
+them consumers may see; this is the only place where ASYNC_FLUSH differs from SYNC_FLUSH, and where
+waiting for replicas belongs. A waiting sender has a `Ticket`; all tickets that a mark passes are
+resolved at once.
 
 Java: CommitLog.handleDiskFlushAndHA, GroupCommitService, MessageStore.getConfirmOffset.
 """
@@ -20,46 +21,46 @@ from txrocketmq.broker.store.put_message import PutStatus
 
 
 class Marks(Protocol):
-    """What a policy decides by: offsets of the log."""
+    """The offsets of the log that a policy decides by."""
 
     @property
     def written(self) -> int:
-        """The log is written up to there."""
+        """The offset up to which the log is written."""
 
     @property
     def durable(self) -> int:
-        """The log survives a loss of power up to there."""
+        """The offset up to which the log survives a loss of power."""
 
     @property
     def replicated(self) -> int:
-        """Notes that the required replicas have the log up to there."""
+        """The offset up to which the required replicas have the log."""
 
 
 class Policy(Protocol):
-    """What is confirmed."""
+    """Decides what is confirmed."""
 
     @property
     def timeout_ms(self) -> int:
-        """How long a sender waits."""
+        """How long a sender waits, in ms."""
 
     def waits(self, marks: Marks, end_offset: int) -> PutStatus | None:
-        """What a sender is told at once, whose messages end there; None when he has to wait.
+        """The status for a sender whose messages end at this offset; None when it has to wait.
 
-        Only senders that want to wait are asked about (the property WAIT).
+        This is only called for senders that want to wait (the property WAIT).
         """
 
     def reached(self, marks: Marks) -> int:
-        """Senders who wait for what ends up to there are told PUT_OK."""
+        """The offset up to which waiting senders are told PUT_OK."""
 
     def late(self, marks: Marks, end_offset: int) -> PutStatus:
-        """The answer to a sender whose time is up."""
+        """The status for a sender whose time is up."""
 
     def visible(self, marks: Marks) -> int:
-        """Consumers see messages up to there."""
+        """The offset up to which consumers see messages."""
 
 
 class AsyncFlush:
-    """What is written is confirmed."""
+    """Confirms what is written."""
 
     timeout_ms = 0
 
@@ -77,7 +78,7 @@ class AsyncFlush:
 
 
 class SyncFlush:
-    """What is durable is confirmed; consumers see all with readUnCommitted."""
+    """Confirms what is durable; with readUnCommitted, consumers see all that is written."""
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -100,48 +101,48 @@ class SyncFlush:
 
 
 def policy_of(config: StoreConfig) -> Policy:
-    """What the settings want."""
+    """The policy for these settings."""
     if config.flush_disk_type == SYNC_FLUSH:
         return SyncFlush(config)
     return AsyncFlush()
 
 
 class Ticket:
-    """Somebody who waits for the log to be confirmed up to an offset."""
+    """A sender that waits for the log to be confirmed up to an offset."""
 
     __slots__ = ("_listener", "deadline_ms", "end_offset", "outcome")
 
     def __init__(self, end_offset: int) -> None:
         self.end_offset = end_offset
         self.deadline_ms: int | None = None
-        """Set when the time is next looked at, so that whoever waits need not know it."""
+        """Set by the next `expire`, so that senders need not know the time."""
         self.outcome: PutStatus | None = None
         self._listener: Callable[[PutStatus], None] | None = None
 
     def then(self, listener: Callable[[PutStatus], None]) -> None:
-        """Calls the listener once, now or later, with what became of the messages."""
+        """Has the listener called once with the status of the messages, at once if it is known."""
         self._listener = listener
         if self.outcome is not None:
             listener(self.outcome)
 
     def resolve(self, outcome: PutStatus) -> None:
-        """Gives the outcome."""
+        """Sets the status and calls the listener."""
         self.outcome = outcome
         if self._listener is not None:
             self._listener(outcome)
 
 
 class CommitPoint:
-    """The marks of a log and those who wait for them; see the module.
+    """The marks of a log and the senders that wait for them; see the module docstring.
 
-    Each of `on_demand` is called when somebody begins to wait and nobody did before: one of them
-    has to see to it that the marks move.
+    The functions in `on_demand` are called when a sender begins to wait and none was waiting
+    before: one of them has to see to it that the marks move.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.written = 0
-        """The log is written up to there."""
+        """The offset up to which the log is written."""
         self.durable = 0
         self.replicated = 0
         self.on_demand: list[Callable[[], None]] = []
@@ -149,16 +150,18 @@ class CommitPoint:
 
     @property
     def visible(self) -> int:
-        """Consumers see messages up to there."""
+        """The offset up to which consumers see messages."""
         return self.policy.visible(self)
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any sender waits."""
+        """Whether any sender is waiting."""
         return bool(self._waiting)
 
     def outcome(self, end_offset: int) -> PutStatus | Ticket:
-        """What became of messages that end there, for a sender who waits, or a ticket for it."""
+        """The status of messages that end at this offset, or a ticket for a sender that has to
+        wait.
+        """
         status = self.policy.waits(self, end_offset)
         if status is not None:
             return status
@@ -171,13 +174,13 @@ class CommitPoint:
         return ticket
 
     def moved(self) -> None:
-        """Notifies those who waited for a mark that has moved."""
+        """Tells senders that waited for a mark which has moved."""
         reached = self.policy.reached(self)
         while self._waiting and self._waiting[0].end_offset <= reached:
             self._waiting.popleft().resolve(PutStatus.PUT_OK)
 
     def expire(self, steady_ms: int) -> None:
-        """Tells those whose time is up; to be called every second or so, by a steady clock."""
+        """Tells senders whose time is up; to be called about every second, with a steady clock."""
         for ticket in reversed(self._waiting):
             if ticket.deadline_ms is not None:
                 break

@@ -182,7 +182,7 @@ class StoreConfig:
     """The port for replication that name servers are told; 0 means listenPort + 1."""
 
     def __post_init__(self) -> None:
-        """ConfigError when the settings cannot be used."""
+        """Checks the settings; raises ConfigError when they cannot be used."""
         if self.flush_disk_type not in (ASYNC_FLUSH, SYNC_FLUSH):
             raise ConfigError(
                 f"flushDiskType must be {ASYNC_FLUSH} or {SYNC_FLUSH}, not {self.flush_disk_type!r}"
@@ -214,7 +214,7 @@ class StoreConfig:
 
     @property
     def consume_queue_file_bytes(self) -> int:
-        """The size of a queue file in whole units, as MessageStoreConfig rounds it."""
+        """The size of a queue file in whole units, rounded as by MessageStoreConfig."""
         return -(-self.mapped_file_size_consume_queue // _UNIT_BYTES) * _UNIT_BYTES
 
     def delete_hours(self) -> frozenset[int]:
@@ -225,7 +225,7 @@ class StoreConfig:
         return frozenset(map(int, hours))
 
     def delay_levels_ms(self) -> dict[int, int]:
-        """The delay of each level of messageDelayLevel."""
+        """The delay in ms of each level of messageDelayLevel."""
         return DelayLevels(self.message_delay_level).by_level()
 
     @property

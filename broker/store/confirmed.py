@@ -2,8 +2,8 @@
 """Dispatches confirmed records to the queues and the index, in their order.
 
 What follows from records is dispatched when they are confirmed (commit_point.py); until then it is
-kept at hand. When dispatching fails, or too much would have to be kept, reput does it from the log,
-before anything that comes later is shown: what was acknowledged is never invisible.
+kept in memory. When dispatching fails, or too much would have to be kept, reput does it from the
+log before anything later is shown: what was acknowledged is never invisible.
 
 Java: DefaultMessageStore.ReputMessageService, NotifyMessageArrivingListener.
 """
@@ -20,16 +20,19 @@ from txrocketmq.broker.store.dispatch import Following
 from txrocketmq.broker.store.reput import Reput
 
 _MAX_UNSEEN: Final = 65_536
-"""What follows from so many unconfirmed records is kept at hand; reput does the rest."""
+"""For how many messages to be indexed the consequences are kept in memory; reput does the rest."""
 
 
 class Confirmed:
-    """Dispatches records. Each of `on_arrival` is called with topic, queue and new max offset."""
+    """Dispatches records.
+
+    The functions in `on_arrival` are called with topic, queue id and new max offset.
+    """
 
     def __init__(self, commit: CommitPoint, reput: Reput) -> None:
         self.on_arrival: list[Callable[[str, int, int], None]] = []
         self.shown_ms = 0
-        """When the newest of the messages was stored that are shown."""
+        """The store time of the newest message that is shown."""
         self._commit = commit
         self._reput = reput
         self._unseen: deque[Following] = deque()
@@ -37,7 +40,7 @@ class Confirmed:
         self._unseen_entries = 0
 
     def add(self, following: Following) -> None:
-        """Takes what follows from records that were written, and shows it once confirmed."""
+        """Dispatches what follows from written records, as soon as they are confirmed."""
         commit = self._commit
         if self._unseen or self._reput.offset < following.start_offset:
             self._keep(following)
@@ -48,7 +51,7 @@ class Confirmed:
             self.show()
 
     def show(self) -> None:
-        """Dispatches what is confirmed and was not dispatched."""
+        """Dispatches what is confirmed and not dispatched yet."""
         visible = self._commit.visible
         while self._unseen and self._unseen[0].end_offset <= visible:
             following = self._unseen.popleft()
@@ -68,7 +71,7 @@ class Confirmed:
             self._unseen.append(following)
 
     def _dispatch(self, following: Following) -> bool:
-        """Dispatches what follows from some records; False when that failed."""
+        """Dispatches what follows from some records; returns False if that failed."""
         reput = self._reput
         if reput.offset != following.start_offset:
             return reput.offset > following.start_offset  # then reput was quicker
@@ -87,11 +90,11 @@ class Confirmed:
         return True
 
     def _reput_until(self, end_offset: int) -> None:
-        """Dispatches from the log what was not dispatched when it was put."""
+        """Dispatches from the log what has not been dispatched up to this offset."""
         try:
             touched = self._reput.run(end_offset)
         except (OSError, MemoryError):
-            # Without room now: the rest is dispatched with the next put, flush or tick.
+            # There is no room now: the next put, flush or tick dispatches the rest.
             return
         self.shown_ms = max(self.shown_ms, self._reput.stored_ms)
         self._arrived(touched)

@@ -48,11 +48,11 @@ __all__ = [
 _UNIT: Final = fixed(formats.CONSUME_QUEUE_UNIT)
 UNIT_FIELDS: Final = len(fixed(formats.CONSUME_QUEUE_UNIT).names)
 _NOWHERE: Final = 1 << 63
-"""An offset in the log behind all others."""
+"""A log offset behind all others."""
 
 
 class Unit(NamedTuple):
-    """One unit; `tags_code` is the real one where an ext row holds it, 0 where that is damaged."""
+    """One unit; `tags_code` is the real code when an ext row holds it, or 0 if that is damaged."""
 
     physical_offset: int
     size_bytes: int
@@ -61,7 +61,7 @@ class Unit(NamedTuple):
 
 @lru_cache(maxsize=512)
 def units_struct(count: int) -> Struct:
-    """The codec of so many units in a row."""
+    """The codec of this many units in a row."""
     return _UNIT.rows(count)
 
 
@@ -88,7 +88,7 @@ class ConsumeQueue:
     )
 
     is_batch = False
-    """Whether it is one of batches (batch_queue.py)."""
+    """Whether it is a queue of batches (batch_queue.py)."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ConsumeQueue:
         self.topic = topic
         self.queue_id = queue_id
         self.is_light = is_light(topic)
-        """Whether its units name messages that are in a queue of their own as well."""
+        """Whether its units name messages that have a unit in another queue as well."""
         self.magic = magic
         self.record_topic = record_topic
         self.ext = ext
@@ -113,17 +113,17 @@ class ConsumeQueue:
         self.min_offset = 0
         self.max_offset = 0
         self.max_physical_offset = -1
-        """Where the last message that has a unit ends in the log; -1: none has."""
+        """The log offset after the last message that has a unit; -1 without one."""
         self.pending: list[int] = []
-        """Fields of units to come while their records are encoded, one unit after the other."""
+        """Fields of the next units, one unit after the other, while their records are encoded."""
         self._files = files
 
     # --- writing ---
 
     def reserve_pending(self) -> int:
-        """Makes sure that what is pending can be written; the offset after it.
+        """Reserves room for the pending units; returns the offset after them.
 
-        OSError when the disk has no room.
+        Raises OSError when the disk has no room.
         """
         end = self.next_offset + len(self.pending) // UNIT_FIELDS
         row = self._files.mapped_files
@@ -132,13 +132,13 @@ class ConsumeQueue:
         return end
 
     def drop_pending(self) -> None:
-        """Forgets the pending units, as if they had never been."""
+        """Forgets the pending units."""
         self.pending = []
 
     def append(self, units: list[int], now_ms: int) -> None:
-        """Writes units, given by their fields, which follow on the last one.
+        """Writes units, given by their fields, after the last one.
 
-        OSError, and nothing is written, when the disk has no room.
+        Raises OSError, and writes nothing, when the disk has no room.
         """
         count = len(units) // UNIT_FIELDS
         if self.writes_ext:
@@ -157,7 +157,7 @@ class ConsumeQueue:
 
     @property
     def end_bytes(self) -> int:
-        """Where the written units end in the row of files."""
+        """The position in the row of files after the written units."""
         return self.max_offset * UNIT_BYTES
 
     def _reserve(self, end: int) -> None:
@@ -194,7 +194,7 @@ class ConsumeQueue:
         return True
 
     def dispatch_all(self, first_offset: int, units: list[int], stored_ms: int) -> bool:
-        """Writes those units, given by their fields, that it does not have; whether it got any."""
+        """Writes those of these units that are missing; returns whether there were any."""
         is_put = False
         for at in range(0, len(units), UNIT_FIELDS):
             place, size, tag = units[at : at + UNIT_FIELDS]
@@ -203,7 +203,7 @@ class ConsumeQueue:
 
     def _fill_blank(self, queue_offset: int) -> None:
         if self._files.last is None:
-            # The files before the first unit's are never made.
+            # Files before the one of the first unit are never created.
             first = self._files.roll(queue_offset * UNIT_BYTES)
             self.max_offset = first.from_offset // UNIT_BYTES
             self.min_offset = queue_offset
@@ -235,13 +235,13 @@ class ConsumeQueue:
                 bitmap = bitmap_of(self.topic, physical_offset, size)
                 pending[at] = self.ext.put(tags_code, now_ms, bitmap)
         except OSError:
-            # Without its ext unit a message is found all the same: the tag's code is in the queue.
+            # Without an ext unit a message is found all the same: the tag's code is in the queue.
             return
 
     # --- reading ---
 
     def read(self, offset: int, max_units: int) -> memoryview | None:
-        """Units from this offset on, as many as one file has and no more; None when it has none."""
+        """Up to `max_units` units from this offset on, of one file; None when there are none."""
         if not self.min_offset <= offset < self.max_offset:
             return None
         file = self._files.find(offset * UNIT_BYTES)
@@ -252,7 +252,7 @@ class ConsumeQueue:
         return file.view[start:end] if end > start else None
 
     def unit(self, offset: int) -> Unit | None:
-        """One unit, whether or not the log has its message; None when there is no such unit."""
+        """A unit, whether or not the log still has its message; None when there is no such unit."""
         data = self._files.select(offset * UNIT_BYTES, UNIT_BYTES)
         if data is None:
             return None
@@ -260,12 +260,12 @@ class ConsumeQueue:
         return Unit(physical_offset, size, self.tags_code(tags_code) or 0)
 
     def stored(self, offset: int) -> tuple[int, int, int] | None:
-        """The fields of a unit as they are in its file; None when there is no such unit."""
+        """The fields of a unit as its file has them; None when there is no such unit."""
         data = self._files.select(offset * UNIT_BYTES, UNIT_BYTES) if offset >= 0 else None
         return None if data is None else UNIT.unpack(data)
 
     def written_from(self, offset: int, check: Check = unchecked) -> int:
-        """The offset of the first unit from there on that is not blank; max_offset without one."""
+        """The offset of the first unit from there on that is not blank; max_offset if all are."""
         files = self._files
         while offset < self.max_offset:
             index = files.index_of(offset * UNIT_BYTES)
@@ -289,7 +289,7 @@ class ConsumeQueue:
         return self.max_offset
 
     def written_before(self, offset: int, check: Check = unchecked) -> int:
-        """The offset of the last unit before there that is not blank; -1 without one."""
+        """The offset of the last unit before this offset that is not blank; -1 if there is none."""
         for file in reversed(self._files.mapped_files):
             end = min(offset * UNIT_BYTES - file.from_offset, file.wrote_bytes)
             if end <= 0:
@@ -304,7 +304,7 @@ class ConsumeQueue:
         return -1
 
     def units(self, offset: int, count: int) -> Iterator[Unit]:
-        """Units from this offset on, over the ends of files."""
+        """Yields units from this offset on, across files."""
         end = min(offset + count, self.max_offset)
         offset = max(offset, self.min_offset)
         while offset < end:
@@ -316,14 +316,14 @@ class ConsumeQueue:
             offset += len(data) // UNIT_BYTES
 
     def tags_code(self, stored: int, check: Check = unchecked) -> int | None:
-        """What a unit's tags code means: itself, or what the ext row has; None when it is lost."""
+        """The tags code that a stored one means: itself or the ext row's; None when it is lost."""
         if not is_ext_address(stored):
             return stored
         unit = self.ext.get(stored, check) if self.ext is not None else None
         return None if unit is None else unit.tags_code
 
     def next_file_offset(self, offset: int) -> int:
-        """The first offset in the file after this one's (rollNextFile)."""
+        """The first offset in the next file (rollNextFile)."""
         units = self._files.file_bytes // UNIT_BYTES
         return offset + units - offset % units
 
@@ -345,11 +345,11 @@ class ConsumeQueue:
 
     @property
     def files(self) -> MappedFileQueue:
-        """The row of files; its owner is the queue."""
+        """The row of files, which the queue owns."""
         return self._files
 
     def load(self) -> None:
-        """Finds the files; StoreError as MappedFileQueue.load, FileSizeError for an ext file."""
+        """Finds the files; raises StoreError as MappedFileQueue.load and FileSizeError."""
         self._files.load()
         if self.ext is not None:
             self.ext.load()
@@ -357,8 +357,8 @@ class ConsumeQueue:
     def recover(self) -> None:
         """Finds where the units end; changes no file.
 
-        They end in the last file that has a unit at its start, with the first place that was never
-        written. What is behind is built again from the log.
+        They end in the last file that has a unit at its start, at the first place that was never
+        written. What lies behind is built again from the log.
         """
         files = self._files
         if files.last is None:
@@ -377,16 +377,16 @@ class ConsumeQueue:
         self._find_last()
 
     def settle(self) -> None:
-        """Removes what is behind the end that `recover` found, and fits the ext row to it."""
+        """Removes what is behind the end that `recover` found, and adapts the ext row."""
         self._files.remove_behind()
         if self.ext is not None and self.writes_ext:
             last = self.stored(self.written_before(self.max_offset))
             self.ext.recover(1 if last is None else last[2])
 
     def flush_again(self, physical_offset: int) -> None:
-        """Takes the units of messages from this place of the log on for not durable.
+        """Treats the units of messages from this log offset on as not durable.
 
-        A killed process has left them in the system's memory, at least.
+        A killed process may have left them in the system's memory only.
         """
         files = self._files
         if files.last is not None:
@@ -396,16 +396,16 @@ class ConsumeQueue:
             self.ext.files.flushed_offset = max(self.ext.files.min_offset, 0)
 
     def offset_of(self, physical_offset: int) -> int:
-        """Where the units begin of messages at this place of the log, or behind it.
+        """The offset of the first unit whose message is at this log offset or behind it.
 
-        A blank counts as the unit behind it, so that gaps mislead no search; blanks before the
-        unit that is found are in front of it, not behind.
+        A blank counts as the unit behind it, so that gaps mislead no search; if blanks are directly
+        before that unit, the result is the offset of the first of them.
         """
         offsets = range(max(self._files.min_offset, 0) // UNIT_BYTES, self.max_offset)
         return offsets.start + bisect_left(offsets, physical_offset, key=self._physical_offset)
 
     def truncate(self, physical_offset: int) -> None:
-        """Takes off the units of messages from this place of the log on."""
+        """Removes the units of messages from this log offset on."""
         if self._files.last is None or self._files.min_offset // UNIT_BYTES >= self.max_offset:
             return
         keep = self.offset_of(physical_offset)
@@ -413,7 +413,7 @@ class ConsumeQueue:
             self.cut(keep)
 
     def cut(self, offset: int) -> None:
-        """Takes off the units from this offset on."""
+        """Removes the units from this queue offset on."""
         self._files.truncate(offset * UNIT_BYTES)
         while self._files.mapped_files and not self._files.mapped_files[-1].wrote_bytes:
             self._files.remove_last()
@@ -424,7 +424,7 @@ class ConsumeQueue:
         self._find_last()
 
     def clear_tail(self) -> None:
-        """Makes what is behind the last unit zero: see MappedFile.clear_tail."""
+        """Zeroes what is behind the last unit: see MappedFile.clear_tail."""
         if self._files.last is not None:
             self._files.last.clear_tail()
 
@@ -433,9 +433,9 @@ class ConsumeQueue:
         self.min_offset = self._first_kept(min_physical_offset, unchecked)
 
     def _first_kept(self, min_physical_offset: int, check: Check) -> int:
-        """The offset of that unit; max_offset when the log has lost all messages.
+        """The offset for min_offset; max_offset when the log has lost all messages.
 
-        Mostly nothing has changed, which two units tell: one alone may be damaged.
+        Mostly nothing has changed. Two units are asked for that, since one may be damaged.
         """
         if self._files.last is None or self.min_offset >= self.max_offset:
             return self.min_offset
@@ -454,7 +454,7 @@ class ConsumeQueue:
         return found
 
     def find_min_offset(self, min_physical_offset: int) -> None:
-        """As correct_min_offset, but min_offset may move back: units were put before it."""
+        """Like correct_min_offset, but min_offset may move back, as units were put before it."""
         if self._files.last is not None:
             self.min_offset = self._files.min_offset // UNIT_BYTES
         self.correct_min_offset(min_physical_offset)
@@ -462,9 +462,9 @@ class ConsumeQueue:
     def take_files_before(
         self, min_physical_offset: int, check: Check = unchecked
     ) -> list[MappedFile]:
-        """Gives up the files all of whose messages the log has lost, never the last.
+        """Gives up the files whose messages the log has all lost, but never the last file.
 
-        `check` hears of what is read; when it raises, nothing has changed.
+        `check` is called before each read; when it raises, nothing has changed.
         """
         first = self._first_kept(min_physical_offset, check)
         unit = self.stored(first)
@@ -478,7 +478,7 @@ class ConsumeQueue:
         return taken
 
     def take_all(self) -> list[MappedFile]:
-        """Gives up all files of the queue, which is then no more to be used."""
+        """Gives up all files of the queue, which must not be used any more."""
         return self._files.take_all() + ([] if self.ext is None else self.ext.files.take_all())
 
     def destroy(self) -> None:
@@ -490,11 +490,11 @@ class ConsumeQueue:
         self.max_physical_offset = -1
 
     def _physical_offset(self, offset: int, check: Check = unchecked) -> int:
-        """For searches: of the unit, or of the next one that is not blank."""
+        """For searches: the log offset in this unit, or in the next one that is not blank."""
         found = self.stored(self.written_from(offset, check))
         return _NOWHERE if found is None else found[0]
 
     def _find_last(self) -> None:
-        """Sets max_physical_offset to what the last unit says that is not blank."""
+        """Sets max_physical_offset according to the last unit that is not blank."""
         last = self.stored(self.written_before(self.max_offset))
         self.max_physical_offset = -1 if last is None else last[0] + last[1]

@@ -26,23 +26,23 @@ _MAX_OFFSET: Final = formats.CONSUME_QUEUE_EXT_ADDRESS_MAX - formats.CONSUME_QUE
 
 
 BitmapOf = Callable[[str, int, int], bytes]
-"""The bitmap of a message, by its topic, its physical offset and its size; empty for none."""
+"""Returns the bitmap of a message, by its topic, log offset and size; empty if it has none."""
 _MAX_UNIT_BYTES: Final = 0x7FFF
-"""The size of a unit is a signed number of 16 bits."""
+"""The largest size of a unit, which is a signed number of 16 bits."""
 
 
 def no_bitmap(_topic: str, _physical_offset: int, _size_bytes: int) -> bytes:
-    """Takes the place of the owner of the filters."""
+    """A BitmapOf for a store without filters."""
     return b""
 
 
 def is_ext_address(tags_code: int) -> bool:
-    """Whether what a queue's unit holds is an address here, and no hash of a tag."""
+    """Whether the code in a queue's unit is an address in the ext files, and no hash of a tag."""
     return tags_code <= formats.CONSUME_QUEUE_EXT_ADDRESS_MAX
 
 
 class ExtUnit(NamedTuple):
-    """What is at an address."""
+    """The unit at an address."""
 
     tags_code: int
     store_timestamp_ms: int
@@ -51,25 +51,25 @@ class ExtUnit(NamedTuple):
 
 
 class ConsumeQueueExt:
-    """The row of one queue, over its mapped files."""
+    """The ext files of one queue."""
 
     def __init__(self, files: MappedFileQueue, bitmap_of: BitmapOf = no_bitmap) -> None:
         self.files = files
         self.bitmap_of = bitmap_of
 
     def load(self) -> None:
-        """Finds the files; FileSizeError when they were made with another size.
+        """Finds the files; raises FileSizeError when they have another size than configured.
 
-        Those without any bytes are what a crash left; the units that were in them are damaged.
+        Empty files were left by a crash; the units that were in them count as damaged.
         """
         self.files.load()
         self.files.misfits = [entry for entry in self.files.misfits if entry.size_bytes]
         self.files.refuse_misfits()
 
     def get(self, address: int, check: Check = unchecked) -> ExtUnit | None:
-        """The unit at the address; None when there is none, or a damaged one.
+        """The unit at the address; None when there is none, or it is damaged.
 
-        `check` hears of what is read.
+        `check` is called before each read.
         """
         offset = address - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
         file = self.files.find(offset)
@@ -91,9 +91,10 @@ class ConsumeQueueExt:
         return ExtUnit(tags_code, store_time, bytes(bitmap), size)
 
     def put(self, tags_code: int, store_timestamp_ms: int, bitmap: bytes = b"") -> int:
-        """The address of a new unit; the tags code itself when the row has no room for more.
+        """Writes a unit and returns its address, or the tags code itself when there are no more
+        addresses.
 
-        OSError when the disk has none.
+        Raises OSError when the disk has no room.
         """
         size = _HEAD.size + len(bitmap)
         most = min(_MAX_UNIT_BYTES, self.files.file_bytes - formats.CONSUME_QUEUE_EXT_END_BYTES)
@@ -114,9 +115,9 @@ class ConsumeQueueExt:
         return address
 
     def recover(self, max_address: int) -> None:
-        """Ends the row after the unit at the address, the last that the queue refers to.
+        """Ends the row after the unit at the address, the last one that the queue refers to.
 
-        Any number that is no address: the row ends where its units do.
+        If the number is no address, the row ends where its units end.
         """
         unit = self.get(max_address) if is_ext_address(max_address) else None
         if unit is not None:
@@ -127,7 +128,7 @@ class ConsumeQueueExt:
             self.files.truncate(last.from_offset + _written_bytes(last))
 
     def take_files_before(self, min_address: int) -> list[MappedFile]:
-        """Gives up the files before the one of this address, the first that is referred to."""
+        """Gives up the files before the one of this address, the first that the queue refers to."""
         if not is_ext_address(min_address):
             return []
         offset = min_address - formats.CONSUME_QUEUE_EXT_ADDRESS_BASE
@@ -135,7 +136,7 @@ class ConsumeQueueExt:
 
 
 def _written_bytes(file: MappedFile) -> int:
-    """Where the units of the file end."""
+    """The position in the file after its last unit."""
     position = 0
     view = file.view
     while position + _HEAD.size <= file.size_bytes:

@@ -29,21 +29,23 @@ _TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1).struct
 _TOPIC_LENGTH_V2: Final = fixed(record.TOPIC_LENGTH_V2).struct
 _MAX_TOPIC_BYTES_V1: Final = 0x7F
 _MAX_NAME_BYTES: Final = 255
-"""Of a directory, and so of a topic."""
+"""The longest name of a directory, and so of a topic, in bytes."""
 _MAX_QUEUE_ID: Final = 0x7FFFFFFF
 
 Table = dict[str, dict[int, ConsumeQueue]]
 KindOf = Callable[[str], bool | None]
-"""Whether a topic has queues of batches; None: nobody knows the topic."""
+"""Returns whether a topic has queues of batches; None when nobody knows the topic."""
 
 
 def kind_unknown(_: str) -> bool | None:
-    """Where only the directories tell which queues a topic has."""
+    """A KindOf for stores without topics: only the directories tell which queues a topic has."""
     return None
 
 
 def encode_topic(topic: str) -> tuple[int, bytes]:
-    """The magic of the topic's records, and the topic as they have it: its length and its bytes."""
+    """The magic of the topic's records, and the topic as they contain it: its length and its
+    bytes.
+    """
     encoded = topic.encode("utf-8", "replace")
     if len(encoded) <= _MAX_TOPIC_BYTES_V1:
         return record.MAGIC_V1, _TOPIC_LENGTH_V1.pack(len(encoded)) + encoded
@@ -55,7 +57,7 @@ def _is_queue_id(name: str) -> bool:
 
 
 class ConsumeQueues:
-    """The table of queues, over their directories."""
+    """The table of all queues, with their directories."""
 
     def __init__(self, files: Files, config: StoreConfig) -> None:
         self._files = files
@@ -65,41 +67,44 @@ class ConsumeQueues:
         self._batch_root = os.path.join(config.store_path_root_dir, "batchconsumequeue")
         self.table: Table = {}
         self.plain: Table = {}
-        """Of the same table the topics whose queues are plain ones."""
+        """The part of the table with the topics whose queues are plain ones."""
         self.kind_of: KindOf = kind_unknown
         self.light_count = 0
         """How many light queues there are."""
         self.bitmap_of: BitmapOf = no_bitmap
-        """What ext files are to hold of a message; it may be set as long as the store is open."""
+        """Makes the bitmap of a message for ext files; may be set as long as the store is open."""
         self.foreign: list[str] = []
-        """Paths that are no queues' and no files of theirs."""
+        """Paths that are neither directories nor files of queues."""
         self.deleted = DeletedTopics(files, config.store_path_root_dir)
         self.removals = Removals(files)
-        """The files of queues that were deleted, until they are unlinked."""
+        """Files of deleted queues that are still to be unlinked."""
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
         for queues in self.table.values():
             yield from queues.values()
 
     def one_by_one(self) -> Iterator[ConsumeQueue]:
-        """All of them; the table may change between two. What comes meanwhile may be left out."""
+        """Iterates over all queues. The table may change meanwhile, and new queues may be left
+        out.
+        """
         for topic in list(self.table):
             yield from list(self.table.get(topic, {}).values())
 
     @property
     def directory(self) -> str:
-        """Where the queues are."""
+        """The directory of the queues."""
         return self._root
 
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, if it ever had a message."""
+        """The queue; None if it never had a message."""
         queues = self.table.get(topic)
         return None if queues is None else queues.get(queue_id)
 
     def open(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue, made if there is none; ValueError for what cannot name a directory.
+        """Returns the queue, which is created if there is none.
 
-        OSError when files of one that was deleted are still there, and cannot be unlinked.
+        Raises ValueError for a topic or queue id that cannot name a directory, and OSError when
+        files of a deleted queue of that name cannot be unlinked.
         """
         queues = self.table.get(topic)
         if queues is not None and queue_id in queues:
@@ -122,7 +127,7 @@ class ConsumeQueues:
         return queue
 
     def has_batches(self, topic: str) -> bool:
-        """Whether the queues of the topic are of batches, or will be."""
+        """Whether the topic's queues are queues of batches, or will be."""
         for queue in self.table.get(topic, {}).values():
             return queue.is_batch
         return bool(self.kind_of(topic))
@@ -136,10 +141,10 @@ class ConsumeQueues:
     def load(self) -> None:
         """Finds the queues on disk.
 
-        Files of another size are damaged, and are left to recovery. But where all files have the
-        same other size, in whole units, FileSizeError says that the configuration is another; all
-        of them empty, as a power cut leaves the first ones, it is not. StoreError when a topic has
-        other queues than it is to have.
+        Files of another size are damaged, and are left to recovery. But when all files have the
+        same other size, in whole units, the configuration must be wrong: raises FileSizeError. That
+        is not so if all are empty, as a power cut leaves new files. Raises StoreError when a
+        topic's queues are of the wrong kind.
         """
         self.table, self.plain, self.foreign = {}, {}, []
         self._load_from(self._root, batches=False)
@@ -165,7 +170,7 @@ class ConsumeQueues:
                     self._add(queue)
 
     def _is_of_topic(self, queue: ConsumeQueue) -> bool:
-        """Whether the topic has such queues; StoreError when it has others, but these have files.
+        """Whether the queue is of its topic's kind; raises StoreError if it is not, but has files.
 
         The original does not start then either (queueTypeShouldBe).
         """
@@ -185,7 +190,7 @@ class ConsumeQueues:
         )
 
     def forget(self) -> list[str]:
-        """Forgets all queues, whose files are left alone; the paths that have them."""
+        """Forgets all queues without touching their files; returns the paths that contain these."""
         self.table, self.plain, self.light_count = {}, {}, 0
         return [root for root in self._roots if self._files.exists(root)]
 
@@ -195,19 +200,20 @@ class ConsumeQueues:
 
     @property
     def max_physical_offset(self) -> int:
-        """Where the last message with a unit ends in the log; -1 if there is none."""
+        """The log offset after the last message with a unit; -1 if there is none."""
         return max((queue.max_physical_offset for queue in self), default=-1)
 
     def known_between(self, start: int, end: int) -> int:
-        """How many messages the queues know of between two places of the log."""
+        """How many messages the queues have units for between two log offsets."""
         return sum(
             queue.offset_of(end) - queue.offset_of(start) for queue in self if not queue.is_light
         )
 
     def delete_topic(self, topic: str) -> bool:
-        """Removes the topic's queues, whose files are left to `removals`; whether there were any.
+        """Removes the topic's queues, with their files left to `removals`; returns whether there
+        were any.
 
-        Offsets of a topic made anew start at 0 again, as in 5.4.
+        Offsets of a topic that is created again start at 0, as in 5.4.
         """
         queues = self.table.pop(topic, None)
         if queues is None:
@@ -221,9 +227,9 @@ class ConsumeQueues:
         return True
 
     def drop_former_lives(self) -> None:
-        """Removes the queues that have units of a life of their topic that has ended.
+        """Removes queues with units from before their topic was deleted.
 
-        A power cut may bring their files back. OSError when they cannot be removed.
+        A power cut may bring their files back. Raises OSError when they cannot be removed.
         """
         for queue in list(self):
             end = self.deleted.end_of(queue.topic)
@@ -233,7 +239,7 @@ class ConsumeQueues:
                 queue.destroy()
 
     def remove_expired(self, topic: str, min_physical_offset: int) -> int:
-        """Removes queues all of whose messages the log has lost; how many (cleanExpired)."""
+        """Removes queues whose messages the log has all lost; returns how many (cleanExpired)."""
         removed = 0
         queues = self.table.get(topic, {})
         for queue_id, queue in list(queues.items()):
@@ -282,7 +288,7 @@ class ConsumeQueues:
         )
 
     def _ext(self, directory: str) -> ConsumeQueueExt | None:
-        """The ext row: when it is to be written, or is there; its files then tell their size."""
+        """The ext row, if it is to be written or exists already; its files then tell their size."""
         file_bytes = self._config.mapped_file_size_consume_queue_ext
         if not self._config.enable_consume_queue_ext:
             entries = self._files.entries(directory)
@@ -300,7 +306,7 @@ class ConsumeQueues:
 
 
 def _check_sizes(rows: Iterable[MappedFileQueue], unit_bytes: int) -> None:
-    """FileSizeError when all files have the same other size."""
+    """Raises FileSizeError when all files have the same other size."""
     rows = list(rows)
     sizes = {entry.size_bytes for row in rows for entry in row.misfits}
     fits = any(row.fits and row.mapped_files for row in rows)

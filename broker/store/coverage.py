@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parts of the log the queues do not cover: what recovery has to dispatch again.
 
-Each message of the log is named by exactly one unit of one queue, light queues aside, which are not
-looked at here. So, file by file of the log, the
-sizes in all units must add up to the bytes of the file, less the blank at its end; and so must,
-since where one message ends the next begins, the differences of the squares of ends and starts,
-which shows a wrong offset too. Where they do not, the units of that file are laid side by side, and
-what lies between them is what no queue covers. That is one pass over all units, 20 bytes a message,
-at the speed of C.
+Each message of the log is named by exactly one unit of one queue, apart from light queues, which
+are not examined here. So, for each file of the log, the sizes in all units must add up to the bytes
+of the file without the blank at its end. Since each message begins where another ends, the
+differences of the squares of ends and starts must add up as well, which reveals wrong offsets, too.
+If they do not, the units of that file are sorted, and the gaps between them are what no queue
+covers. That is one pass over all units, 20 bytes a message, at the speed of C.
 
-Messages that enter no queue and those of deleted topics are not covered either; recovery looks at
+Messages that enter no queue and those of deleted topics are not covered either; recovery examines
 them and leaves them alone.
 
 Java: has no counterpart; ConsumeQueueStore recovers only from the end of the queues on.
@@ -35,7 +34,7 @@ from txrocketmq.remoting.message import record
 from txrocketmq.remoting.packing import fixed
 
 Range = tuple[int, int]
-"""A part of the log: where it begins, where it ends."""
+"""A part of the log: its first offset and the offset after it."""
 _BLANK: Final = fixed(record.BLANK).struct
 _CHUNK_UNITS: Final = 65_536
 
@@ -47,7 +46,7 @@ def uncovered(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) 
     covered = [0] * len(files.mapped_files)
     squares = [0] * len(files.mapped_files)
     ends = [file.from_offset for file in files.mapped_files]
-    """Where the last unit of each file of the log ends."""
+    """For each file of the log, the offset after the last message that a unit names."""
     for queue in queues:
         for offsets, sizes in _written_columns(queue):
             for index, first, after in _by_file(files, offsets):
@@ -71,10 +70,10 @@ def uncovered(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) 
 def missing(
     files: MappedFileQueue, queues: ConsumeQueues, inventory: Inventory, end: int
 ) -> list[Range]:
-    """The parts of the log in which queues lack units that they had when the store was closed.
+    """The parts of the log for which queues lack units that they had when the store was closed.
 
-    Only the first and the last unit of each file are looked at, so this costs little. Units behind
-    those of that time are taken off.
+    Only the first and the last unit of each file are examined, so this costs little. Units that
+    were added after the store was closed are removed.
     """
     start = max(files.min_offset, 0)
     lacking: list[Range] = []
@@ -95,14 +94,14 @@ def missing(
 
 
 def lacking_light(files: MappedFileQueue, queues: Iterable[ConsumeQueue], end: int) -> list[Range]:
-    """The parts of the log that light queues may lack, where a look at all their units says so."""
+    """The parts of the log that light queues may lack, if their units are not all sound."""
     rows = list(queues)
     return [] if _are_sound(files, rows) else parts_with_places(files, end)
 
 
 def _are_sound(files: MappedFileQueue, rows: list[ConsumeQueue]) -> bool:
-    """Whether each unit of light queues names a message that another queue names too, or that says
-    so itself, as those of deleted topics do.
+    """Whether each unit of light queues names a message that another queue names as well, or that
+    itself says so, like messages of deleted topics.
     """
     start = max(files.min_offset, 0)
     named: set[tuple[int, int]] = set()
@@ -122,7 +121,7 @@ def _are_sound(files: MappedFileQueue, rows: list[ConsumeQueue]) -> bool:
 
 
 def _is_whole(files: MappedFileQueue, queue: BatchQueue, offsets: Range) -> bool:
-    """Whether a queue of batches has these offsets, and the edges of its files are sound."""
+    """Whether a queue of batches has these offsets, and sound units at the edges of its files."""
     first, after = offsets
     if first == after:
         return True
@@ -139,7 +138,7 @@ def _is_whole(files: MappedFileQueue, queue: BatchQueue, offsets: Range) -> bool
 def _broken_edges(
     files: MappedFileQueue, queue: ConsumeQueue, units: Range, log: Range
 ) -> list[Range]:
-    """The parts of the log between sound edges of a queue's files that have others between them."""
+    """The parts of the log around edges of a queue's files whose units are not sound."""
     first, after = units
     per_file = queue.files.file_bytes // UNIT_BYTES
     lower, is_broken = log[0], False
@@ -163,7 +162,7 @@ def _broken_edges(
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """The same parts in their order, each once."""
+    """The same parts in order, without overlaps."""
     found: list[Range] = []
     for start, end in sorted(ranges):
         if found and start <= found[-1][1]:
@@ -174,7 +173,7 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _written_columns(queue: ConsumeQueue) -> Iterable[tuple[array[int], array[int]]]:
-    """The offsets and sizes of the queue's units that are not blank, some at a time."""
+    """The offsets and sizes of the queue's units that are not blank, in portions."""
     if isinstance(queue, BatchQueue):
         written = [unit for unit in queue.columns() if unit.is_written]
         offsets = array("q", [unit.physical_offset for unit in written])
@@ -195,7 +194,7 @@ def _written_columns(queue: ConsumeQueue) -> Iterable[tuple[array[int], array[in
 
 
 def _by_file(files: MappedFileQueue, offsets: array[int]) -> Iterable[tuple[int, int, int]]:
-    """Which of the offsets lie in which file of the log: its index, the first, the one after."""
+    """For each file of the log: its index, and the range of the offsets that lie in it."""
     if not offsets:
         return
     values = offsets.tolist()
@@ -222,9 +221,9 @@ def _by_file(files: MappedFileQueue, offsets: array[int]) -> Iterable[tuple[int,
 def _holes(
     queues: Iterable[ConsumeQueue], start: int, stop: int, files: MappedFileQueue
 ) -> list[Range]:
-    """What no unit names between two places of the log, within one of its files.
+    """What no unit names between two log offsets within one file.
 
-    Each part begins with the message before it, and so where a message does.
+    Each part begins with the message before the hole, so that it begins with a message.
     """
     spans: list[Range] = []
     for queue in queues:
@@ -243,7 +242,7 @@ def _holes(
         if first < at:  # two units name the same bytes, so one of them is wrong
             return [(start, stop)]
         if first > at and not (first == stop and _is_blank(files, at)):
-            # The unit in front of the hole may be what is wrong: too short, or elsewhere.
+            # The unit before the hole may be the wrong one: too short, or with a wrong offset.
             if record_at(files, before, check_crc=False) is None:
                 return [(start, stop)]
             holes.append((before, first))
@@ -252,7 +251,7 @@ def _holes(
 
 
 def _is_blank(files: MappedFileQueue, offset: int) -> bool:
-    """Whether the record that ends a file of the log begins there."""
+    """Whether the blank that ends a file of the log begins at this offset."""
     head = files.select(offset, _BLANK.size)
     if head is None:
         return False

@@ -38,13 +38,13 @@ class DelayLevels:
         return dict(enumerate(self._delays_ms, start=1))
 
     def clamp(self, level: int) -> int:
-        """The level that is meant: too high means the highest."""
+        """The level that applies: one that is too high means the highest."""
         return min(level, self.max_level)
 
     def delay_ms(self, level: int) -> int:
-        """How long a message of a level waits."""
+        """How long a message of a level waits, in ms."""
         return self._delays_ms[level - 1]
 
     def deliver_ms(self, level: int, stored_ms: int) -> int:
-        """When a message that is stored now is due."""
+        """When a message that is stored at `stored_ms` is due, in ms."""
         return stored_ms + self._delays_ms[level - 1]

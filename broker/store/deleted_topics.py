@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Up to which offset of the log the messages of deleted topics are, so they stay deleted.
+"""The log offsets before which messages belong to deleted topics, so that they stay deleted.
 
-A topic that is deleted loses its queues at once, and its messages stay in the log until they
-expire. When the topic is made anew its queues begin at 0 again, and a recovery that builds queues
-from the log would take the messages of its former life for those of the new one. So a small file
-with the name of the topic, in the folder `deleted` of the store, says where the log ended when the
-topic was deleted. It is written before the queues go, is made durable before any message that
-comes later (see flush.py), and goes with the start that finds the log to begin behind it.
+A topic that is deleted loses its queues at once, but its messages stay in the log until they
+expire. If the topic is created again its queues begin at 0 again, and a recovery that builds queues
+from the log would take the old messages for new ones. So a small file with the name of the topic,
+in the folder `deleted` of the store, says where the log ended when the topic was deleted. It is
+written before the queues are removed, is made durable before any later message (see flush.py), and
+is removed by the first start at which the log begins behind that offset.
 
-Java: has no counterpart; 5.4.0 may serve messages of the former life after a crash.
+Java: has no counterpart; 5.4.0 may serve the old messages after a crash.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class DeletedTopics:
         self._files = files
         self._directory = os.path.join(root, FOLDER)
         self._ends: dict[str, int] = {}
-        """By topic: where in the log its former life ends."""
+        """By topic: the log offset at which it was deleted."""
         self.unreadable: list[str] = []
-        """Files that do not say where a life ended."""
+        """Files that contain no valid offset."""
         self.not_durable: list[str] = []
-        """The files that are to be synced."""
+        """The paths of files that are still to be synced."""
 
     def load(self, log_start: int, log_end: int) -> None:
-        """Reads the marks, for a log that runs from there to there.
+        """Reads the files, for a log between these offsets.
 
-        Marks behind its end are drawn back to it, durably: what is written there is new. OSError
-        when that fails.
+        Offsets behind the end of the log are durably set back to it, as whatever is written there
+        is new. Raises OSError when that fails.
         """
         self._ends = {}
         self.unreadable = []
@@ -61,14 +61,14 @@ class DeletedTopics:
         self.not_durable.clear()
 
     def note(self, topic: str, log_end: int) -> None:
-        """A topic is deleted when the log ends there. OSError without room."""
+        """Notes that a topic is deleted while the log ends there. Raises OSError without room."""
         self._ends[topic] = log_end
         if log_end:
             self._files.make_directory(self._directory)
             self.not_durable.append(self._write(topic, log_end))
 
     def end_of(self, topic: str) -> int:
-        """Messages of the topic before this place of the log were deleted; 0: none were."""
+        """Messages of the topic before this log offset were deleted; 0 if none were."""
         return self._ends.get(topic, 0)
 
     def _write(self, topic: str, log_end: int) -> str:

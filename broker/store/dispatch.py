@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is derived from the records of the log: units of queues, items of the index.
 
-Whoever writes records, or reads them back from the log, makes a `Following` of them; the store
+Code that writes records, or reads them back from the log, makes a `Following` of them; the store
 gives it to a list of dispatchers, each of which keeps its own structure up to date. The encoder of
-the log makes it on the way (commit_log.py), reput makes it from the records (reput.py), and a
-property test holds the two equal. Which records are shown at all is decided here and nowhere
+the log makes it while encoding (commit_log.py), reput makes it from the records (reput.py), and a
+property test checks that both are equal. Which records are shown at all is decided here and nowhere
 else.
 
 Java: CommitLogDispatcher, CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex,
@@ -26,12 +26,12 @@ _NO_UNIT: Final = MessageSysFlag.TRANSACTION_PREPARED_TYPE
 
 
 def enters_queue(sys_flag: int) -> bool:
-    """Whether a message has a unit in its queue: not half messages, nor those rolled back."""
+    """Whether a message has a unit in its queue; half and rolled back messages have none."""
     return not sys_flag & _NO_UNIT
 
 
 def is_indexed(sys_flag: int) -> bool:
-    """Whether a message is found by its keys: not one that was rolled back."""
+    """Whether a message is found by its keys; one that was rolled back is not."""
     return sys_flag & TRANSACTION_MASK != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
@@ -41,9 +41,9 @@ def visibility(sys_flag: int) -> tuple[bool, bool]:
 
 
 Units: TypeAlias = tuple[ConsumeQueue, int, list[int]]
-"""Units that follow on each other: their queue, the offset of the first one in it, and their fields
-(physical offset, size in bytes, tags code), one message after the other. A message has zeros that
-is in the record of the one before it: see batch_queue.py."""
+"""Consecutive units: their queue, the offset of the first one in it, and their fields (log offset,
+size in bytes, tags code), one message after the other. The further messages of a batch have zeros:
+see batch_queue.py."""
 
 
 class Following:
@@ -66,9 +66,9 @@ class Following:
 
 
 class Dispatcher(Protocol):
-    """Brings one structure up to date; being given the same records again changes nothing.
+    """Brings one structure up to date; if it gets the same records again, nothing changes.
 
-    Raises OSError when the disk has no room. The records are then given to it again later.
+    Raises OSError when the disk has no room. It gets the records again later.
     """
 
     def __call__(self, following: Following) -> None: ...
@@ -80,7 +80,7 @@ def dispatch_units(following: Following) -> None:
 
 
 def dispatch_copies(following: Following) -> None:
-    """Writes the units of light queues into those."""
+    """Writes the units of light queues into these."""
     _dispatch_all(following.copies, following.stored_ms)
 
 
@@ -89,5 +89,5 @@ def _dispatch_all(rows: list[Units], stored_ms: int) -> None:
         if first_offset == queue.max_offset and units[0] >= queue.max_physical_offset:
             queue.append(units, stored_ms)
             continue
-        # Some of them are there already, or some before them are missing.
+        # Some units exist already, or some before them are missing.
         queue.dispatch_all(first_offset, units, stored_ms)

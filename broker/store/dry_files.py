@@ -25,23 +25,23 @@ _WRITES: Final = mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class DryFiles(OsFiles):
-    """Files whose changes are kept here. `extra` are paths that count as empty files."""
+    """Files whose changes are kept in memory. `extra` are paths that count as empty files."""
 
     def __init__(self, extra: Collection[str] = (), *, needs_lock: bool = True) -> None:
         super().__init__()
         self._needs_lock = needs_lock
         self._small = dict.fromkeys(map(os.path.abspath, extra), b"")
-        """Small files as they were written."""
+        """The contents of small files that were written."""
         self._mapped: dict[str, mmap.mmap] = {}
-        """What is written to the mapping of a file is in the mapping only."""
+        """Private mappings by path, which alone contain what is written to them."""
         self._gone: dict[str, None] = {}
         self.moved: list[tuple[str, str]] = []
-        """From where to where files and directories would be moved."""
+        """The moves of files and directories, as pairs of source and target."""
         self.removed: list[str] = []
-        """What would be removed."""
+        """The paths that would be removed."""
 
     def close(self) -> None:
-        """Forgets all that was written."""
+        """Forgets all changes."""
         self._small, self._mapped = {}, {}
 
     def entries(self, directory: str) -> list[Entry]:
@@ -103,7 +103,7 @@ class DryFiles(OsFiles):
         self._forget(path)
 
     def map(self, path: str, size_bytes: int) -> mmap.mmap:
-        """See Files; a private copy."""
+        """See Files; the mapping is a private copy."""
         key = os.path.abspath(path)
         if key not in self._mapped:
             self._mapped[key] = self._copy(path, size_bytes)
@@ -137,11 +137,11 @@ class DryFiles(OsFiles):
         """See Files."""
 
     def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
-        """Does nothing: an inspection may wait for the disk."""
+        """Reads nothing, as an inspection may wait for the disk itself."""
         return b""
 
     def lock(self, path: str, content: bytes) -> Lock | None:
-        """See Files; for reading, so that several may look and nobody may write."""
+        """See Files; the lock is for reading, so that several may inspect and nobody may write."""
         return self.lock_for_reading(path) or (None if self._needs_lock else _NoLock())
 
     def _forget(self, path: str) -> None:
@@ -161,7 +161,7 @@ class DryFiles(OsFiles):
 
 
 class _NoLock:
-    """Where there is nothing to lock, or another has it and that does not matter."""
+    """Stands for a lock that is not needed, or that another inspection holds."""
 
     def release(self) -> None:
         """See Lock."""

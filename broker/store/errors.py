@@ -29,9 +29,10 @@ class StoreLocked(StoreError):
 
 
 class FileSizeError(StoreError):
-    """A file whose size is not the configured one; `key` is the key that says so.
+    """A file does not have the configured size; `key` is the configuration key of that size.
 
-    The store cannot tell where its contents lie, so it is not opened (MappedFileQueue.load).
+    The store cannot tell where the contents of the file lie, so it is not opened
+    (MappedFileQueue.load).
     """
 
     def __init__(self, path: str, size_bytes: int, key: str, expected_bytes: int) -> None:
@@ -44,9 +45,9 @@ class FileSizeError(StoreError):
 
 
 class StoreLoss(StoreError):
-    """Messages that the store is known to have held are missing, and nobody has accepted that.
+    """Messages that the store is known to have held are missing, and the loss is not accepted.
 
-    `word` is the path of the file that accepts it.
+    `word` is the path of the file by which it can be accepted.
     """
 
     def __init__(self, what: str, instead: str, word: str) -> None:

@@ -42,10 +42,10 @@ from txrocketmq.remoting.operating_system import reserve, sync_data
 _SPARE_DESCRIPTORS: Final = 8
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _IN_MEMORY: Final = frozenset({"tmpfs", "devtmpfs"})
-"""File systems where reading a hole of a mapping takes room."""
+"""The file systems on which even reading a hole of a mapping takes room."""
 
 _held_locks: set[tuple[int, int]] = set()
-"""Device and inode of the lock files this process holds: POSIX locks do not hold within one."""
+"""Device and inode of the lock files this process holds: POSIX locks have no effect within one."""
 
 
 class Entry(NamedTuple):
@@ -60,21 +60,21 @@ class Lock(Protocol):
     """A held lock."""
 
     def release(self) -> None:
-        """Gives the lock back; the file stays."""
+        """Releases the lock; the file stays."""
 
 
 class Files(Protocol):
     """What the store asks of a file system."""
 
     def entries(self, directory: str) -> list[Entry]:
-        """What is in the directory, by name; nothing only when there is no such directory.
+        """What is in the directory, by name; empty only when there is no such directory.
 
-        StoreError for an entry that cannot be looked at, such as a link that leads nowhere: what
-        cannot be seen is not the same as what is not there.
+        Raises StoreError for an entry that cannot be examined, such as a link that leads nowhere:
+        that is not the same as one that does not exist.
         """
 
     def make_directory(self, path: str) -> None:
-        """Makes the directory and those above it, unless they exist."""
+        """Creates the directory and those above it, unless they exist."""
 
     def remove_directory(self, path: str) -> None:
         """Removes the directory if it exists and is empty."""
@@ -106,8 +106,8 @@ class Files(Protocol):
     def filled(self, path: str) -> int:
         """How many bytes of the file can be read through a mapping without taking room.
 
-        Holes before that are given room now. It is the size of the file, but on a file system in
-        memory. OSError when there is no room.
+        Holes before that are given room now. Except on file systems in memory it is the size of the
+        file. Raises OSError when there is no room.
         """
 
     def allocate(self, path: str, offset_bytes: int, length_bytes: int) -> None:
@@ -119,13 +119,13 @@ class Files(Protocol):
     def is_in_memory(self, mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> bool:
         """Whether this range of a mapping can be read without waiting for the disk.
 
-        The offset is a multiple of the page size. True where the system does not tell.
+        The offset is a multiple of the page size. Returns True when the system does not tell.
         """
 
     def read_ahead(self, path: str, offset_bytes: int, length_bytes: int) -> bytes:
-        """Reads a range of the file, so that it is in memory then; in any thread.
+        """Reads a range of the file, which is in memory then; may be called in any thread.
 
-        Less than that comes where the file ends.
+        Returns fewer bytes at the end of the file.
         """
 
     def modified_ms(self, path: str) -> int:
@@ -232,7 +232,7 @@ class OsFiles:
 
     @contextmanager
     def _held_open(self, path: str) -> Iterator[int | None]:
-        """The descriptor that is held of the file, which stays open within; None without one."""
+        """Yields the descriptor held for the file, which stays open meanwhile; None without one."""
         with self._lock:
             held = self._held.get(path)
             if held is not None:
@@ -249,7 +249,7 @@ class OsFiles:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
-        """A descriptor of the file: the one that is held, or one for now."""
+        """Yields a descriptor of the file: the one that is held, or a temporary one."""
         with self._held_open(path) as held:
             if held is not None:
                 yield held
@@ -331,7 +331,7 @@ class OsFiles:
     def lock(self, path: str, content: bytes) -> Lock | None:
         """See Files; a POSIX record lock, which is what FileChannel.tryLock takes."""
         if os.path.exists(path) and _inode(os.stat(path)) in _held_locks:
-            # Not even opened: closing any descriptor of it would drop the lock we hold.
+            # It must not even be opened: closing any descriptor of it would drop the lock we hold.
             return None
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         inode = _inode(os.fstat(descriptor))
@@ -346,9 +346,9 @@ class OsFiles:
         return _HeldLock(descriptor, inode)
 
     def lock_for_reading(self, path: str) -> Lock | None:
-        """Keeps those out who would take the lock; None when someone has it.
+        """Takes a lock that excludes writers; returns None if somebody has the store open.
 
-        Where there is no such file, nobody has the store, and it is made for the time being.
+        Without a lock file nobody has the store open; the file is then created for the time being.
         """
         if os.path.exists(path) and _inode(os.stat(path)) in _held_locks:
             return None
@@ -399,7 +399,7 @@ class _HeldLock:
 
 
 class _Held:
-    """A descriptor that is held; who uses it while it is released closes it afterwards."""
+    """A held descriptor; whoever is using it when it is released closes it afterwards."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -413,10 +413,10 @@ class _Held:
 
 
 class _Spares:
-    """Descriptors that are open for nothing, so that closing one makes room for what must be.
+    """Spare descriptors: closing one of them makes room for a file that must be opened.
 
-    One set for the process. It is filled when a store is opened, and again whenever one of them was
-    given away and something is closed.
+    There is one set for the process. It is filled when a store is opened, and again whenever one
+    was given away and something is closed.
     """
 
     def __init__(self) -> None:
@@ -424,13 +424,13 @@ class _Spares:
         self._descriptors: list[int] = []
 
     def fill(self) -> None:
-        """Opens as many as are missing, or as many as it can."""
+        """Opens the missing descriptors, or as many as possible."""
         with self._lock, suppress(OSError):
             while len(self._descriptors) < _SPARE_DESCRIPTORS:
                 self._descriptors.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def give(self) -> bool:
-        """Closes one; False when none is left."""
+        """Closes one descriptor; returns False when none is left."""
         with self._lock:
             if not self._descriptors:
                 return False
@@ -442,7 +442,7 @@ _spares: Final = _Spares()
 
 
 def _open(path: str, flags: int) -> int:
-    """Opens the file, with a spare descriptor if there is no other."""
+    """Opens the file, using up a spare descriptor if there is no other."""
     flags |= os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o644)
@@ -475,7 +475,7 @@ def _is_in_memory(device: int) -> bool:
 
 
 def _fill_holes(descriptor: int, size_bytes: int) -> int:
-    """Gives room to the holes between data; where the last data ends."""
+    """Reserves room for the holes between data; returns where the last data end."""
     position = 0
     while position < size_bytes:
         try:

@@ -45,24 +45,25 @@ from txrocketmq.broker.store.mapped_file import MappedFileQueue
 
 _PAGE_BYTES: Final = 4096
 _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
-"""Failures of a sync that are not the disk's."""
+"""Failures of a sync for which the disk is not to blame."""
 _NO_LIMIT_MS: Final = 1 << 62
 _QUEUES_AT_ONCE: Final = 32
-"""Queues in one job: who waits for the log should not wait for thousands of them."""
+"""How many queues a job syncs: senders that wait for the log should not wait for thousands of
+them."""
 _LOOKED_AT: Final = 2_000
-"""Queues that are looked at for one job: of a hundred thousand most have nothing new."""
+"""How many queues are examined for one job: of a hundred thousand most have nothing new."""
 
 
 class FlushJob:
-    """Files to sync, and what is durable when that is done. `run` may be called in any thread.
+    """The files to sync, and what is durable when that is done. `run` may be called in any thread.
 
-    `log_paths` come first: with `is_log_synced` they are durable, whatever happened to others.
+    `log_paths` come first: with `is_log_synced` they are durable, whatever happened to the others.
     """
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self.marks: list[str] = []
-        """Of deleted topics; they are among the paths of the log."""
+        """The files that mark deleted topics; they are among `log_paths`."""
         self.log_paths: list[str] = []
         self.other_paths: list[str] = []
         self.log_end = 0
@@ -71,10 +72,12 @@ class FlushJob:
         self.queues: list[ConsumeQueue] = []
         self.row_ends: list[tuple[MappedFileQueue, int]] = []
         self.queues_timestamp_ms = 0
-        """With the last of a thorough round: messages up to then are durable in all queues."""
+        """In the last job of a thorough round: messages up to then are durable in all queues, in
+        ms; otherwise 0."""
         self.index_files: list[IndexFile] = []
         self.latest_ms = _NO_LIMIT_MS
-        """No timestamp of the checkpoint may be later: the clock was set back meanwhile."""
+        """The latest timestamp that the checkpoint may get, since the clock was set back
+        meanwhile."""
         self.has_checkpoint = False
         self.error: OSError | None = None
 
@@ -84,7 +87,7 @@ class FlushJob:
         return self.log_paths + self.other_paths
 
     def run(self) -> None:
-        """Syncs the files; what goes wrong is in `error`."""
+        """Syncs the files; a failure is in `error`."""
         try:
             for path in self.log_paths:
                 self._sync(path)
@@ -100,10 +103,10 @@ class FlushJob:
 
 
 class Flush:
-    """What is durable of a store; see the module.
+    """Knows what is durable of a store; see the module docstring.
 
-    `log_timestamp_ms` and `queues_timestamp_ms` are those of the newest message in the log and of
-    the newest that has its unit; whoever writes sets them.
+    `log_timestamp_ms` is that of the newest message in the log, `queues_timestamp_ms` that of the
+    newest message with a unit; the code that writes sets them.
     """
 
     def __init__(
@@ -127,34 +130,37 @@ class Flush:
         self._due: deque[ConsumeQueue] = deque()
         """Queues that are to be in the next jobs."""
         self._unseen: Iterator[ConsumeQueue] | None = None
-        """Queues that the round under way has not looked at."""
+        """Queues that the present round has not examined yet."""
         self._least_pages = 0
         self._round_timestamp_ms = 0
-        """What a thorough round that is under way will have made durable in all queues; else 0."""
+        """The timestamp up to which the present thorough round makes messages durable in all
+        queues; 0 without one."""
         self._checkpoint_saved = False
         self._newest_ms = 0
-        """The highest timestamp of a message before the last one, when that has a lower one."""
+        """The highest timestamp of all messages before the last one, if it is higher than that
+        one's; else 0."""
         self.log_timestamp_ms = 0
         self.queues_timestamp_ms = 0
         self.on_durable: list[Callable[[], None]] = []
-        """Called when the log has become durable up to another offset."""
+        """Called when the durable part of the log has grown."""
         self.error: OSError | None = None
-        """Why syncing failed. What the disk has is unknown then, so the store takes no more."""
+        """Why syncing failed. It is then unknown what the disk has, so the store takes no more
+        messages."""
         self.trouble: OSError | None = None
         """Why the last job could not be done; the next one tries again."""
 
     @property
     def flushed_offset(self) -> int:
-        """The log is durable up to there."""
+        """The offset up to which the log is durable."""
         return self._log.files.flushed_offset
 
     @property
     def appended_offset(self) -> int:
-        """The log is written up to there."""
+        """The offset up to which the log is written."""
         return self._log.max_offset
 
     def tick(self, steady_ms: int) -> None:
-        """Decides whether queues are due; called every second."""
+        """Finds out whether queues are due; called every second."""
         if self._last_queue_flush_ms is None:
             self._last_thorough_ms = self._last_queue_flush_ms = steady_ms
         if steady_ms - self._last_queue_flush_ms < self.config.flush_interval_consume_queue:
@@ -172,11 +178,11 @@ class Flush:
             self._begin_thorough_round()
 
     def clock_set_back(self, now_ms: int) -> None:
-        """The next message gets a lower timestamp than the last one; to be called before that.
+        """Prepares for a message with a lower timestamp than the last one; to be called before it.
 
-        Recovery takes messages up to the timestamps of the checkpoint for durable. If the clock was
-        set back by more than the checkpoint's slack, those to come would be among them, so the
-        timestamps are taken back first; OSError when that fails.
+        Recovery takes messages up to the timestamps of the checkpoint to be durable. If the clock
+        was set back by more than the checkpoint's slack, messages to come would be among them, so
+        the timestamps are lowered first; raises OSError when that fails.
         """
         self._newest_ms = max(self._newest_ms, self.log_timestamp_ms)
         if now_ms >= self._newest_ms - SLACK_MS:
@@ -189,7 +195,7 @@ class Flush:
 
     def _begin_thorough_round(self) -> None:
         try:
-            # So that nothing waits for the index that the checkpoint then covers.
+            # Messages that the checkpoint will cover must not wait to be indexed.
             self._index.write_pending(self.log_timestamp_ms)
         except OSError:
             return
@@ -200,7 +206,7 @@ class Flush:
         self._unseen, self._least_pages = self._queues.one_by_one(), least_pages
 
     def _look(self, unseen: Iterator[ConsumeQueue]) -> None:
-        """Finds those that are due, until there are enough for a job, or none is left."""
+        """Finds queues that are due, until there are enough for a job or none is left."""
         least_pages, due = self._least_pages, self._due
         for seen, queue in enumerate(unseen, 1):
             end, flushed = queue.end_bytes, queue.files.flushed_offset
@@ -211,13 +217,15 @@ class Flush:
         self._unseen = None
 
     def begin(self) -> FlushJob | None:
-        """A job for all that is to be flushed now; None without such, or while one is under way."""
+        """Returns a job for all that is to be flushed now; None if there is nothing, or a job is
+        under way.
+        """
         if self._job is not None or self.error is not None:
             return None
         job = FlushJob(self._files)
         job.log_end = self._log.max_offset
         job.log_timestamp_ms = self.log_timestamp_ms
-        # Marks come before the messages of the lives that begin after them.
+        # The marks of deleted topics come before messages that were put after the deletion.
         job.marks, self._queues.deleted.not_durable = self._queues.deleted.not_durable, []
         job.log_paths = job.marks + [file.path for file in self._log.files.unflushed()]
         self._add_queues(job)
@@ -235,7 +243,7 @@ class Flush:
 
     @property
     def _is_looking(self) -> bool:
-        """Whether the next job may have something, though this one had nothing."""
+        """Whether the next job may have something to do although this one had nothing."""
         return self._unseen is not None and self.error is None
 
     def _add_queues(self, job: FlushJob) -> None:
@@ -252,9 +260,9 @@ class Flush:
             self._round_timestamp_ms = 0
 
     def finish(self, job: FlushJob) -> None:
-        """Notes that a job was run, and notifies those who waited for it."""
+        """Takes note of a job that was run, and notifies those that waited for it."""
         if job is not self._job:
-            # flush_all() was quicker.
+            # flush_all() was faster.
             return
         self._job = None
         self.trouble = None
@@ -275,7 +283,7 @@ class Flush:
             self._tell_durable()
 
     def _put_back(self, job: FlushJob) -> None:
-        """What the job was to sync is for the next one; the log finds that out itself."""
+        """Leaves to the next job what this one was to sync; the log needs no note of that."""
         self._due.extendleft(reversed(job.queues))
         self._queues.deleted.not_durable[:0] = job.marks
         self._index.full_files[:0] = job.index_files
@@ -300,7 +308,7 @@ class Flush:
             self._checkpoint_saved = True
 
     def flush_all(self) -> None:
-        """Makes all durable, here and now; OSError when that fails."""
+        """Makes everything durable at once; raises OSError when that fails."""
         if self._job is not None:
             self._job.run()
             self.finish(self._job)

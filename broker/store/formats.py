@@ -26,7 +26,7 @@ CONSUME_QUEUE_UNIT = Struct(
 """20 bytes; the unit's index in the queue is the message's queue offset."""
 
 CONSUME_QUEUE_PRE_BLANK_SIZE: Final = 0x7FFFFFFF
-"""`size` of the units before the first one of a queue that starts at an index > 0."""
+"""The `size` of the units before the first message of a queue that starts at an index above 0."""
 
 # --- consumequeue_ext/<topic>/<queueId>/<offset> ---
 
@@ -41,7 +41,8 @@ CONSUME_QUEUE_EXT_UNIT = Struct(
     *CONSUME_QUEUE_EXT_HEAD.subcons,
     "bitmap" / Bytes(this.bitmap_size) * "Bloom filter result, bits from the low end of each byte",
 )
-"""Addressed by `tags_code` of the queue's unit: CONSUME_QUEUE_EXT_ADDRESS_BASE + byte offset."""
+"""The address of such a unit is in `tags_code` of the queue's unit: CONSUME_QUEUE_EXT_ADDRESS_BASE
+plus its byte offset."""
 
 CONSUME_QUEUE_EXT_END: Final = -1
 """`size` where the rest of the file is unused; a file keeps at least 4 bytes for it."""

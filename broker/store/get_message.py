@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads messages of a queue for a pull.
 
-Messages come as slices of the mapped log; those that lie side by side there come as one slice.
-Which limits hold, what each status means and where a consumer goes on is the original's.
+Messages are returned as slices of the mapped log; adjacent ones come as one slice. The limits, the
+meaning of each status and where a consumer continues are the original's.
 
-Each record is looked at before it is given away (see record_head.py). A get ends before a place
-where none is, whether the log or the unit that names it is damaged; the next get passes over it,
-with a status as if the log had lost the message. A message that the log really has lost, because
-its file has expired, is passed over in silence.
+Each record is checked before it is returned (see record_head.py). A get ends before a place without
+a sound record, whether the log or the unit that names it is damaged; the next get skips it, with a
+status as if the log had lost the message. A message that the log really has lost, because its file
+has expired, is skipped silently.
 
-A caller that must not wait for the disk asks for `only_in_memory`: the get then gives what it can
-without waiting, and where that is nothing, it raises NotInMemory. What this process has written
-lately is taken to be in memory.
+A caller that must not wait for the disk passes `only_in_memory`: the get then returns what it can
+without waiting, and raises NotInMemory if that is nothing. What this process has written lately is
+taken to be in memory.
 
 Java: DefaultMessageStore.getMessage, isTheBatchFull, GetMessageResult, GetMessageStatus.
 """
@@ -63,22 +63,25 @@ __all__ = [
 ]
 
 _MOST_COUNT: Final = 1024
-"""No push consumer asks for more messages at once (pullBatchSize), so a pull looks through no more
-units for one that does, unless the settings of pulls say so."""
+"""No push consumer asks for more messages at once (pullBatchSize), so a get examines no more units
+for one that does, unless the settings of pulls allow it."""
 _FIELDS: Final = 3
 _INT: Final = 1 << 31
 _UINT: Final = (1 << 32) - 1
 _WIDE_BYTES: Final = 1024 * 1024
-"""Where the messages of a get lie farther apart, each is looked for in memory by itself."""
+"""If the messages of a get are farther apart than this, each is looked for in memory by itself."""
 _MOST_CHUNKS: Final = 64
-"""What one ColdRead reads, unless a single message is larger."""
+"""How many chunks one ColdRead reads, unless a single message is larger."""
 
 
 class MessageReader(StoreReader):
     """Serves the gets of one store."""
 
     def get(self, queue: ConsumeQueue | None, request: Request) -> GetResult:
-        """Serves a request from a queue; NotInMemory only if that is asked for."""
+        """Serves a request from a queue.
+
+        Raises NotInMemory only if the request is for `only_in_memory`.
+        """
         if queue is None or queue.max_offset == 0:
             return self.elsewhere(GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0, request, queue)
         offset = request.offset
@@ -101,7 +104,9 @@ class MessageReader(StoreReader):
     def units(
         self, queue: ConsumeQueue, offset: int, count: int, *, only_in_memory: bool
     ) -> memoryview | None:
-        """As ConsumeQueue.read; NotInMemory where the disk is not to be waited for."""
+        """Like ConsumeQueue.read; with `only_in_memory`, raises NotInMemory instead of waiting for
+        the disk.
+        """
         if only_in_memory and queue.min_offset <= offset < queue.max_offset:
             file = queue.files.find(offset * UNIT_BYTES)
             if file is None:
@@ -117,7 +122,9 @@ class MessageReader(StoreReader):
         return queue.read(offset, count)
 
     def stored_ms(self, queue: ConsumeQueue, offset: int, *, only_in_memory: bool = False) -> int:
-        """When a message of a queue was stored; -1 when there is none; NotInMemory as `units`."""
+        """When a message of a queue was stored, in ms; -1 when there is none. Raises like
+        `units`.
+        """
         if only_in_memory:
             self.check_units(queue, offset, 1)
         unit = queue.stored(offset)
@@ -132,10 +139,11 @@ class MessageReader(StoreReader):
         return self.log.store_time_ms(start, size)
 
     def _recent_run(self, queue: ConsumeQueue, request: Request) -> GetResult | None:
-        """The common case in a few steps: all is wanted, sound, recent, and in one file of the log.
+        """The most common case, done in a few steps: all messages are wanted, sound, recent, and in
+        one file.
 
-        None when it is not so. Other queues' messages may lie between these, so they come one by
-        one or all in one slice.
+        Returns None if that is not so. Messages of other queues may lie between these, so there is
+        a slice for each one or a single slice for all.
         """
         config = self.config
         count = max(min(request.max_count, config.max_transfer_count_on_message_in_memory), 1)
@@ -178,7 +186,9 @@ class MessageReader(StoreReader):
     def _cold_records(
         self, file: MappedFile, starts: Sequence[int], sizes: Sequence[int]
     ) -> Sequence[Chunk]:
-        """What of these records is not in memory; nothing where one cannot be in this file."""
+        """The parts of these records that are not in memory; empty when one cannot be in this
+        file.
+        """
         base, missing = file.from_offset, self.memory.missing
         first, end = min(starts), max(map(add, starts, sizes))
         if first < base or end > file.end_offset or min(sizes) <= 0:
@@ -192,7 +202,7 @@ class MessageReader(StoreReader):
 
 
 class _Search(Search[MessageReader, ConsumeQueue]):
-    """One get, unit by unit."""
+    """One get that examines unit by unit."""
 
     def __init__(self, reader: MessageReader, queue: ConsumeQueue, request: Request) -> None:
         super().__init__(reader, queue, request)
@@ -201,7 +211,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         self._recent = reader.recent_bytes
 
     def run(self) -> GetResult:
-        """Looks through units until it has enough, or has seen enough."""
+        """Examines units until enough messages are found, or enough units were examined."""
         queue, request = self._queue, self._request
         config = self._config
         most_count = max(_MOST_COUNT, config.max_transfer_count_on_message_in_memory)
@@ -269,7 +279,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         self._count, self._size_bytes = count, total
 
     def _wants_ext(self, stored_code: int) -> bool:
-        """Whether the ext unit, if there is one, leaves it open that the message is wanted."""
+        """Whether the message may be wanted, judging by its ext unit; True if there is none."""
         ext, filter_ext = self._queue.ext, self._request.filter_ext
         if ext is None or filter_ext is None or not is_ext_address(stored_code):
             return True
@@ -280,7 +290,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         return False
 
     def _is_lost(self, physical_offset: int, size: int) -> bool:
-        """Whether it may be that the message was there, before its file expired."""
+        """Whether the message may have been there before its file expired."""
         return 0 <= physical_offset < self._log.min_offset and size > 0
 
     def _pass_over(self, physical_offset: int, size: int, queue_offset: int) -> None:
@@ -293,7 +303,7 @@ class _Search(Search[MessageReader, ConsumeQueue]):
             )
 
     def _cold_record(self, physical_offset: int, size: int) -> Sequence[Chunk]:
-        """What of this record would have to be waited for; nothing where no record can be."""
+        """The parts of this record that are not in memory; empty when no record can be there."""
         file = self._log.files.find(physical_offset)
         if file is None or size <= 0 or physical_offset + size > file.end_offset:
             return ()
@@ -301,7 +311,9 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         return self._reader.memory.missing(file, start, start + size)
 
     def _cold_ahead(self, units: memoryview, at: int, count: int) -> list[Chunk]:
-        """What is to be read for so many messages from a unit on, the first of them whole."""
+        """The chunks to read for `count` messages from a unit on; all chunks of the first
+        message.
+        """
         wanted = self._request.tag_codes
         found: list[Chunk] = []
         with suppress(NotInMemory):  # whether the next is wanted cannot be told without waiting
@@ -318,7 +330,9 @@ class _Search(Search[MessageReader, ConsumeQueue]):
         return found
 
     def _stands_for(self, stored_code: int, wanted: frozenset[int]) -> bool:
-        """Whether a code that is not itself wanted stands for one; one that is lost is taken."""
+        """Whether a code that is not itself wanted stands for a wanted one; a lost code counts as
+        wanted.
+        """
         if -_INT <= stored_code < _INT:
             return False
         code = self._queue.tags_code(stored_code, self._check)

@@ -27,22 +27,22 @@ _MAX_PULL_BYTES: Final = 128 * 1024 * 1024
 _LEAST_PULL_BYTES: Final = 100
 
 MessageFilter = Callable[[memoryview], bool]
-"""Whether the consumer wants the message of this record."""
+"""Returns whether the consumer wants the message of this record."""
 ExtFilter = Callable[[ExtUnit], bool]
-"""Whether it may want the message of this unit of an ext file."""
+"""Returns whether the consumer may want the message of this unit of an ext file."""
 
 
 class GetMessageStatus(Enum):
-    """What came of a get; the names are the remarks of pull responses."""
+    """The result of a get; the names are the remarks of pull responses."""
 
     FOUND = auto()
     NO_MATCHED_MESSAGE = auto()
-    """None of the messages looked at passes the filter: go on after them."""
+    """None of the examined messages passes the filter: continue behind them."""
     MESSAGE_WAS_REMOVING = auto()
-    """The log has lost the messages looked at, or they are damaged: go on after them. Clients of
-    all versions do so at once, and touch nothing else."""
+    """The log has lost the examined messages, or they are damaged: continue behind them. Clients of
+    all versions do so at once, and change nothing else."""
     OFFSET_FOUND_NULL = auto()
-    """The queue has no unit there, though it should: go on in its next file."""
+    """The queue lacks a unit that should be there: continue in its next file."""
     OFFSET_OVERFLOW_BADLY = auto()
     OFFSET_OVERFLOW_ONE = auto()
     """There is no message yet."""
@@ -50,13 +50,14 @@ class GetMessageStatus(Enum):
     NO_MATCHED_LOGIC_QUEUE = auto()
     NO_MESSAGE_IN_QUEUE = auto()
     OFFSET_RESET = auto()
-    """Never the store's answer: the broker's, when an administrator moved the offset."""
+    """Never returned by the store, only by the broker when an administrator has moved the
+    offset."""
 
 
 class QueryResult(NamedTuple):
-    """Messages that may have the key asked for (hashes are compared), oldest first.
+    """Messages that may have the requested key (hashes are compared), oldest first.
 
-    The last two are of the newest entry of the index.
+    The last two fields are of the newest item of the index.
     """
 
     buffers: Sequence[memoryview]
@@ -68,8 +69,8 @@ class QueryResult(NamedTuple):
 class GetResult:
     """Messages of a queue, or why there are none; offsets are the queue's.
 
-    `buffers` are records end to end, `count` messages in `size_bytes`. `suggest_slave`: so much was
-    stored since that the messages are likely on disk only.
+    `buffers` are adjacent records, `count` messages of `size_bytes` in all. `suggest_slave` is True
+    if so much was stored since then that the messages are likely to be on disk only.
     """
 
     status: GetMessageStatus
@@ -83,11 +84,11 @@ class GetResult:
 
 
 class Request(NamedTuple):
-    """What is asked: from `offset` on at most `max_count` messages in `max_bytes`, at least one.
+    """A request: at most `max_count` messages in `max_bytes` from `offset` on, but at least one.
 
-    `tag_codes` are the hashes of the tags wanted, None for all; of those that pass, `filter_ext`
-    looks at the units in ext files, where there are any, then `filter_message` at the messages.
-    With `only_in_memory` the get does not wait for the disk.
+    `tag_codes` are the hashes of the wanted tags, None for all; of those that pass, `filter_ext`
+    looks at the units in ext files, if there are any, then `filter_message` at the messages. With
+    `only_in_memory` the get does not wait for the disk.
     """
 
     offset: int
@@ -100,7 +101,7 @@ class Request(NamedTuple):
 
 
 class StoreReader(ColdParts):
-    """What gets need of one store."""
+    """What gets need of a store."""
 
     def __init__(
         self, files: Files, log: CommitLog, config: StoreConfig, damaged: DamagedRecords
@@ -109,17 +110,19 @@ class StoreReader(ColdParts):
         self._damaged = damaged
         self.config = config
         self.physical_bytes = _MEMORY_BYTES
-        """Of the machine's memory."""
+        """The size of the machine's memory, in bytes."""
 
     @property
     def recent_bytes(self) -> int:
-        """Messages are taken to be in memory when less than this was stored after them."""
+        """Messages are taken to be in memory when less than this was stored after them, in
+        bytes.
+        """
         return self.physical_bytes * self.config.access_message_in_memory_max_ratio // 100
 
     def note_damage(
         self, physical_offset: int, size_bytes: int, queue: str = "", queue_offset: int = -1
     ) -> None:
-        """Takes note that no record of this size, or none at all, is at this place of the log."""
+        """Notes that no record, or none of this size, is at this log offset."""
         file = self.log.files.find(physical_offset)
         path, position = (
             ("", -1) if file is None else (file.path, physical_offset - file.from_offset)
@@ -135,7 +138,10 @@ class StoreReader(ColdParts):
         request: Request,
         queue: ConsumeQueue | None,
     ) -> GetResult:
-        """No messages; the consumer is to go on at `next_offset`, but for one of a slave."""
+        """A result without messages; the consumer is to continue at `next_offset`.
+
+        On a slave it keeps its offset, unless offsetCheckInSlave is set.
+        """
         if self.config.is_slave and not self.config.offset_check_in_slave:
             next_offset = request.offset
         min_offset = queue.min_offset if queue is not None else 0
@@ -148,7 +154,7 @@ Q = TypeVar("Q", bound=ConsumeQueue)
 
 
 class Search(Generic[R, Q]):
-    """One get under way: what it has found so far, and where it goes on."""
+    """A get under way: what it has found so far, and where it continues."""
 
     def __init__(self, reader: R, queue: Q, request: Request) -> None:
         self._reader, self._queue, self._request = reader, queue, request
@@ -161,7 +167,7 @@ class Search(Generic[R, Q]):
         self._last_physical_offset = 0
 
     def _result(self) -> GetResult:
-        """What it has found when it ends."""
+        """The result of the get at its end."""
         behind = self._reader.log.max_offset - self._last_physical_offset
         return GetResult(
             GetMessageStatus.FOUND if self._count else self._status,
@@ -176,12 +182,12 @@ class Search(Generic[R, Q]):
 
 
 def max_bytes(request: Request) -> int:
-    """The most bytes that it gets."""
+    """The most bytes that the request may get."""
     return min(max(request.max_bytes, _LEAST_PULL_BYTES), _MAX_PULL_BYTES)
 
 
 def limits_of(config: StoreConfig, request: Request) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The most messages and bytes: as long as they are recent, and once they are not."""
+    """The most messages and bytes, first for recent messages, then for older ones."""
     most = max_bytes(request)
     return (
         (

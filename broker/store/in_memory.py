@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parts of mapped files are in memory, so that reading them does not have to wait.
+"""Finds out which parts of mapped files are in memory, so that reading them need not wait.
 
-Touching a page that is not in memory stops the whole process until the disk has brought it: the
+Touching a page that is not in memory stops the whole process until the disk has delivered it: the
 reactor's thread, and with it every producer, would wait for one consumer of old messages. So a get
-may ask first. What is not in memory is a ColdRead, which is run in a thread; then the get is asked
-again.
+may ask first. What is not in memory becomes a ColdRead, which is run in a thread; then the get is
+repeated.
 
-Files are looked at in chunks; what was found in memory is taken to be there for a second or two
-(see `tick`), so that reading on costs nothing more. Where the system does not tell, everything is
-taken to be in memory (see Files.is_in_memory).
+Files are examined in chunks; what was found in memory is taken to stay there for a second or two
+(see `tick`), so that further reading costs nothing more. Where the system does not tell, everything
+is taken to be in memory (see Files.is_in_memory).
 
-What such a read brings of the log is scrubbed there (scrub.py). The system reads more than it is
+What such a read loads of the log is scrubbed at once (scrub.py). The system reads more than it is
 asked for, so a chunk behind one that came from the disk is taken to come from there, too: it is
-read and scrubbed even if it is in memory by now. What has no such neighbour and is in memory was
-written by this process or by one before it, or was brought by another program; that is not
-scrubbed.
+read and scrubbed even if it is in memory by now. A chunk in memory without such a neighbour was
+written by this process or an earlier one, or loaded by another program; it is not scrubbed.
 
 Java: MappedFile.isLoaded, ColdDataCheckService, which only slow consumers down.
 """
@@ -33,7 +32,7 @@ from txrocketmq.broker.store.scrub import Scrub
 
 _CHUNK_BITS: Final = 18
 CHUNK_BYTES: Final = 1 << _CHUNK_BITS
-"""So much is asked for, and read from the disk, at once."""
+"""The size of the chunks that are examined, and read from the disk, in bytes."""
 _MAX_KNOWN: Final = 65_536
 _ELSEWHERE: Final = -1
 
@@ -45,7 +44,7 @@ class Chunk(NamedTuple):
     offset_bytes: int
     length_bytes: int
     log_offset: int = _ELSEWHERE
-    """Where in the log it begins; -1 in other files."""
+    """The log offset at which it begins; -1 in other files."""
 
 
 class InMemory:
@@ -57,12 +56,12 @@ class InMemory:
         self._known: set[tuple[str, int]] = set()
         self._known_before: set[tuple[str, int]] = set()
         self._scrubbed: dict[tuple[str, int], None] = {}
-        """Of the log: what has come from the disk."""
+        """The chunks of the log that have come from the disk."""
         self.wrong_bodies = DamagedRecords()
-        """Records that came from the disk with a body that does not have its CRC."""
+        """Records that came from the disk with a body that does not match its CRC."""
 
     def missing(self, file: MappedFile, start: int, end: int) -> Sequence[Chunk]:
-        """The chunks between these positions of the file that are to be read from the disk."""
+        """The chunks between these positions of the file that have to be read from the disk."""
         known, path = self._known, file.path
         first = start >> _CHUNK_BITS
         if end - 1 >> _CHUNK_BITS == first and (path, first) in known:
@@ -86,7 +85,7 @@ class InMemory:
         return found
 
     def note(self, chunks: Iterable[Chunk]) -> None:
-        """Takes chunks to be in memory from now on for a while: they were read."""
+        """Takes chunks to be in memory for a while, since they were read."""
         for chunk in chunks:
             key = chunk.path, chunk.offset_bytes >> _CHUNK_BITS
             self._note(key)
@@ -106,21 +105,21 @@ class InMemory:
 
 
 class ColdRead:
-    """Chunks to be read from the disk: `run` may be called in any thread, then `finish`."""
+    """Chunks to read from the disk: call `run` in any thread, and then `finish`."""
 
     def __init__(self, files: Files, memory: InMemory, chunks: Iterable[Chunk]) -> None:
         self._files = files
         self._memory = memory
         self.chunks = tuple(dict.fromkeys(chunks))
         self.error: OSError | None = None
-        """Why they could not be read."""
+        """Why the chunks could not be read; None if they could."""
         self._scrub = Scrub(files.read_ahead)
 
     def run(self) -> None:
-        """Reads them; touches nothing else."""
+        """Reads the chunks; touches nothing else."""
         try:
             for path, position, length, log_offset in self.chunks:
-                # A file that has expired meanwhile: the get finds out by itself.
+                # The file has expired meanwhile, which the get will notice.
                 with suppress(FileNotFoundError):
                     data = self._files.read_ahead(path, position, length)
                     if log_offset != _ELSEWHERE:
@@ -129,7 +128,7 @@ class ColdRead:
             self.error = error
 
     def finish(self) -> None:
-        """Tells the store, in its own thread, that they are read, and what was wrong with them."""
+        """Notes, in the store's thread, that the chunks are read, and which bodies were wrong."""
         if self.error is None:
             self._memory.note(self.chunks)
         for damage in self._scrub.wrong:
@@ -137,23 +136,24 @@ class ColdRead:
 
 
 ColdPart = Callable[[MappedFile, int, int], ColdRead | None]
-"""What is to be read before this part of a file can be: from a position on, so many bytes."""
+"""Returns the read that loads a part of a file, given by position and size; None if it is in
+memory."""
 
 
 def nothing_cold(file: MappedFile, start: int, size_bytes: int) -> None:
-    """A ColdPart for who may wait for the disk."""
+    """A ColdPart for callers that may wait for the disk."""
 
 
 Check = Callable[[MappedFile, int, int], None]
-"""Called before a part of a file is read, from a position to another; it may raise NotInMemory."""
+"""Called before a part of a file, from a position to another, is read; may raise NotInMemory."""
 
 
 def unchecked(file: MappedFile, start: int, end: int) -> None:
-    """A Check for who may wait for the disk."""
+    """A Check for callers that may wait for the disk."""
 
 
 class NotInMemory(Exception):
-    """A get, or a search, would have to wait for the disk: run `read`, and ask again."""
+    """A get or a search would have to wait for the disk: run `read`, and repeat it."""
 
     def __init__(self, read: ColdRead) -> None:
         super().__init__(f"{len(read.chunks)} chunks are not in memory")

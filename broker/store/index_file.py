@@ -38,27 +38,27 @@ _ITEM_FIELDS: Final = len(fixed(formats.INDEX_ITEM).names)
 ITEM_BYTES: Final = _ITEM.size
 _FIRST_SLOT: Final = _HEADER.size // _SLOT.size
 _MAX_WRITTEN: Final = 1024
-"""The most items that are written at once, and so may lack their slots after a crash."""
+"""How many items are written at once at most; so many may lack their slots after a crash."""
 _ITEMS_A_STEP: Final = 32
 _NAME_DIGITS: Final = 17
 _MAX_SECONDS: Final = (1 << 31) - 1
 
 
 class Found(NamedTuple):
-    """The answer to a query: where messages lie that may have the key, newest first.
+    """The answer to a query: log offsets of messages that may have the key, newest first.
 
-    The other two are of the last item of the index, whatever was asked.
+    The other two fields are of the last item of the index, whatever the query was.
     """
 
     physical_offsets: list[int]
     last_update_timestamp_ms: int
     last_update_offset: int
     broken: Sequence[BrokenChain] = ()
-    """Where the index is damaged, so that there may be more."""
+    """The damaged places of the index, because of which there may be more messages."""
 
 
 class BrokenChain(Exception):
-    """An item of an index file is not what leads to it; the chain behind it cannot be followed."""
+    """An item of an index file does not belong to its chain, which cannot be followed further."""
 
     def __init__(self, path: str, position: int) -> None:
         super().__init__(f"{path} is damaged at byte {position}")
@@ -67,7 +67,7 @@ class BrokenChain(Exception):
 
 
 class IndexFile:
-    """One file of so many slots and items."""
+    """One index file."""
 
     def __init__(self, file: MappedFile, slots: int, items: int) -> None:
         self.file = file
@@ -94,7 +94,7 @@ class IndexFile:
         file.fill(file.wrote_bytes)
         self._reserved = False
         self._ints = memoryview(file.map()).cast("i")
-        """The file as integers, for its slots: of native byte order, see _swapped."""
+        """The file as integers in native byte order, for its slots: see _swapped."""
 
     @property
     def path(self) -> str:
@@ -110,11 +110,11 @@ class IndexFile:
 
     @property
     def next_item(self) -> int:
-        """The number that the next item will have."""
+        """The number that the next item will get."""
         return self._next_item
 
     def why_damaged(self) -> str:
-        """What cannot be in the header; empty when all of it can be."""
+        """What is impossible in the header, as a text; empty when it is sound."""
         if not 0 < self._next_item <= self._items:
             return f"its header counts {self._next_item} items, but at most {self._items} fit"
         if not 0 <= self._used_slots <= self._next_item:
@@ -126,7 +126,7 @@ class IndexFile:
         return ""
 
     def why_zeroed(self) -> str:
-        """What its first and its last item lack that the header and the slots should know."""
+        """What first and last item lack that header or slots should have, as a text; else empty."""
         mapped, last = self.file.map(), self._next_item - 1
         for number, at in ((1, self.begin_physical_offset), (last, self.end_physical_offset)):
             key_hash, offset, _, _ = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)
@@ -138,14 +138,14 @@ class IndexFile:
         return ""
 
     def follow(self, before: IndexFile) -> None:
-        """Starts the header of a new file where the one before ends."""
+        """Starts the header of a new file where the file before it ends."""
         self.begin_physical_offset = self.end_physical_offset = before.end_physical_offset
         self.begin_timestamp_ms = self.end_timestamp_ms = before.end_timestamp_ms
 
     def put(self, rows: Rows, start: int) -> int:
-        """Writes items of rows from the start-th on; how many it had room for.
+        """Writes items of rows from index `start` on; returns how many it had room for.
 
-        OSError, and nothing is written, when the disk has no room.
+        Raises OSError, and writes nothing, when the disk has no room.
         """
         first = self._next_item
         count = min(self._items - first, len(rows.hashes) - start, _MAX_WRITTEN)
@@ -179,7 +179,7 @@ class IndexFile:
         return count
 
     def _previous(self, slots: list[int]) -> list[int]:
-        """For each of the new items the number of the one before it in its slot; 0 for none."""
+        """For each new item, the number of the item before it in its slot; 0 if there is none."""
         ints = self._ints
         previous = list(_swapped([ints[slot] for slot in slots]))
         first = self._next_item
@@ -193,7 +193,7 @@ class IndexFile:
         return previous
 
     def _seconds(self, times_ms: list[int]) -> list[int]:
-        """For each of the new items its time since the first of the file."""
+        """For each new item, its time in seconds since the first item of the file."""
         begin_ms = self.begin_timestamp_ms
         if begin_ms <= 0:
             begin_ms = times_ms[0]
@@ -202,7 +202,7 @@ class IndexFile:
         return [min(max((each - begin_ms) // 1000, 0), _MAX_SECONDS) for each in times_ms]
 
     def redo(self) -> None:
-        """Sets the slots of the last items, which a killed process may have left behind."""
+        """Sets the slots of the last items, which a killed process may not have set."""
         mapped = self.file.map()
         for number in range(max(self._next_item - _MAX_WRITTEN, 1), self._next_item):
             key_hash = _ITEM.unpack_from(mapped, self._items_at + number * _ITEM.size)[0]
@@ -211,7 +211,7 @@ class IndexFile:
                 self._ints[slot] = _swapped([number])[0]
 
     def covers(self, begin_ms: int, end_ms: int) -> bool:
-        """Whether items of this span of time may be in the file (isTimeMatched)."""
+        """Whether the file may have items of this span of time (isTimeMatched)."""
         first, last = self.begin_timestamp_ms, self.end_timestamp_ms
         return (
             (begin_ms < first and end_ms > last)
@@ -222,10 +222,10 @@ class IndexFile:
     def chain(
         self, key_hash: int, cold_part: ColdPart = nothing_cold
     ) -> Iterator[tuple[int, int, int] | ColdRead]:
-        """Items in the slot of a hash, newest first: hash, physical offset, store time in ms.
+        """Yields the items in the slot of a hash, newest first: hash, log offset, store time in ms.
 
-        Between them comes what is to be read before the next, if that is not in memory. BrokenChain
-        where an item is of another slot: that part of the file is damaged.
+        Between them it yields reads for items that are not in memory. Raises BrokenChain at an item
+        of another slot: that part of the file is damaged.
         """
         mapped = self.file.map()
         slot = key_hash % self._slots
@@ -247,7 +247,7 @@ class IndexFile:
             number = previous if previous < number else 0
 
     def items(self) -> Iterator[tuple[int, int]]:
-        """Of each item where it is in the file, and where in the log its message is."""
+        """Yields for each item its position in the file, and the log offset of its message."""
         position = self._items_at + _ITEM.size
         end = self._items_at + self._next_item * _ITEM.size
         for _, physical_offset, _, _ in _ITEM.iter_unpack(self.file.view[position:end]):
@@ -255,7 +255,7 @@ class IndexFile:
             position += _ITEM.size
 
     def _reserve(self, count: int) -> None:
-        """Room for slots and items; at first for all, since the file may come from elsewhere."""
+        """Reserves room for slots and items, at first for all: the file may come from elsewhere."""
         if not self._reserved:
             self.file.wrote_bytes = 0
         end = self._items_at + (self._next_item + count) * _ITEM.size
@@ -277,7 +277,7 @@ class IndexFile:
 
 
 def _swapped(numbers: Sequence[int]) -> tuple[int, ...]:
-    """Integers of 32 bits from this machine's byte order to the file's, and back."""
+    """Converts 32-bit integers between this machine's byte order and the file's."""
     count = len(numbers)
     return struct.unpack(f">{count}i", struct.pack(f"={count}i", *numbers))
 
@@ -290,8 +290,8 @@ def _items_struct(count: int) -> struct.Struct:
 class Index:
     """All index files of a store, and the entries that wait to be written.
 
-    `add` takes what whoever stores messages has; `write_pending` writes it. What is pending is
-    found by queries, since they write it first, and is built again by recovery after a crash.
+    `add` takes entries from the code that stores messages; `write_pending` writes them. Queries
+    write pending entries first, so they find them, and recovery builds them again after a crash.
     """
 
     def __init__(self, files: Files, directory: str, slots: int, items: int) -> None:
@@ -303,22 +303,21 @@ class Index:
         self._files: list[IndexFile] = []
         self.pending: list[IndexEntry] = []
         self.damaged: list[tuple[str, str]] = []
-        """Files that were not taken: their paths, and why."""
+        """Files that were not used, with the reasons: pairs of path and text."""
         self._unfinished: list[str] = []
-        """Files that a crash left, from which nothing can be had."""
+        """Files left by a crash that contain nothing usable."""
         self.foreign: list[str] = []
         """Paths in the directory that are no index files."""
         self.full_files: list[IndexFile] = []
-        """Files that became full and are not yet durable; see flush.py."""
+        """Files that became full and are not durable yet; see flush.py."""
 
     def load(self, keep_until_ms: int | None, *, redo: bool = False) -> None:
-        """Finds the files that can be gone on with; recovery builds what lacks from the log.
+        """Finds the files that can be continued; recovery builds what is missing from the log.
 
-        Those are the files before the first that is damaged; it and those behind it are listed in
-        `damaged`. After a crash of the machine no file is to be trusted that has items after
-        `keep_until_ms`: it and those behind it are not taken, and remove_unfinished removes them.
-        `redo` is for a crash of the process
-        alone.
+        Those are the files before the first damaged one; it and all behind it are listed in
+        `damaged`. After a crash of the machine, files with items later than `keep_until_ms` cannot
+        be trusted: the first such file and all behind it are not used, and remove_unfinished
+        removes them. `redo` is for a crash of the process alone.
         """
         self._files, self.damaged, self.foreign, self._unfinished = [], [], [], []
         is_young = False
@@ -337,7 +336,7 @@ class Index:
                 is_young = not self._load_file(path, keep_until_ms, redo=redo)
 
     def _load_file(self, path: str, keep_until_ms: int | None, *, redo: bool) -> bool:
-        """Takes a file, or notes why not; False when it and all behind it are too young."""
+        """Uses a file, or notes why not; returns False when it and all behind it are too young."""
         file = IndexFile(MappedFile(self._disk, path, self._size_bytes), self._slots, self._items)
         why = file.why_damaged()
         if why:
@@ -359,19 +358,19 @@ class Index:
         return True
 
     def remove_unfinished(self) -> None:
-        """Removes the files that a crash left and that nothing can be had from."""
+        """Removes files left by a crash that contain nothing usable."""
         while self._unfinished:
             self._disk.remove(self._unfinished.pop())
 
     @property
     def next_offset(self) -> int:
-        """Messages before this place of the log are indexed; 0 when none is."""
+        """Messages before this log offset are indexed; 0 when none is."""
         if not any(file.has_items for file in self._files):
             return 0
         return self._files[-1].end_physical_offset + 1
 
     def extents(self) -> dict[str, list[int]]:
-        """By the names of the files: where their first and last messages are, the next item."""
+        """By file name: log offsets of the first and last message, and the next item's number."""
         return {
             os.path.basename(file.path): [
                 file.begin_physical_offset,
@@ -382,9 +381,9 @@ class Index:
         }
 
     def drop_after(self, physical_offset: int) -> int:
-        """Removes the files from the first on with messages that the log no longer has; how many.
+        """Removes files from the first one with messages that the log lost; returns how many.
 
-        What they had of other messages is to be indexed again.
+        Their items for other messages are to be indexed again.
         """
         count = 0
         while self._files and self._files[-1].end_physical_offset >= physical_offset:
@@ -393,11 +392,11 @@ class Index:
         return count
 
     def spans(self) -> list[tuple[int, int]]:
-        """Of each file, where in the log its first and its last message are."""
+        """For each file, the log offsets of its first and its last message."""
         return [(file.begin_physical_offset, file.end_physical_offset) for file in self._files]
 
     def drop_from(self, index: int) -> list[str]:
-        """Forgets the files from this index on; their paths."""
+        """Forgets the files from this index on; returns their paths."""
         dropped = [file.path for file in self._files[index:]]
         self.full_files = [file for file in self.full_files if file.path not in dropped]
         del self._files[index:]
@@ -414,11 +413,11 @@ class Index:
         return len(self.pending)
 
     def add(self, entries: Sequence[IndexEntry]) -> None:
-        """Takes what is to be indexed of some messages, in the order of the log."""
+        """Takes the index entries of some messages, in the order of the log."""
         self.pending += entries
 
     def write_pending(self, now_ms: int) -> None:
-        """Writes all pending entries; OSError, with the rest still pending, without room."""
+        """Writes all pending entries; raises OSError without room, the rest still pending."""
         while self.pending:
             entries = self.pending[:_MAX_WRITTEN]
             rows = rows_of(entries)
@@ -437,7 +436,7 @@ class Index:
         index_type: str | None,
         cold_part: ColdPart = nothing_cold,
     ) -> Steps[Found]:
-        """Where messages with this key may be, stored in this span of time (to the second)."""
+        """Finds messages with this key, stored in this span of time (to the second)."""
         text = f"{topic}#{TAG_INDEX}#{key}" if index_type == TAG_INDEX else f"{topic}#{key}"
         key_hash = positive(java_string_hash(text))
         offsets: list[int] = []
@@ -464,14 +463,14 @@ class Index:
         return Found(offsets, *(ends or [(0, 0)])[0], broken)
 
     def take_files_before(self, min_physical_offset: int) -> list[MappedFile]:
-        """Gives up the files all of whose messages the log has lost, never the last."""
+        """Gives up the files whose messages the log has all lost, but never the last file."""
         taken = []
         while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
             taken.append(self._files.pop(0).file)
         return taken
 
     def paths(self) -> list[str]:
-        """The files with anything in them."""
+        """The paths of the files that are not empty."""
         return [file.path for file in self._files]
 
     def _last_file(self, now_ms: int) -> IndexFile:
@@ -494,6 +493,6 @@ class Index:
 
 
 def index_file_name(now_ms: int) -> str:
-    """yyyyMMddHHmmssSSS in local time (UtilAll.timeMillisToHumanString)."""
+    """The local time as yyyyMMddHHmmssSSS (UtilAll.timeMillisToHumanString)."""
     seconds, millis = divmod(now_ms, 1000)
     return time.strftime("%Y%m%d%H%M%S", time.localtime(seconds)) + f"{millis:03d}"

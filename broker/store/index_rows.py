@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts about messages that the index needs, and the items that are made of them.
+"""The facts about messages that the index needs, and the items made from them.
 
-Hashing is the cost of it, so entries are collected and hashed many at once. The producer's unique
-keys, which nearly every message has, differ from one to the next in their last four characters
-only; the hash of what is before them is kept, since Java's hash of a text goes on from that of
-its start. What these characters add is worked out for all of them together, in big integers.
+Most of the cost is hashing, so entries are collected and many are hashed at once. The producer's
+unique keys, which nearly every message has, differ only in their last four characters from one to
+the next; the hash of the characters before them is kept, since Java's hash of a text continues that
+of its beginning. What the last characters add is computed for all keys together, in big integers.
 
 Java: index.IndexService.buildIndex, buildKey, IndexFile.indexKeyHashMethod.
 """
@@ -19,33 +19,35 @@ from typing import Final, NamedTuple, TypeAlias
 from txrocketmq.remoting.message.tags import java_string_hash, java_string_hashes
 
 _TAIL: Final = 4
-"""How many characters of unique keys change from one to the next."""
+"""How many characters at the end of unique keys differ from one to the next."""
 _NO_TAIL: Final = "\0" * _TAIL
-"""Adds nothing to a hash."""
+"""A tail that adds nothing to a hash."""
 _MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 _MAX_HEADS: Final = 1024
 _LANES: Final = 1024
-"""So many hashes are worked out together."""
+"""How many hashes are computed together."""
 _LANE_BYTES: Final = 4
 _EVERY_OTHER_BYTE: Final = int.from_bytes(b"\0\xff\0\xff" * _LANES, "big")
 _EVERY_OTHER_PAIR: Final = int.from_bytes(b"\0\0\xff\xff" * _LANES, "big")
 _LOW_BITS: Final = int.from_bytes(b"\x7f\xff\xff\xff" * _LANES, "big")
 _HIGH_BITS: Final = int.from_bytes(b"\x80\0\0\0" * _LANES, "big")
 _NO_COUNTERPART: Final = b"\x80\0\0\0"
-"""The integer whose absolute value is none."""
+"""The one integer whose absolute value is no positive integer."""
 
 TAG_INDEX: Final = "T"
 """The index type of tags: the key is looked up as T#key."""
 
 
 IndexEntry: TypeAlias = tuple[str, str | None, str | None, str | None, int, int]
-"""What is indexed of a message: topic, unique key, keys (words between blanks), tag; and its
-physical offset and store time in ms. A plain tuple, since one is made for each message."""
+"""What is indexed of a message: topic, unique key, keys (words separated by blanks), tag, log
+offset and store time in ms. It is a plain tuple, since one is made for each message."""
 
 
 class Rows(NamedTuple):
-    """Items to be: for each, the hash of its key, its message's place, when that was stored."""
+    """Future items: for each, the hash of its key, the log offset and the store time of its
+    message.
+    """
 
     hashes: list[int]
     offsets: list[int]
@@ -53,9 +55,9 @@ class Rows(NamedTuple):
 
 
 def rows_of(entries: Sequence[IndexEntry]) -> Rows:
-    """What is to be written; of each entry, in the original's order: unique key, keys, tag.
+    """Makes the rows for entries; for each entry in the original's order: unique key, keys, tag.
 
-    Each row has the hash of a text without its tail, and the tail; most rows have none.
+    A row has the hash of a text without its tail, and the tail; most rows have no tail.
     """
     heads: list[int] = []
     tails: list[str] = []
@@ -105,10 +107,10 @@ def rows_of(entries: Sequence[IndexEntry]) -> Rows:
 
 
 def _whole(heads: list[int], tails: bytes) -> list[int]:
-    """positive() of hashes of texts without tails, with their tails; many in one go.
+    """Computes positive() of many hashes, given those of texts without tails, and the tails.
 
-    A tail is a lane of four bytes, of which neighbours are added up in two steps; its sum has 22
-    bits, so that what is added to the low bits of the other hash stays in its lane.
+    A tail is a lane of four bytes, which are added up in two steps; its sum has 22 bits, so that
+    adding it to the low bits of the other hash does not leave the lane.
     """
     hashes: list[int] = []
     for start in range(0, len(heads), _LANES):
@@ -129,26 +131,27 @@ def _whole(heads: list[int], tails: bytes) -> list[int]:
 
 @lru_cache(maxsize=_LANES)
 def _lanes(count: int) -> tuple[struct.Struct, struct.Struct]:
-    """So many hashes in a row, without a sign and with it."""
+    """The codecs of `count` hashes in a row, without a sign and with it."""
     return struct.Struct(f">{count}I"), struct.Struct(f">{count}i")
 
 
 def positive(java_hash: int) -> int:
-    """Math.abs of the low 32 bits, and 0 for the one integer that has no positive counterpart."""
+    """Math.abs of the low 32 bits; 0 for the one integer that has no positive counterpart."""
     low = java_hash & _MASK
     return low if low < _SIGN else -low & ~_SIGN & _MASK
 
 
 _heads: Final[dict[tuple[str, str], int | None]] = {}
-"""Of beginnings of keys, with their topics: what a tail is added to; None while one came once."""
+"""By topic and beginning of a key: the hash that a tail is added to; None when it came only
+once."""
 
 
 def _head_hash(topic: str, head: str) -> int | None:
-    """The hash of a key without its tail; None for the first time.
+    """The hash of a key without its tail; None the first time.
 
-    Beginnings come again by turns, one from each producer, and one for each topic that a message of
-    a transaction goes to. Those that never do (of acknowledgements, say) are cheaper with all else
-    that is hashed together.
+    Beginnings recur in turns, one from each producer, and one for each topic that a message of a
+    transaction goes to. Those that never recur (of acknowledgements, say) are cheaper to hash with
+    everything else.
     """
     place = topic, head
     known = _heads.get(place)
@@ -162,4 +165,4 @@ def _head_hash(topic: str, head: str) -> int | None:
 
 
 _text_hash: Final = lru_cache(maxsize=1024)(java_string_hash)
-"""For texts that come again: tags."""
+"""The hashes of recurring texts, which are tags."""

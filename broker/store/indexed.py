@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the index with the log: whether their times agree, and what the index should contain.
 
-The times of all items count from the first one's, which the header has. If that is wrong, queries
-for a span of time find nothing, however sound the rest of the file is. So, when a store is opened,
-the times of the first and the last message are held against the log.
+The times of all items in a file are relative to the first one's, which is in the header. If that is
+wrong, queries for a span of time find nothing, however sound the rest of the file is. So, when a
+store is opened, the times of the first and the last message are compared with the log.
 
 Java: has no counterpart.
 """
@@ -23,11 +23,11 @@ from txrocketmq.remoting.packing import fixed
 _HASH: Final = fixed(formats.INDEX_ITEM).codec_of("key_hash")
 _HASH_AT: Final = fixed(formats.INDEX_ITEM).offset_of("key_hash")
 _MAX_KEYLESS: Final = 32
-"""How many messages in a row may have no key before the index is taken to have had none there."""
+"""If this many messages in a row have no key, the index is taken to have none there."""
 
 
 def first_misdated(index: Index, log: MappedFileQueue) -> tuple[int, str] | None:
-    """The number of the first such file, and what is wrong with it; None when all are right."""
+    """The index of the first file with wrong times, and what is wrong; None when all are right."""
     for number, file in enumerate(index.files):
         for offset, stored_ms in (
             (file.begin_physical_offset, file.begin_timestamp_ms),
@@ -43,10 +43,10 @@ def first_misdated(index: Index, log: MappedFileQueue) -> tuple[int, str] | None
 
 
 def lacks_before(index: Index, log: MappedFileQueue, number: int, at: int) -> bool:
-    """Whether the files before this one, which end at a place of the log, lack something.
+    """Whether the files before this one, which end at a log offset, lack something.
 
-    A message has several items, which may be in two files. A power cut can leave a message and
-    take the file with the first of them, when both had expired.
+    A message has several items, which may be in two files. After a power cut, a message may remain
+    while the file with the first of its items is gone, when both had expired.
     """
     first = index.files[number]
     if first.begin_physical_offset > at:
@@ -63,7 +63,7 @@ def lacks_before(index: Index, log: MappedFileQueue, number: int, at: int) -> bo
 
 
 def has_keys_between(log: MappedFileQueue, start: int, end: int) -> bool:
-    """Whether something is to be indexed of the messages there; of some of the first ones."""
+    """Whether messages between these log offsets have keys; only the first ones are examined."""
     walk = LogWalk(log, (), check_crc=False)
     for count, record in enumerate(walk.records(start, end)):
         if has_keys(record):

@@ -24,7 +24,7 @@ from txrocketmq.remoting.message.properties import decode_properties
 
 
 def count_of(sys_flag: int, properties: Mapping[str, str]) -> int:
-    """How many messages a record has; 0 for a batch that does not say it."""
+    """How many messages a record contains; 0 for a batch that does not say it."""
     if not sys_flag & MessageSysFlag.INNER_BATCH:
         return 1
     text = properties.get(names.INNER_NUM, "")
@@ -35,10 +35,10 @@ def count_of(sys_flag: int, properties: Mapping[str, str]) -> int:
 def enter(
     message: PutMessage, sys_flag: int, layout: struct.Struct, room_bytes: int, queue: ConsumeQueue
 ) -> bytes | PutStatus:
-    """The properties of a message that is to be the next one pending in a queue of batches.
+    """Returns the properties of a message that becomes the next pending one in a queue of batches.
 
-    For these is that much room. What is wrong with it otherwise: a batch belongs into no plain
-    queue. All that can be wrong is found before the queue is touched.
+    They may have `room_bytes`. Returns a status if something is wrong with the message, such as a
+    batch for a plain queue. Everything is checked before the queue is touched.
     """
     is_batch = bool(sys_flag & MessageSysFlag.INNER_BATCH)
     if not isinstance(queue, BatchQueue) or sys_flag & MULTI_DISPATCH:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a store contained when it was closed: a small file of our own beside the checkpoint.
 
-It says where the log began and ended, how far each queue went, and what the index had, so that
-the next start sees what has been removed since without reading it all. It counts only for the log
-that it was written for: after an original broker has gone on with the store, or after a crash, it
+It says where the log began and ended, how far each queue went, and what the index had, so that the
+next start notices what has been removed since, without reading everything. It counts only for the
+log that it was written for: when an original broker has continued the store, or after a crash, it
 is void.
 
 Java: has no counterpart; original brokers leave the file alone.
@@ -26,23 +26,26 @@ NAME: Final = "inventory"
 _VERSION: Final = 1
 
 IndexExtent = list[int]
-"""Of an index file: where its first and its last message are in the log, and its next item."""
+"""For an index file: the log offsets of its first and its last message, and its next item's
+number."""
 
 
 @dataclass
 class Inventory:
-    """What was there; offsets are of the log, in bytes, but those of queues, which are units."""
+    """What a store contained; offsets are log offsets in bytes, except queue offsets, which count
+    units.
+    """
 
     log_start: int = 0
     log_end: int = 0
     last_ms: int = 0
     """The store timestamp of the last message."""
     queues: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    """By topic and queue id: the first offset and the one after the last."""
+    """By topic and queue id: the first offset and the offset after the last unit."""
     index: dict[str, IndexExtent] = field(default_factory=dict)
-    """By the names of the files."""
+    """The extents of the index files, by file name."""
     is_indexed: bool = False
-    """Whether all messages of the log are indexed that have something to be found by."""
+    """Whether all messages of the log that have keys are indexed."""
 
 
 class InventoryFile:
@@ -53,7 +56,7 @@ class InventoryFile:
         self.path = os.path.join(root, NAME)
 
     def read(self) -> Inventory | None:
-        """What was left; None when there is nothing, or nothing that can be read."""
+        """Reads the inventory; None when there is none, or none that can be read."""
         if not self._files.exists(self.path):
             return None
         try:
@@ -73,7 +76,9 @@ class InventoryFile:
         *,
         is_indexed: bool,
     ) -> None:
-        """Writes what a store has that is being closed, durably; OSError when that fails."""
+        """Durably writes what a store contains that is being closed; raises OSError when that
+        fails.
+        """
         inventory = Inventory(max(log.min_offset, 0), log.max_offset, last_ms)
         inventory.queues = {
             topic: {str(each): [row.min_offset, row.max_offset] for each, row in rows.items()}

@@ -2,13 +2,14 @@
 """Light queues (LMQ): additional queues whose units point at messages of other topics.
 
 A producer lists them in INNER_MULTI_DISPATCH, "%LMQ%a,%LMQ%b". When the record is made, the offset
-that the message gets in each is written behind its properties, in INNER_MULTI_QUEUE_OFFSET and in
-the same order; so the queues can be built again from the log. A light queue is a topic of its own
-with the one queue 0, and its units are those of plain queues.
+that the message gets in each of them is appended to its properties, in INNER_MULTI_QUEUE_OFFSET and
+in the same order; so the queues can be built again from the log. A light queue is a topic of its
+own with the one queue 0, and its units are those of plain queues.
 
-The original writes offsets with enableLmq and units with enableMultiDispatch; here the two are one.
-It gives a name that is no light queue's no offset, and never serves a record after that; here such
-a list is refused before (broker/intake/multi_dispatch.py), and found in a log it leads nowhere.
+The original writes offsets with enableLmq and units with enableMultiDispatch; here the two are one
+setting. For a name that is not a light queue's, the original writes no offset, and serves no later
+record; here such a list is refused earlier (broker/intake/multi_dispatch.py), and ignored when
+found in a log.
 
 Java: LmqDispatch, MultiDispatchUtils, ConsumeQueue.multiDispatchLmqQueue, MultiDispatch of 4.9.
 """
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from txrocketmq.broker.store.config import StoreConfig
 
 MULTI_DISPATCH: Final = 1 << 32
-"""A mark of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
+"""A bit of PutMessage.sys_flag, beyond the bits of records: the message is to enter the light
 queues that its properties list."""
 QUEUE_ID: Final = 0
 _MARK: Final = names.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
@@ -56,12 +57,14 @@ def listed(text: str | None) -> list[str]:
 
 
 def offsets_property(offsets: Iterable[int]) -> bytes:
-    """INNER_MULTI_QUEUE_OFFSET as text of properties."""
+    """The property INNER_MULTI_QUEUE_OFFSET, encoded."""
     return _MARK + LIGHT_SEPARATOR.join(map(str, offsets)).encode() + b"\x02"
 
 
 def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[str, int]]:
-    """The light queues that a record is in, and its offset in each, by its two properties."""
+    """The light queues of a record and its offset in each, given the values of its two
+    properties.
+    """
     if not dispatch or not offsets or not may_enter_light_queues(topic):
         return []
     queues, numbers = dispatch.split(LIGHT_SEPARATOR), offsets.split(LIGHT_SEPARATOR)
@@ -75,12 +78,12 @@ def places(topic: str, dispatch: str | None, offsets: str | None) -> list[tuple[
 
 
 def has_places(record: Record) -> bool:
-    """Whether the record may be in light queues: quickly told, for the many that are not."""
+    """Whether the record may be in light queues: a fast test, since most records are in none."""
     return _MARK in record.view[record.properties_at : record.end].tobytes()
 
 
 def places_of(record: Record) -> list[tuple[str, int]]:
-    """The light queues that a record is in, and its offset in each."""
+    """The light queues of a record, and its offset in each."""
     if not has_places(record):
         return []
     values = decode_properties(str(record.properties, "utf-8", "replace"))
@@ -91,9 +94,9 @@ def places_of(record: Record) -> list[tuple[str, int]]:
 
 
 def parts_with_places(files: MappedFileQueue, end: int) -> list[tuple[int, int]]:
-    """The parts of the log, a file each, that have records which are in light queues.
+    """The parts of the log with records that are in light queues, a file each.
 
-    What light queues lack shows in no sum (coverage.py), so a start that has no inventory to go by
+    Gaps in light queues do not show in sums (coverage.py), so a start without an inventory
     dispatches all these records again.
     """
     found: list[tuple[int, int]] = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the records of the log one after the other, and continues behind damaged ones.
 
-Where no sound record is, reading goes on at the next place that is *proven* to hold one: a unit of
-a queue points at it and its record agrees with the unit, CRC included, or a file of the log begins
+Behind damage, reading continues at the next place that is *proven* to hold a record: a unit of a
+queue points at it and its record agrees with the unit, CRC included, or a file of the log begins
 there with a sound record that is not older than what was read before. Nothing else is taken for a
 record, however much it looks like one: what an original broker cut off stays behind the end of its
 log, and must not come back to life.
@@ -29,7 +29,9 @@ _RECORDS_AT_ONCE: Final = 16_384
 
 
 class Damage(NamedTuple):
-    """A stretch of the log that cannot be read; `messages` are those that queues know of there."""
+    """A stretch of the log that cannot be read; `messages` is how many of its messages queues know
+    of.
+    """
 
     start: int
     end: int
@@ -52,14 +54,14 @@ class Batch(Protocol):
     def __len__(self) -> int: ...
 
     def records(self) -> Iterable[Record]:
-        """One after the other."""
+        """The records, one after the other."""
 
     def runs(self) -> Iterator[Run]:
-        """Those that have units, queue by queue."""
+        """Those records that have units, as runs by queue."""
 
 
 class RecordBatch:
-    """Records that were looked at one by one."""
+    """Records that were read one by one."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records
@@ -68,11 +70,11 @@ class RecordBatch:
         return len(self._records)
 
     def records(self) -> Sequence[Record]:
-        """One after the other."""
+        """The records, one after the other."""
         return self._records
 
     def runs(self) -> Iterator[Run]:
-        """Those that have units, queue by queue."""
+        """Those records that have units, as runs by queue."""
         seen: dict[tuple[bytes, int], list[int]] = {}
         find = seen.get
         for found in self._records:
@@ -88,7 +90,7 @@ class RecordBatch:
 
 
 def runs_of(seen: Mapping[tuple[bytes, int], Sequence[int]]) -> Iterator[Run]:
-    """Of offsets in a queue, offsets in the log and sizes, one after the other, by queue."""
+    """Makes runs from lists by queue that repeat queue offset, log offset and size."""
     for key, rows in seen.items():
         columns = array("q", rows[0::3]), array("q", rows[1::3]), array("i", rows[2::3])
         yield Run(*key, *columns)
@@ -97,7 +99,7 @@ def runs_of(seen: Mapping[tuple[bytes, int], Sequence[int]]) -> Iterator[Run]:
 class LogWalk:
     """One walk over the log; `position` is where the next record would start.
 
-    `damages` are the stretches that were left out, `newest_ms` the highest store timestamp seen.
+    `damages` are the stretches that were skipped, `newest_ms` the highest store timestamp so far.
     The walk ends where nothing more is proven.
     """
 
@@ -111,14 +113,14 @@ class LogWalk:
         self.position = max(files.min_offset, 0)
         self.damages: list[Damage] = []
         self.last_ms = 0
-        """The store timestamp of the last record."""
+        """The store timestamp of the last record, in ms."""
         self.newest_ms = 0
         self.known_end: tuple[int, int] | None = None
-        """Where the log ends and when its last message was stored, as somebody has noted, which
-        `pass_all` believes. It is for whoever reads all of the log anyway, and will see."""
+        """Where the log ends and when its last message was stored, as noted when it was closed;
+        `pass_all` relies on it. It is meant for users that read all of the log anyway."""
 
     def records(self, start: int, end: int = END) -> Iterator[Record]:
-        """The sound records from `start`, where one begins, up to `end`."""
+        """Yields the sound records up to `end`, from `start` on, where a record begins."""
         self.position = start
         while self.position < end:
             file = self._files.find(self.position)
@@ -142,7 +144,7 @@ class LogWalk:
             self._skip_to(min(found, end))
 
     def batches(self, start: int, end: int = END) -> Iterator[Batch]:
-        """The same records, many at a time."""
+        """Yields the same records, many at a time."""
         self.position = start
         while found := list(islice(self.records(self.position, end), _RECORDS_AT_ONCE)):
             yield RecordBatch(found)
@@ -150,11 +152,13 @@ class LogWalk:
                 return
 
     def pass_all(self, start: int) -> int:
-        """Goes from `start` to where nothing more is proven; how many records it has looked at."""
+        """Walks from `start` to where nothing more is proven; returns how many records were
+        read.
+        """
         return 0 if self._goes_to_known_end(start) else sum(1 for _ in self.records(start))
 
     def _goes_to_known_end(self, start: int) -> bool:
-        """Goes there, if it is known and nothing more is proven behind it."""
+        """Goes to the known end, if there is one and nothing more is proven behind it."""
         if self.known_end is None or not start <= self.known_end[0] <= self._files.max_offset:
             return False
         end, self.last_ms = self.known_end
@@ -166,18 +170,18 @@ class LogWalk:
         return False
 
     def names_records(self, items: memoryview, start: int, end: int) -> bool:
-        """Whether all these items of an index name records of the log, from `start` to `end`.
+        """Whether all these items of an index name records of the log between `start` and `end`.
 
-        What is before `start` has expired. False: not all, or that takes a look at each.
+        Items before `start` have expired. False means: not all do, or each has to be examined.
         """
         return False
 
     def units_behind(self) -> int:
-        """When the walk is over: how many messages queues know of at or behind its end."""
+        """After the walk: how many messages queues know of at its end or behind."""
         return 0 if self._units is None else self._units.count_up_to(END)
 
     def _next_proven(self) -> int | None:
-        """The next place behind the position where a record is proven; None without one."""
+        """The next place behind the position where a record is proven; None if there is none."""
         if self._units is None:
             self._units = _Units(self._queues, self.position)
         self._units.pass_by(self.position)
@@ -193,7 +197,7 @@ class LogWalk:
         return next_start if next_start < END else None
 
     def _starts_soundly(self, offset: int) -> bool:
-        """Whether a file begins there with a record that goes on what was read."""
+        """Whether a file begins there with a record that continues what was read."""
         file = self._files.find(offset)
         if file is None or file.from_offset != offset:
             return False
@@ -207,31 +211,33 @@ class LogWalk:
 
 
 class _Units:
-    """The units of all queues in the order of the log, from a place on; each is taken once."""
+    """The units of all queues in the order of the log, from an offset on; each is taken once."""
 
     def __init__(self, queues: Iterable[ConsumeQueue], position: int) -> None:
         self._heap: list[tuple[int, int, int, ConsumeQueue]] = []
         self._passed = 0
-        """How many were looked at since the last count."""
+        """How many units were taken since the last `pass_by`."""
         for number, queue in enumerate(queues):
             if queue.max_physical_offset > position and not queue.is_light:
                 self._add(number, queue, queue.offset_of(position))
         heapify(self._heap)
 
     def pass_by(self, position: int) -> None:
-        """Forgets the units of messages before this place."""
+        """Takes the units of messages before this log offset, without counting them."""
         while self._heap and self._heap[0][0] < position:
             self._take()
         self._passed = 0
 
     def count_up_to(self, position: int) -> int:
-        """How many messages begin before this place that were not passed by."""
+        """How many of the counted messages begin before this log offset."""
         while self._heap and self._heap[0][0] < position:
             self._take()
         return self._passed
 
     def next_sound(self, after: int, end: int, files: MappedFileQueue) -> int | None:
-        """Where the next message between these places is whose record agrees with its unit."""
+        """The next log offset between these two with a message whose record agrees with its
+        unit.
+        """
         heap = self._heap
         while heap and heap[0][0] < end:
             physical_offset, _, offset, queue = heap[0]
@@ -258,7 +264,7 @@ class _Units:
 
 
 def record_at(files: MappedFileQueue, offset: int, *, check_crc: bool) -> Record | None:
-    """The sound record that begins at this place of the log; None when none does."""
+    """The sound record that begins at this log offset; None when there is none."""
     file = files.find(offset)
     if file is None:
         return None
@@ -274,7 +280,7 @@ def has_since(files: MappedFileQueue, time_ms: int) -> bool:
 def agrees(
     files: MappedFileQueue, queue: ConsumeQueue, offset: int, *, check_crc: bool = False
 ) -> bool:
-    """Whether a queue's unit points at a record of the log that says it is this unit's message."""
+    """Whether a queue's unit points at a record of the log that belongs to this unit."""
     unit = queue.stored(offset)
     record = None if unit is None else record_at(files, unit[0], check_crc=check_crc)
     if unit is None or record is None or record.size_bytes != unit[1]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a store that has lost messages only if somebody has accepted the loss.
+"""Opens a store that has lost messages only if the loss was accepted.
 
-Where going on would lose what is known to have been stored, the start is refused, and nothing has
-been changed. Whoever cannot bring back what is missing creates the empty file `accept_loss` in the
-store: the next start goes on without it and removes the file. What gets in its way then is moved to
-`lost/TIME` in the store, where it stays.
+When going on would lose messages that are known to have been stored, the start is refused, and
+nothing is changed. If what is missing cannot be brought back, create the empty file `accept_loss`
+in the store: the next start goes on without the messages and removes the file. Files that are then
+in the way are moved to `lost/TIME` in the store, where they stay.
 
-Java: has no counterpart. 4.9.7 and 5.4.0 go on without a word.
+Java: has no counterpart. 4.9.7 and 5.4.0 go on silently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOST: Final = "lost"
 
 
 class Loss:
-    """What one start has to say about losses; `warnings` are whole sentences."""
+    """The losses found by one start; `warnings` are whole sentences."""
 
     def __init__(self, files: Files, root: str, now_ms: int) -> None:
         self._files = files
@@ -35,7 +35,7 @@ class Loss:
         self.warnings: list[str] = []
 
     def weigh(self, what: str, instead: str) -> None:
-        """Goes on without something, with a warning, if that is accepted; else raises StoreLoss.
+        """Accepts a loss with a warning, if that is permitted; otherwise raises StoreLoss.
 
         `what` is a sentence without its full stop that says what is missing and what it costs;
         `instead` says what could be brought back.
@@ -46,20 +46,20 @@ class Loss:
         self.warnings.append(f"{what}; the start went on without it, since {self._word} was there.")
 
     def move_aside(self, path: str) -> str:
-        """Moves a file or directory of the store to `lost`; where it is then."""
+        """Moves a file or directory of the store to `lost`; returns its new path."""
         target = self._target(path)
         self._files.move(path, target)
         return target
 
     def keep(self, path: str, data: memoryview) -> str:
-        """Writes a copy of bytes that are to be cleared to `lost`; where they are then."""
+        """Copies bytes that are to be cleared to `lost`; returns the path of the copy."""
         target = self._target(path)
         self._files.write(target, data)
         self._files.sync(target)
         return target
 
     def obeyed(self) -> None:
-        """Removes the word: it counts for one start."""
+        """Removes the file that accepts losses, as it counts for one start."""
         if self.is_accepted:
             self._files.remove(self._word)
             if not self._was_used:
@@ -70,7 +70,7 @@ class Loss:
     def _target(self, path: str) -> str:
         root = self._root
         if os.path.relpath(path, root).startswith(os.pardir):
-            # A log elsewhere, perhaps on another disk, to which nothing can be renamed.
+            # The log is elsewhere, perhaps on another disk, and cannot be renamed across disks.
             root = os.path.dirname(os.path.dirname(path))
         target = os.path.join(root, LOST, self._time, os.path.relpath(path, root))
         self._files.make_directory(os.path.dirname(target))
@@ -78,7 +78,7 @@ class Loss:
 
 
 def written_length(data: memoryview) -> int:
-    """Where the zeros at the end of the data begin."""
+    """The length of the data without the zeros at their end."""
     step = 1 << 20
     for start in range((len(data) - 1) // step * step, -1, -step):
         chunk = bytes(data[start : start + step]).rstrip(b"\0")

@@ -31,7 +31,7 @@ from txrocketmq.remoting.operating_system import fault_page_by_page, make_hole
 _NAME_DIGITS = 20
 _PAGE_BYTES = 4096
 _MAX_STEP_BYTES = 8 * 1024 * 1024
-"""The most that is reserved ahead of the writing position."""
+"""How many bytes at most are reserved ahead of the writing position."""
 _ZEROS = bytes(256 * 1024)
 
 
@@ -41,7 +41,7 @@ def file_name(from_offset: int) -> str:
 
 
 class MappedFile:
-    """One file: written at `wrote_bytes`, read anywhere before.
+    """One file: written up to `wrote_bytes`, readable anywhere before that.
 
     `step_bytes` is the least that is reserved ahead; the step grows with the file. Room is reserved
     up to `reserved_bytes`, as far as is known; -1: nothing is known. With `held` the file is kept
@@ -82,14 +82,14 @@ class MappedFile:
         self._step_bytes = step_bytes
         self._held = held
         self.is_held = False
-        """Whether it is kept open now."""
+        """Whether the file is kept open now."""
         self.path = path
         self.size_bytes = size_bytes
         self.from_offset = from_offset
         self.wrote_bytes = wrote_bytes
 
     def map(self) -> mmap.mmap:
-        """The mapping itself, for those who write in place; create the file where there is none."""
+        """The mapping itself, for code that writes in place; `create` the file if there is none."""
         if self._map is None:
             mapped = self._files.map(self.path, self.size_bytes)
             self._filled_bytes = self._files.filled(self.path)
@@ -104,7 +104,7 @@ class MappedFile:
         return self._view
 
     def fill(self, end_bytes: int) -> None:
-        """Makes sure that the mapping can be read up to there; OSError without room."""
+        """Makes sure that the mapping can be read up to there; raises OSError without room."""
         self.map()
         if self._filled_bytes < end_bytes:
             self.reserve(end_bytes)
@@ -119,7 +119,7 @@ class MappedFile:
         return self.wrote_bytes >= self.size_bytes
 
     def reserve(self, end_bytes: int) -> None:
-        """Reserves room on the disk up to there. Raises OSError if there is none."""
+        """Reserves room on the disk up to there; raises OSError if there is none."""
         if end_bytes <= self.reserved_bytes:
             return
         if self._held and not self.is_held:
@@ -141,7 +141,7 @@ class MappedFile:
             self._view = None
 
     def create(self, end_bytes: int) -> None:
-        """As `reserve`, of a file that is new: it is not there when there is no room for it."""
+        """Like `reserve`, but for a new file, which is removed again if there is no room."""
         try:
             self.reserve(end_bytes)
         except OSError:
@@ -150,7 +150,7 @@ class MappedFile:
             raise
 
     def append(self, data: bytes) -> None:
-        """Writes at the writing position, which moves; OSError, and nothing moves, without room."""
+        """Writes at the writing position and moves it; raises OSError without room."""
         start = self.wrote_bytes
         end = start + len(data)
         if end > self.reserved_bytes:
@@ -159,12 +159,12 @@ class MappedFile:
         self.wrote_bytes = end
 
     def overwrite(self, position: int, data: bytes) -> None:
-        """Writes over what is written; OSError without room, which the file may lack there."""
+        """Overwrites written bytes; raises OSError without room, which a hole may need."""
         self.reserve_whole()
         self.map()[position : position + len(data)] = data
 
     def reserve_whole(self) -> None:
-        """Makes sure of room for all of the file, which may have holes; OSError without."""
+        """Reserves room for all of the file, which may have holes; raises OSError without."""
         if self.reserved_bytes < self.size_bytes:
             self.map()
             self._files.allocate(self.path, 0, self.size_bytes)
@@ -172,7 +172,7 @@ class MappedFile:
             self._view = None
 
     def select(self, position: int, size_bytes: int) -> memoryview | None:
-        """A slice of what is written; None when it is not all written."""
+        """A slice of the written part; None when the range is not fully written."""
         end = position + size_bytes
         if position < 0 or size_bytes < 0 or end > self.wrote_bytes:
             return None
@@ -180,7 +180,7 @@ class MappedFile:
         return found if len(found) == size_bytes else None
 
     def clear_tail(self) -> None:
-        """Makes all bytes after the written part zero, as in a file that was never written there.
+        """Zeroes all bytes after the written part, as in a file that was never written there.
 
         What a crash or a truncation leaves behind would else come back to life once new data ends
         where old data begins. (The original leaves it.)
@@ -203,7 +203,7 @@ class MappedFile:
             _zero(mapped, aligned, self.size_bytes)
 
     def unmap(self) -> None:
-        """Forgets the mapping; it is made again when it is needed."""
+        """Drops the mapping, which is made again when needed."""
         self._map = None
         self._view = None
         self._filled_bytes = 0
@@ -211,7 +211,7 @@ class MappedFile:
         self.release()
 
     def close(self) -> None:
-        """As `unmap`, at once unless slices are held, and not holding up other threads."""
+        """Like `unmap`, but at once if no slices are held, and without delaying other threads."""
         mapped = self._map
         self.unmap()
         if mapped is not None:
@@ -238,7 +238,7 @@ def _zero(mapped: mmap.mmap, start: int, end: int) -> None:
 
 
 class MappedFileQueue:
-    """A row of files in one directory; offsets run on from file to file.
+    """A row of files in one directory; offsets continue from file to file.
 
     `key` is the configuration key of `file_bytes`, for error texts. `flushed_offset` is where the
     durable part ends, as far as is known. With `held` the files that are written, and those that
@@ -281,18 +281,18 @@ class MappedFileQueue:
         self.behind: list[MappedFile] = []
         """Files that begin behind the written part."""
         self.foreign: list[str] = []
-        """Paths in the directory that are no files of the row."""
+        """Paths in the directory that do not belong to the row."""
         self.misfits: list[Entry] = []
-        """Files of the row that have another size than `file_bytes`."""
+        """Files of the row whose size is not `file_bytes`."""
         self._prepared: list[MappedFile] = []
 
     def load(self) -> None:
-        """Finds the files of the directory, all taken to be full until recovery says more.
+        """Finds the files of the directory, all taken to be full until recovery knows better.
 
-        A last file without any bytes is one that a crash left while it was being made; it counts as
-        not there. Names that are none of such a row's files are listed in `foreign` and left alone,
-        files of another size in `misfits`: those that are too short are part of the row, since
-        mapping them lengthens them, those that are too long are not.
+        An empty last file was left by a crash while it was created; it counts as missing. Paths
+        that do not belong to such a row are listed in `foreign` and left alone, files of another
+        size in `misfits`: those that are too short are part of the row, since mapping them
+        lengthens them; those that are too long are not.
         """
         self.mapped_files, self.behind, self.foreign, self.misfits = [], [], [], []
         found: list[Entry] = []
@@ -313,18 +313,18 @@ class MappedFileQueue:
 
     @property
     def fits(self) -> bool:
-        """Whether some file has the configured size, or none is there to have another."""
+        """Whether some file has the configured size, or there is no file of another size."""
         short = sum(entry.size_bytes <= self.file_bytes for entry in self.misfits)
         return not self.misfits or len(self.mapped_files) > short
 
     def refuse_misfits(self) -> None:
-        """FileSizeError when there are files of another size."""
+        """Raises FileSizeError when there are files of another size."""
         for entry in self.misfits:
             path = os.path.join(self.directory, entry.name)
             raise FileSizeError(path, entry.size_bytes, self._key, self.file_bytes)
 
     def gaps(self) -> list[tuple[int, int]]:
-        """From where to where files are missing in the row (checkSelf)."""
+        """The ranges of offsets whose files are missing in the row (checkSelf)."""
         return [
             (before.from_offset + self.file_bytes, after.from_offset)
             for before, after in zip(self.mapped_files, self.mapped_files[1:], strict=False)
@@ -332,9 +332,9 @@ class MappedFileQueue:
         ]
 
     def insert(self, offset: int, content: bytes) -> MappedFile:
-        """The file for this offset, where it is missing in the row: made whole, of such units.
+        """Creates the missing file for this offset, filled with repetitions of `content`.
 
-        OSError without room on the disk.
+        Raises OSError without room on the disk.
         """
         file = self._file(offset - offset % self.file_bytes, 0)
         self._files.make_directory(self.directory)
@@ -360,7 +360,7 @@ class MappedFileQueue:
         return self.mapped_files[-1] if self.mapped_files else None
 
     def index_of(self, offset: int) -> int:
-        """The index of the file that holds this offset; -1 when none does."""
+        """The index of the file that contains this offset; -1 if there is none."""
         found = self.mapped_files
         if not found:
             return -1
@@ -373,7 +373,7 @@ class MappedFileQueue:
         return index
 
     def find(self, offset: int) -> MappedFile | None:
-        """The file that holds this offset, written or not."""
+        """The file that contains this offset, written or not."""
         index = self.index_of(offset)
         return self.mapped_files[index] if index >= 0 else None
 
@@ -386,11 +386,11 @@ class MappedFileQueue:
         return file.select(offset - file.from_offset, size_bytes)
 
     def prepare(self, index: int, end_bytes: int, first_offset: int = 0) -> MappedFile:
-        """Makes ready what will be the index-th file after the last one, with room up to there.
+        """Prepares the file `index` + 1 places after the last one, with room up to there.
 
-        So that a batch which crosses files fails before any of it is written: OSError without
-        room, and then a file that was to be made is not there. `first_offset` is for a row that
-        has no files yet: it lies in the first one.
+        So a batch that crosses files fails before any of it is written: raises OSError without
+        room, and creates no file then. `first_offset` is for a row that has no files yet: it lies
+        in the first one.
         """
         while len(self._prepared) <= index:
             row = self.mapped_files + self._prepared
@@ -412,7 +412,7 @@ class MappedFileQueue:
         return file
 
     def roll(self, first_offset: int = 0) -> MappedFile:
-        """A new last file: the first that is prepared. OSError without room."""
+        """Adds a new last file, the first prepared one; raises OSError without room."""
         file = self.prepare(0, 1, first_offset)
         if not self.mapped_files:
             self.flushed_offset = file.from_offset
@@ -433,13 +433,13 @@ class MappedFileQueue:
         ]
 
     def truncate(self, offset: int) -> None:
-        """Ends the written part there; files that begin later are removed."""
+        """Ends the written part at this offset; files that begin later are removed."""
         self.discard_prepared()
         self.end_at(offset)
         self.remove_behind()
 
     def end_at(self, offset: int) -> None:
-        """Ends the written part there; files that begin later are `behind` it, and left alone."""
+        """Ends the written part at this offset; files that begin later are moved to `behind`."""
         while self.mapped_files and self.mapped_files[-1].from_offset > offset:
             self.behind.insert(0, self.mapped_files.pop())
         last = self.last
@@ -453,13 +453,13 @@ class MappedFileQueue:
             self.behind.pop().remove()
 
     def take_first(self, count: int) -> list[MappedFile]:
-        """So many files from the start, which are no more of the row, and still to be removed."""
+        """Takes the first files out of the row; the caller has to remove them."""
         taken = self.mapped_files[:count]
         del self.mapped_files[:count]
         return taken
 
     def release_durable(self) -> None:
-        """Keeps those files open no longer that are full and durable."""
+        """Closes the held files that are full and durable."""
         for index in range(len(self.mapped_files) - 2, -1, -1):
             file = self.mapped_files[index]
             if file.end_offset <= self.flushed_offset:
@@ -472,7 +472,7 @@ class MappedFileQueue:
         self.mapped_files.pop().remove()
 
     def take_all(self) -> list[MappedFile]:
-        """All files, which are no more of the row, and still to be removed."""
+        """Takes all files out of the row; the caller has to remove them."""
         taken = self.mapped_files + self._prepared + self.behind
         self.mapped_files, self._prepared, self.behind, self.flushed_offset = [], [], [], 0
         return taken
@@ -484,7 +484,7 @@ class MappedFileQueue:
         self._files.remove_directory(self.directory)
 
     def unmap(self) -> None:
-        """Forgets all mappings."""
+        """Drops all mappings."""
         for file in self.mapped_files:
             file.unmap()
 

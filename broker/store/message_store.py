@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store: puts and gets messages.
 
-A facade over log, queues and index; nothing else is here.
+It is a facade over log, queues and index, and has no logic of its own. The reading half is in
+stored_messages.py.
 
-What comes out of it is in stored_messages.py.
-
-It belongs to one thread. It reads no clock but to measure itself, starts no thread and keeps no
-timer: whoever runs it calls `tick` every second, takes the steps of `follow_log` and the jobs of
-`flush` (see flush.py). Until `load` has returned, and after `stop`, it takes and gives nothing.
+It belongs to one thread. It reads the clock only to measure itself, starts no thread and keeps no
+timer: its owner calls `tick` every second, takes the steps of `follow_log` and the jobs of `flush`
+(see flush.py). Until `load` has returned, and after `stop`, it takes and gives nothing.
 
 Java: DefaultMessageStore.
 """
@@ -58,12 +57,13 @@ __all__ = [
 _INDEX_BATCH: Final = 256
 """How many entries are collected before the index is written."""
 _MAX_PENDING: Final = 65_536
-"""How many entries may wait while the disk has no room for the index; then puts are refused."""
+"""How many entries may wait while the disk has no room for the index; beyond that, puts are
+refused."""
 _NS_PER_MS: Final = 1_000_000
 
 
 class MessageStore(StoredMessages):
-    """The store. Each of `on_arrival` is called for new messages."""
+    """The store. The functions in `on_arrival` are called for new messages."""
 
     def __init__(
         self, config: StoreConfig, *, files: Files | None = None, policy: Policy | None = None
@@ -86,7 +86,7 @@ class MessageStore(StoredMessages):
         self.commit = CommitPoint(policy or policy_of(config))
         self._confirmed = Confirmed(self.commit, self._reput)
         self.on_arrival = self._confirmed.on_arrival
-        """Called with topic, queue and its new max offset."""
+        """Called with topic, queue id and the queue's new max offset."""
         self.flush.on_durable.append(self._durable)
 
     # --- opening and closing ---
@@ -100,9 +100,9 @@ class MessageStore(StoredMessages):
     ) -> Recovered:
         """Opens the store: takes its lock, recovers it, marks it as open.
 
-        Queues that are missing are made anew for `topics`, None: for all that the log has. Which
-        queues a topic has is asked of `kind_of` as long as the store is open. Raises StoreError,
-        with the store closed; of its classes StoreLoss when messages are missing.
+        Missing queues are created for `topics`, or for all topics in the log if that is None.
+        `kind_of` tells which queues a topic has, as long as the store is open. Raises StoreError,
+        with the store closed; its subclass StoreLoss when messages are missing.
         """
         root = self.config.store_path_root_dir
         self._queues.kind_of = kind_of
@@ -137,9 +137,9 @@ class MessageStore(StoredMessages):
         return recovered
 
     def stop(self, now_ms: int) -> None:
-        """Makes all durable and closes the store, so that the next start need not recover.
+        """Makes everything durable and closes the store, so that the next start need not recover.
 
-        StoreError when that fails: the store is closed all the same, and will be recovered.
+        Raises StoreError when that fails: the store is closed all the same, and will be recovered.
         """
         if not self._is_open:
             return
@@ -175,16 +175,16 @@ class MessageStore(StoredMessages):
     # --- putting ---
 
     def put(self, messages: Sequence[PutMessage], now_ms: int) -> list[Appended]:
-        """As `append`; the result of each message, in order."""
+        """Does what `append` does; returns the result of each message, in order."""
         return self.append(messages, now_ms).results
 
     def append(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
-        """Stores a run of messages, all in one write; the batch says what became of each.
+        """Stores a run of messages, all in one write; the batch has the result of each.
 
-        Consumers see them, and `on_arrival` is called once per queue, as soon as they are
-        confirmed, see `commit`: mostly when this returns. What goes wrong leaves nothing behind: a
-        message is stored and will be seen, or it is not stored at all. Raises what is not the
-        disk's fault.
+        Consumers see them, and `on_arrival` is called once per queue, as soon as they are confirmed
+        (see `commit`), mostly before this returns. A failure leaves nothing behind: either a
+        message is stored and will be seen, or it is not stored at all. Exceptions that are not the
+        disk's fault are raised.
         """
         started_ns = perf_counter_ns()
         if not self.writeable:
@@ -200,7 +200,7 @@ class MessageStore(StoredMessages):
         flush, confirmed = self.flush, self._confirmed
         size_bytes = batch.end_offset - batch.start_offset
         if size_bytes:
-            # Else the checkpoint would tell of a message that there is not.
+            # Otherwise the checkpoint would tell of a message that does not exist.
             flush.log_timestamp_ms = now_ms
             self.commit.written = batch.end_offset
         confirmed.add(batch)
@@ -213,18 +213,20 @@ class MessageStore(StoredMessages):
         return batch
 
     def append_raw(self, offset: int, data: bytes) -> None:
-        """Appends bytes of a master's log, see CommitLog.append_raw; seen when confirmed."""
+        """Appends bytes of a master's log, see CommitLog.append_raw; they are seen when
+        confirmed.
+        """
         self._log.append_raw(offset, data)
         self.commit.written = self._log.max_offset
         self._show()
 
     def read_raw(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The bytes of the log at an offset; see CommitLog.read_raw."""
+        """The bytes of the log from an offset on; see CommitLog.read_raw."""
         return self._log.read_raw(offset, max_bytes)
 
     @property
     def writeable(self) -> bool:
-        """Whether messages are taken: the store is open, its disk not full and not failing."""
+        """Whether messages are taken: the store is open, and its disk neither full nor failing."""
         return (
             self._is_open
             and not self._retention.is_disk_full
@@ -237,12 +239,12 @@ class MessageStore(StoredMessages):
         return Batch.refusing(count, status, now_ms)
 
     def _durable(self) -> None:
-        """The log has become durable up to `flush.flushed_offset`."""
+        """Hears that the log has become durable up to `flush.flushed_offset`."""
         self.commit.durable = self.flush.flushed_offset
         self.confirmed()
 
     def confirmed(self) -> None:
-        """A mark of `commit` has moved: consumers see what is confirmed, senders are told."""
+        """Hears that a mark of `commit` has moved: shows messages to consumers, tells senders."""
         self._show()
         self.commit.moved()
 
@@ -256,7 +258,7 @@ class MessageStore(StoredMessages):
         try:
             self._index.write_pending(now_ms)
         except OSError:
-            # Without room now: the entries wait, and if they become too many, so do messages.
+            # There is no room now: the entries wait, and if they become too many, so do messages.
             return
 
     def query(
@@ -268,7 +270,7 @@ class MessageStore(StoredMessages):
         end_ms: int,
         index_type: str | None = None,
     ) -> Steps[QueryResult]:
-        """As StoredMessages.query, of what is not in the index yet, too."""
+        """Like StoredMessages.query, but also finds what is not in the index yet."""
         self._write_index(self.flush.log_timestamp_ms)
         return super().query(topic, key, max_count, begin_ms, end_ms, index_type)
 
@@ -279,15 +281,17 @@ class MessageStore(StoredMessages):
         return list(self._queues.table)
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues that the topic has."""
+        """The ids of the topic's queues."""
         return sorted(self._queues.table.get(topic, ()))
 
     def has_batches(self, topic: str) -> bool:
-        """Whether the queues of the topic are of batches."""
+        """Whether the topic's queues are queues of batches."""
         return self._queues.has_batches(topic)
 
     def delete_topic(self, topic: str) -> bool:
-        """Deletes the queues of a topic, if there are any; its messages leave the log in time."""
+        """Deletes the queues of a topic; its messages expire with the log. Returns whether there
+        were any.
+        """
         self._reput.forget_queues()
         if topic in self._queues.table:
             with suppress(OSError):  # without room for the mark the deletion makes some
@@ -295,21 +299,26 @@ class MessageStore(StoredMessages):
         return self._queues.delete_topic(topic)
 
     def clean_expired_queues(self, topic: str) -> int:
-        """Deletes queues of a topic whose messages the log has all lost; how many."""
+        """Deletes queues of a topic whose messages the log has all lost; returns how many."""
         self._reput.forget_queues()
         return self._queues.remove_expired(topic, self._log.min_offset)
 
     def delete_expired(self, now_ms: int, steady_ms: int | None = None) -> None:
-        """Deletes old log files, whatever the hour: one now, others with the next ticks."""
+        """Deletes old log files at any hour: one now, others with the next ticks."""
         self._retention.ask()
         self._retention.tick(now_ms, now_ms if steady_ms is None else steady_ms)
 
     def follow_log(self) -> Steps[None] | None:
-        """What is to be done since the log has lost files; None for nothing. See retention.py."""
+        """Steps that adapt queues and index to a log that has lost files; None if there is nothing
+        to do. See retention.py.
+        """
         return self._retention.follow_log() if self._is_open else None
 
     def tick(self, now_ms: int, steady_ms: int | None = None) -> None:
-        """Housekeeping, each second. Periods go by `steady_ms`, which is `now_ms` unless told."""
+        """Housekeeping, to be called each second.
+
+        Periods are measured by `steady_ms`, which is `now_ms` if it is not given.
+        """
         if not self._is_open:
             return
         steady_ms = now_ms if steady_ms is None else steady_ms
@@ -325,11 +334,11 @@ class MessageStore(StoredMessages):
 
     @property
     def dispatch_behind_bytes(self) -> int:
-        """How much of the log is not in queues yet."""
+        """How many bytes of the log are not in queues yet."""
         return max(self._log.max_offset - self._reput.offset, 0)
 
     def why_not_writeable(self) -> str:
-        """A sentence for a person; empty while the store takes messages."""
+        """Why no messages are taken, as a sentence for people; empty while they are."""
         if self._put_error is not None:
             return f"the log has no room for the next message: {self._put_error}"
         if self.writeable:
@@ -350,7 +359,7 @@ class MessageStore(StoredMessages):
         return f"the disk of {self.config.store_path_root_dir} {self._retention.why_full()}"
 
     def runtime_info(self, steady_ms: int) -> dict[str, str]:
-        """The store's share of GET_BROKER_RUNTIME_INFO."""
+        """The store's figures for GET_BROKER_RUNTIME_INFO."""
         retention = self._retention
         log_directory = self._log.files.directory
         return {

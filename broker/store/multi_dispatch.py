@@ -30,8 +30,8 @@ from txrocketmq.remoting.message import properties as names
 from txrocketmq.remoting.message.properties import decode_properties
 
 Copied: TypeAlias = list[tuple[int, ConsumeQueue, int]]
-"""Which message, by its index, enters which light queue, and where its unit is in what is pending
-there."""
+"""The index of a message, a light queue that it enters, and the index of its unit's fields in that
+queue's `pending`."""
 
 
 def enter(
@@ -44,10 +44,10 @@ def enter(
     touched: list[ConsumeQueue],
     copied: Copied,
 ) -> bytes | PutStatus:
-    """The properties of message number `at` with its offsets, for which there is that much room.
+    """Returns the properties of message number `at` with its offsets, which may have `room_bytes`.
 
-    What is wrong with it otherwise. `touched` are the queues that have something pending. OSError
-    as ConsumeQueues.open.
+    Returns a status if something is wrong with the message. `touched` gets the queues that have
+    something pending. Raises OSError like ConsumeQueues.open.
     """
     text = str(message.properties, "utf-8", "replace")
     listing = listed(decode_properties(text).get(names.INNER_MULTI_DISPATCH))
@@ -82,6 +82,6 @@ def enter(
 
 
 def fill(copied: Copied, places: Sequence[tuple[int, int, int]]) -> None:
-    """Writes into the units where the records are: offset, size and queue offset of each."""
+    """Writes into the units where the records are, given offset, size and queue offset of each."""
     for at, queue, unit in copied:
         queue.pending[unit : unit + 2] = places[at][:2]

@@ -13,11 +13,11 @@ from typing import NamedTuple
 class PutMessage(NamedTuple):
     """A message on its way into the store.
 
-    `properties` is the encoded text, each pair ended by 0x02. `tags_code` is what the consume queue
-    is to hold: the hash of the tag, or the time of delivery of a delayed message. Hosts are
-    addresses of 4 or 16 bytes with 4 bytes of port, as records have them. `uniq_key`, `keys` (words
-    between blanks) and `tags` are indexed; they are in the properties too. `sys_flag` may have the
-    mark MULTI_DISPATCH (light_queues.py).
+    `properties` is the encoded text, with 0x02 after each pair. `tags_code` is what the consume
+    queue is to contain: the hash of the tag, or the delivery time of a delayed message. Hosts are
+    addresses of 4 or 16 bytes followed by 4 bytes of port, as in records. `uniq_key`, `keys` (words
+    separated by blanks) and `tags` are indexed; they are in the properties as well. `sys_flag` may
+    contain the mark MULTI_DISPATCH (light_queues.py).
     """
 
     topic: str
@@ -38,9 +38,9 @@ class PutMessage(NamedTuple):
 
 
 class PutStatus(Enum):
-    """What became of a message.
+    """The result of putting a message.
 
-    It is stored with PUT_OK, and with the three that say what was waited for in vain.
+    It is stored with PUT_OK, and with the three that say that a wait was in vain.
     """
 
     PUT_OK = auto()
@@ -58,9 +58,10 @@ class PutStatus(Enum):
     """The message is too large, or a field does not fit its place."""
     PROPERTIES_SIZE_EXCEEDED = auto()
     WHEEL_TIMER_NOT_ENABLE = auto()
-    """A message with a time of its own, which this broker does not keep."""
+    """The message has a delivery time of its own, and this broker does not keep such messages."""
     WHEEL_TIMER_MSG_ILLEGAL = auto()
-    """Its time is no time, or too far ahead; or it takes back what is due already."""
+    """Its delivery time is invalid or too far ahead; or it withdraws a message that is due
+    already."""
     WHEEL_TIMER_FLOW_CONTROL = auto()
     """Too many messages are due at that time."""
     LMQ_CONSUME_QUEUE_NUM_EXCEEDED = auto()
@@ -68,10 +69,10 @@ class PutStatus(Enum):
 
 
 class Appended(NamedTuple):
-    """Where a message was put: offset and size in the log in bytes, offset in its queue.
+    """Where a message was put: offset and size in the log in bytes, and offset in its queue.
 
-    Without PUT_OK the numbers mean nothing. A message that enters no queue (half and rolled back
-    messages that the client marked so) has queue offset 0.
+    Without PUT_OK the numbers mean nothing. A message that enters no queue (a half or rolled back
+    message that the client marked as such) has queue offset 0.
     """
 
     status: PutStatus

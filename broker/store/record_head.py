@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognizes the beginning of a record of the log by its size, magic and own offset.
 
-Whoever gives a record away looks at these first, whether a queue's unit, an index entry or a caller
-named the place. A record whose last byte is zero is looked through: where a page of the log was
-lost, a record may have its start and lack its end. (Properties end with a separator; a message
-without any is sound, and only takes a little longer.) The CRC of the body is left to the clients,
-as in the original, and to the threads that read from the disk (scrub.py).
+Code that returns a record checks these first, whether a queue's unit, an index item or a caller
+named the place. If the last byte of a record is zero, it is searched for zeroed pages: where a page
+of the log was lost, a record may have its start and lack its end. (Properties end with a separator;
+a message without any is sound, and only takes a little longer.) The CRC of the body is left to the
+clients, as in the original, and to the threads that read from the disk (scrub.py). In the same way
+records are found when nobody names their place.
 
-The same shows where a record is when nobody names its place.
-
-Java: CommitLog.getMessage, which looks at nothing, and checkMessageAndReturnSize.
+Java: CommitLog.getMessage, which checks nothing, and checkMessageAndReturnSize.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ MAGICS: Final = frozenset((record.MAGIC_V1, record.MAGIC_V2))
 _MAGIC: Final = fixed(record.RECORD_HEAD).codec_of("magic")
 _MAGIC_AT: Final = fixed(record.RECORD_HEAD).offset_of("magic")
 _MARK: Final = _MAGIC.pack(record.MAGIC_V1)[:-1]
-"""What all magics begin with."""
+"""The bytes with which all magics begin."""
 _MOST_GUESSES: Final = 64
-"""Bodies may be full of marks."""
+"""How many places that look like a record are tried, as bodies may be full of marks."""
 
 
 def is_record(file: MappedFile, physical_offset: int, size_bytes: int) -> bool:
-    """Whether a record of this size begins at this offset, and lies in this file as a whole."""
+    """Whether a record of this size begins at this offset and ends within this file."""
     at = physical_offset - file.from_offset
     if size_bytes < HEAD.size or at < 0 or at + size_bytes > file.wrote_bytes:
         return False
@@ -46,7 +45,7 @@ def is_record(file: MappedFile, physical_offset: int, size_bytes: int) -> bool:
 
 
 def record_size(file: MappedFile, physical_offset: int) -> int | None:
-    """The size of the record at this offset of the file, all lengths in it adding up; else None."""
+    """The size of the record at this offset of the file if its lengths add up; otherwise None."""
     at = physical_offset - file.from_offset
     if not 0 <= at < file.wrote_bytes:
         return None
@@ -56,10 +55,11 @@ def record_size(file: MappedFile, physical_offset: int) -> int | None:
 
 
 def next_head(data: bytes | mmap.mmap, from_offset: int, start: int, end: int) -> int:
-    """The first place from `start` on, and before `end`, where a record begins; -1 for none.
+    """The first position from `start` on, and before `end`, at which a record begins; -1 without
+    one.
 
-    `from_offset` is where in the log the data begin. That a magic is there and the offset of this
-    very place is taken for proof. After many places that only look like it none is found.
+    `from_offset` is the log offset of the data. A magic with the offset of that very place is taken
+    as proof. After many places that only look like a record the search gives up.
     """
     last = min(end - 1, len(data) - HEAD.size)
     at = start

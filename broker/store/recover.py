@@ -40,13 +40,13 @@ from txrocketmq.broker.store.reput import Reput
 from txrocketmq.broker.store.unit_repair import UnitRepair
 
 _HEAD_BYTES: Final = 4096
-"""What shows whether a file behind the end of the log was ever written."""
+"""How many bytes show whether a file behind the end of the log was ever written."""
 _SMALL_BYTES: Final = 8 * 1024 * 1024
-"""Queues that are no larger in all are read whole at each start: some hundredths of a second."""
+"""Queues that are no larger in all are read whole at each start, in some hundredths of a second."""
 _MAX_HOLES_BYTES: Final = 64 * 1024 * 1024
-"""The most of the log that is looked at for the sake of messages no queue names."""
+"""How much of the log is read at most to find messages that no queue names."""
 _MAX_NAMED: Final = 10
-"""Of many topics so many are named in a warning."""
+"""How many of many topics a warning names."""
 
 
 class Recovery:
@@ -75,22 +75,22 @@ class Recovery:
         self._inventory: Inventory | None = None
         self._loss = Loss(files, config.store_path_root_dir, 0)
         self._keeps_tail = False
-        """Whether what is behind the end of the log may be worth something to somebody."""
+        """Whether the bytes behind the end of the log are kept, as they may be worth something."""
         self._durable = 0
-        """All that is in the log before this place was durable when it was opened."""
+        """The part of the log before this offset was durable when it was opened."""
         self._known_start = 0
-        """Where the log began for whoever had it last; what is before that has expired."""
+        """Where the log began for its last user; what is before that has expired."""
         self._expired: list[MappedFile] = []
-        """Files that have expired and are cut off from the others."""
+        """Expired files that are separated from the others by a gap."""
         self._told: set[Range] = set()
-        """The damaged parts of the log that warnings have told of."""
+        """The damaged parts of the log for which there were warnings already."""
 
     def run(self, now_ms: int, topics: Collection[str] | None = None) -> Recovered:
-        """Loads the parts and recovers them; whoever calls it has the store's lock.
+        """Loads the parts and recovers them; the caller holds the store's lock.
 
-        `topics` are those that may get queues when they have none; None: all may. StoreLoss when
-        messages are missing, FileSizeError when the configuration is not the store's, OSError when
-        the disk has no room for what is dispatched again.
+        Queues are created only for `topics`, or for all topics if that is None. Raises StoreLoss
+        when messages are missing, FileSizeError when the configuration is not the store's, OSError
+        when the disk has no room for what is dispatched again.
         """
         done = Recovered(was_closed=not self._marks.is_aborted)
         self._loss = Loss(self._files, self._config.store_path_root_dir, now_ms)
@@ -104,7 +104,7 @@ class Recovery:
         return done
 
     def _load(self, done: Recovered) -> None:
-        """Finds the files and what they say of themselves, and changes none."""
+        """Finds the files and reads what they say of themselves; changes none."""
         machine_down = not done.was_closed and self._marks.is_machine_down
         self._checkpoint.load()
         self._log.files.load()
@@ -160,7 +160,7 @@ class Recovery:
             self._warn(f"{path} is not a file of the store; it is left alone.")
 
     def _weigh_files(self) -> None:
-        """Files of the log that are missing in the row, or that were cut."""
+        """Checks for files of the log that are missing in the row, or that were shortened."""
         row = self._log.files
         if any(int(entry.name) < self._known_start for entry in row.misfits):
             row.misfits = [entry for entry in row.misfits if int(entry.name) >= self._known_start]
@@ -181,7 +181,7 @@ class Recovery:
             )
         for start, end in row.gaps():
             if end <= self._known_start:
-                # All before has expired, and unlinking was not finished.
+                # All files before this have expired, but were not all unlinked.
                 while row.min_offset < end:
                     self._expired += row.take_first(1)
                 continue
@@ -194,7 +194,7 @@ class Recovery:
             )
 
     def _weigh_empty_log(self) -> None:
-        """Without a log the rest means nothing, but shows that there was one."""
+        """Checks for other files: without a log they mean nothing, but show that there was one."""
         count = sum(queue.max_offset - queue.min_offset for queue in self._queues)
         traces = [
             (f"{self._queues.directory} knows of {messages(count)}", count),
@@ -260,10 +260,10 @@ class Recovery:
         return first.store_timestamp_ms <= self._checkpoint.min_timestamp_ms
 
     def _weigh_end(self, done: Recovered, walk: LogWalk) -> None:
-        """Whether the log ends where it is known to have been longer."""
+        """Checks whether the log ends before a place that it is known to have reached."""
         end, inventory = done.max_offset, self._inventory
         if inventory is not None and (inventory.log_end, inventory.last_ms) == (end, walk.last_ms):
-            # It is all there: a unit that points behind the end is wrong.
+            # The log is complete: a unit that points behind its end is wrong.
             self._tell_start()
             return
         self._inventory = None
@@ -274,7 +274,7 @@ class Recovery:
         is_known = done.was_closed and done.lost_messages > 0
         if inventory is not None:
             known_end = max(known_end, inventory.log_end)
-            # Else an original broker has gone on with the store.
+            # Otherwise an original broker has continued the store.
             is_known = is_known or inventory.log_end > end
         durable_ms = self._checkpoint.physic_msg_timestamp_ms
         was_stored = durable_ms <= walk.newest_ms or has_since(self._log.files, durable_ms)
@@ -300,7 +300,7 @@ class Recovery:
             self._warn(f"{what}: they were not durable when the machine went down, and are lost.")
 
     def _tell_start(self) -> None:
-        """Whether the log begins where its last user left it."""
+        """Warns if the log does not begin where its last user left it."""
         known_start, start = self._known_start, max(self._log.min_offset, 0)
         if start > known_start:
             self._warn(
@@ -344,7 +344,7 @@ class Recovery:
             last.clear_tail()
 
     def _tell_misfits(self, row: MappedFileQueue) -> None:
-        """Of a queue: a file that is too short has been lengthened, one that is too long goes."""
+        """Warns of files of a queue that were too short or too long; the latter are moved aside."""
         for entry in row.misfits:
             path = os.path.join(row.directory, entry.name)
             text = f"{path} has {entry.size_bytes} bytes, where others have {row.file_bytes}"
@@ -371,7 +371,7 @@ class Recovery:
     def _dispatch(
         self, done: Recovered, lacking: list[Range], topics: Collection[str] | None
     ) -> None:
-        """Gives queues and index what they lack in these parts, and the index its own."""
+        """Gives queues what they lack in these parts, and the index what it lacks."""
         index_from = self._index_from(done)
         if index_from < done.max_offset:
             lacking = [*lacking, (index_from, done.max_offset)]
@@ -382,7 +382,7 @@ class Recovery:
         reput.known_before_ms = 1 << 62 if done.was_closed else self._checkpoint.min_timestamp_ms
         damages: list[Damage] = []
         for start, end in self._parts(lacking, done.max_offset):
-            # Also after an orderly stop: what an earlier start has found damaged must stay out.
+            # Also after an orderly stop: what an earlier start found to be damaged must stay out.
             check_crc = self._config.check_crc_on_recover
             walk = LogWalk(self._log.files, self._queues, check_crc=check_crc)
             for record in walk.records(start, end):
@@ -396,13 +396,13 @@ class Recovery:
         self._tell_dispatched(done, damages)
 
     def _parts(self, lacking: list[Range], end: int) -> Iterator[Range]:
-        """Those parts, and once more what is behind a gap in a queue of batches."""
+        """Yields those parts, and once more the log behind a gap in a queue of batches."""
         yield from coverage.merged(lacking)
         if self._reput.repair and (cut_from := self._reput.repair.cut_from) is not None:
             yield cut_from, end
 
     def _known(self, topics: Collection[str] | None) -> Callable[[str, int], bool]:
-        """Which queues may be made: others are of topics that were deleted."""
+        """Tells which queues may be created: the others are of deleted topics."""
         inventory, table = self._inventory, self._queues.table
 
         def is_known(topic: str, queue_id: int) -> bool:
@@ -419,7 +419,7 @@ class Recovery:
                 " put into their queues again."
             )
         if damages:
-            # Where a unit was wrong, it is by now known what is there.
+            # Where a unit was wrong, it is known by now what is there.
             holes = coverage.uncovered(self._log.files, self._queues, done.max_offset)
             self._tell(
                 done,
@@ -431,7 +431,7 @@ class Recovery:
             )
         unknown = self._reput.unknown
         done.unknown_messages = sum(unknown.values())
-        # Those that had no queues either when the store was closed are nobody's concern.
+        # Topics that had no queues when the store was closed need no warning.
         had = unknown if self._inventory is None else self._inventory.queues
         if names := sorted(unknown.keys() & had.keys()):
             text = ", ".join(names[:_MAX_NAMED])
@@ -446,7 +446,7 @@ class Recovery:
     # --- index ---
 
     def _index_from(self, done: Recovered) -> int:
-        """Where in the log the index is to go on; what it has behind a gap is set aside."""
+        """The log offset at which to continue the index; files behind a gap are moved aside."""
         index, end = self._index, done.max_offset
         index.remove_unfinished()
         self._give_up_damaged()
@@ -480,7 +480,7 @@ class Recovery:
         return begin
 
     def _give_up_damaged(self) -> None:
-        """Sets aside the files of the index that cannot be believed."""
+        """Moves aside the files of the index that cannot be trusted."""
         index = self._index
         wrong, index.damaged = index.damaged, []
         if misdated := first_misdated(index, self._log.files):

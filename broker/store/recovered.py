@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Recovered:
-    """What opening a store found; offsets are of the log, in bytes."""
+    """The results of opening a store; offsets are log offsets in bytes."""
 
     was_closed: bool
-    """Whether the last user stopped in order."""
+    """Whether the last user closed the store in order."""
     min_offset: int = 0
     max_offset: int = 0
     checked_messages: int = 0
     dispatched_messages: int = 0
-    """Those that a queue lacked."""
+    """Messages that a queue lacked."""
     indexed_messages: int = 0
-    """Those that were looked at for the index."""
+    """Messages that were read for the index."""
     damaged_messages: int = 0
-    """Those that queues know of in damaged parts of the log."""
+    """Messages in damaged parts of the log that queues know of."""
     lost_messages: int = 0
-    """Those that queues knew of behind the end of the log."""
+    """Messages behind the end of the log that queues knew of."""
     unknown_messages: int = 0
-    """Those that were given no queue, since their topics are not known."""
+    """Messages that got no queue, since their topics are unknown."""
     was_cut: bool = False
     """Whether there was more in the log behind the last sound record."""
     last_store_timestamp_ms: int = 0
-    """Of the newest message; 0 when there is none."""
+    """The store timestamp of the newest message, in ms; 0 when there is none."""
     warnings: list[str] = field(default_factory=list)
-    """What a person may want to look at: whole sentences."""
+    """Whole sentences that the operator should see."""
 
     def __str__(self) -> str:
         if self.max_offset == 0 and not self.warnings:
@@ -53,5 +53,5 @@ class Recovered:
 
 
 def messages(count: int) -> str:
-    """So many messages, as people write it."""
+    """A number of messages in words."""
     return "1 message" if count == 1 else f"{count:,} messages"

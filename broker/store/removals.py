@@ -32,7 +32,7 @@ from txrocketmq.broker.store.files import Files
 from txrocketmq.broker.store.mapped_file import MappedFile
 
 Left = dict[str, list[MappedFile]]
-"""By directory: the files that are to be unlinked, oldest first."""
+"""By directory: the files that are to be unlinked, the oldest first."""
 
 
 class RemovalJob:
@@ -47,14 +47,15 @@ class RemovalJob:
         self._left = left
         self._directories = directories
         self._busy_in = ""
-        """The directory in which something is being removed just now."""
+        """The directory in which something is being removed at this moment."""
         self.refused: list[MappedFile] = []
-        """What could not be unlinked."""
+        """The files that could not be unlinked."""
         self.refused_directories: list[str] = []
-        """What could not be removed, for such a file in it or for itself."""
+        """The directories that could not be removed, themselves or because of such a file in
+        them."""
         self.errors: list[OSError | MemoryError] = []
         self._stuck: set[str] = set()
-        """Directories with a file that could not be unlinked: those behind it wait for it."""
+        """Directories with a file that could not be unlinked; the files behind it have to wait."""
 
     def run(self) -> None:
         """Unlinks the files, one after the other, then removes the directories."""
@@ -81,7 +82,7 @@ class RemovalJob:
                     self._changed.notify_all()
 
     def _are_notes_durable(self) -> bool:
-        """Syncs what says that the files may go; if that fails, all of them are refused."""
+        """Syncs the files that say what may go; if that fails, all removals are refused."""
         try:
             while self._notes:
                 with suppress(FileNotFoundError):
@@ -98,7 +99,9 @@ class RemovalJob:
         return True
 
     def settle(self, directory: str) -> None:
-        """As Removals.settle, of what this job has not done; waits for what it does there now."""
+        """Does what Removals.settle does for the rest of this job; waits if it is working there
+        now.
+        """
         parent = os.path.dirname(directory)
         with self._changed:
             self._directories.pop(directory, None)
@@ -132,27 +135,27 @@ class RemovalJob:
 
 
 class Removals:
-    """What is to be unlinked of one store."""
+    """The files and directories of one store that are to be removed."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._left: Left = {}
         self._directories: dict[str, None] = {}
         self.notes: set[str] = set()
-        """Files that are to be durable before anything is unlinked."""
+        """Paths of files that must be durable before anything is unlinked."""
         self._refused: list[MappedFile] = []
         self._refused_directories: list[str] = []
         self._job: RemovalJob | None = None
         self.trouble: OSError | MemoryError | None = None
-        """Why something could not be removed; None when nothing is left that could not."""
+        """Why something could not be removed; None when everything could."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was given up is unlinked, or could not be."""
+        """Whether everything that was given up is unlinked or was refused."""
         return not self._left and not self._directories and self._job is None
 
     def add(self, files: Iterable[MappedFile]) -> None:
-        """Takes files that have left their row; slices of them that are held stay readable."""
+        """Takes files that have left their row; held slices of them stay readable."""
         stuck = {os.path.dirname(each.path) for each in self._refused}
         for file in files:
             directory = os.path.dirname(file.path)
@@ -162,12 +165,12 @@ class Removals:
                 self._left.setdefault(directory, []).append(file)
 
     def add_directory(self, path: str) -> None:
-        """Takes a directory that goes after the files; it stays when something else is in it."""
+        """Takes a directory to remove after the files; it stays if anything else is in it."""
         self._directories.pop(path, None)
         self._directories[path] = None
 
     def begin(self) -> RemovalJob | None:
-        """A job for all that is to be removed; None without such, or while one is under way."""
+        """Returns a job for all removals; None when there are none, or while a job is under way."""
         if self._job is not None or self.is_empty:
             return None
         self._job = RemovalJob(self._files, self._left, self._directories, self.notes)
@@ -175,7 +178,7 @@ class Removals:
         return self._job
 
     def finish(self, job: RemovalJob) -> None:
-        """Takes note of a job that was run, and of what it was refused."""
+        """Takes note of a job that was run, and of what was refused to it."""
         if job is self._job:
             self._job = None
             self._refused += job.refused
@@ -186,7 +189,7 @@ class Removals:
                 self.trouble = None
 
     def run_all(self) -> None:
-        """Removes here and now all that is left; waits for nothing that a thread does."""
+        """Removes everything that is left at once; does not wait for a job in a thread."""
         if self._job is not None:
             self._job.run()
             self.finish(self._job)
@@ -196,7 +199,7 @@ class Removals:
             self.finish(job)
 
     def try_again(self) -> None:
-        """Gives what was refused to the next job, before what is newer."""
+        """Gives what was refused to the next job, before newer removals."""
         refused, self._refused = self._refused, []
         newer, self._left = self._left, {}
         for files in (refused, *newer.values()):
@@ -206,9 +209,10 @@ class Removals:
         self._refused_directories = []
 
     def settle(self, directory: str) -> None:
-        """Unlinks here and now what is left in a directory whose names may be used again.
+        """Unlinks at once what is left in a directory whose names may be used again.
 
-        It stays, and so does the one above it. OSError when something in it cannot be unlinked.
+        The directory stays, and so does the one above it. Raises OSError when something in it
+        cannot be unlinked.
         """
         self._refused_directories = [
             path

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dispatches records of the log that were not dispatched when they were put.
 
-That is after a crash, where recovery dispatches again what may be missing; when dispatching has
-failed; and for what a master sent. Dispatching a message again changes nothing.
+This is needed after a crash, where recovery dispatches again what may be missing; when dispatching
+has failed; and for bytes from a master. Dispatching a message again changes nothing.
 
 Java: DefaultMessageStore.ReputMessageService.
 """
@@ -43,9 +43,9 @@ _MAX_NAMED: Final = 5
 
 
 class Reput:
-    """Dispatches records; `offset` is where the part of the log starts that is not dispatched.
+    """Dispatches records; `offset` is where the part of the log begins that is not dispatched.
 
-    `index_from` is where the index goes on: messages before it are indexed.
+    `index_from` is where the index continues: messages before it are indexed.
     """
 
     def __init__(
@@ -60,29 +60,30 @@ class Reput:
         self._queue_of: dict[tuple[bytes, int], ConsumeQueue] = {}
         self.offset = 0
         self.stored_ms = 0
-        """When the last message was stored that a run has dispatched."""
+        """The store time of the last message that a run has dispatched, in ms."""
         self.index_from = 0
         self.repair: UnitRepair | None = None
-        """While the store is opened: what fills gaps. Else messages only go behind the last."""
+        """Fills gaps in queues while the store is being opened. Otherwise messages are only added
+        at the end."""
         self.is_known: Callable[[str, int], bool] | None = None
-        """Whether a queue of a topic that is not there may be made; None: it may."""
+        """Returns whether a queue that does not exist may be created; None: it always may."""
         self.known_before_ms = 0
-        """Only of older messages it is to be asked."""
+        """Only for messages older than this time, in ms, `is_known` is asked."""
         self.unknown: Counter[str] = Counter()
-        """How many messages were found of topics that are not known."""
+        """By topic: how many messages of unknown topics were found."""
         self.unserved: Counter[str] = Counter()
-        """How many batches were given no queue, since those of their topics are plain."""
+        """By topic: how many batches got no queue, since the topic's queues are plain."""
         self.dispatchers: Sequence[Dispatcher] = (
             self._dispatch_entries,
             dispatch_units,
             dispatch_copies,
         )
-        """What is brought up to date, in this order, by whoever dispatches."""
+        """What is brought up to date, in this order, by all code that dispatches."""
 
     def dispatch(self, record: Record) -> ConsumeQueue | None:
-        """Gives one message to its queues and to the index; a queue that got a unit of it.
+        """Gives one message to its queues and to the index; returns a queue that got a unit of it.
 
-        OSError when the disk has no room.
+        Raises OSError when the disk has no room.
         """
         queue = self._queue_of.get((bytes(record.topic), record.queue_id))
         indexed = (
@@ -107,20 +108,20 @@ class Reput:
         return found
 
     def _has(self, queue: ConsumeQueue, record: Record) -> bool:
-        """Whether it is plain that the queue has the message, or cannot take it any more."""
+        """Whether the queue certainly has the message, or cannot take it any more."""
         if self.repair is None:
             return record.physical_offset + record.size_bytes <= queue.max_physical_offset
         unit = queue.stored(record.queue_offset)
         return unit is not None and unit[:2] == (record.physical_offset, record.size_bytes)
 
     def run(self, end_offset: int) -> list[ConsumeQueue]:
-        """Dispatches the log up to there, which is written and known to be sound.
+        """Dispatches the log up to this offset; that part is written and known to be sound.
 
-        The queues that have new units. OSError when the disk has no room; what is left is done
-        by the next run.
+        Returns the queues that have new units. Raises OSError when the disk has no room; the next
+        run does what is left.
         """
         touched: dict[ConsumeQueue, int] = {}
-        # Where there was no room for queues, log files may have been deleted meanwhile.
+        # If there was no room for queues, log files may have been deleted meanwhile.
         self.offset = max(self.offset, self._log.min_offset)
         while self.offset < end_offset:
             file = self._log.files.find(self.offset)
@@ -147,7 +148,7 @@ class Reput:
         return [queue for queue, before in touched.items() if queue.max_offset > before]
 
     def follow(self, records: Iterable[Record]) -> Following:
-        """What follows from records that lie one after the other."""
+        """Returns what follows from records that lie one after the other."""
         following: Following | None = None
         units: dict[tuple[ConsumeQueue, int], Units] = {}
         for record in records:
@@ -183,7 +184,7 @@ class Reput:
         return following or Following(0)
 
     def _follow_copies(self, following: Following, record: Record, known: Dispatched) -> None:
-        """Lets the units follow that a record has in light queues, one by one."""
+        """Adds the units that a record has in light queues, one by one."""
         listing = known.multi_dispatch, known.multi_queue_offset
         for name, queue_offset in places(known.topic, *listing):
             queue = self._queue(record, name, QUEUE_ID)
@@ -194,7 +195,7 @@ class Reput:
     def _dispatch_records(self, records: list[Record], touched: dict[ConsumeQueue, int]) -> None:
         topics = {bytes(record.topic) for record in records}
         if any(self._queues.has_batches(str(topic, "utf-8", "replace")) for topic in topics):
-            # Their units say when each record was stored.
+            # Units of batches contain the store time, so only records of the same time go together.
             for _, run in groupby(records, attrgetter("store_timestamp_ms")):
                 self._dispatch_run(run, touched)
         else:
@@ -217,7 +218,7 @@ class Reput:
             self._index.write_pending(stored_ms)
 
     def _dispatch_entries(self, following: Following) -> None:
-        """Gives the index what it does not have yet."""
+        """Gives the index the entries that it does not have yet."""
         if not self._config.message_index_enable or self.index_from >= following.end_offset:
             return
         entries = following.entries
@@ -227,11 +228,13 @@ class Reput:
         self.index_from = following.end_offset
 
     def forget_queues(self) -> None:
-        """Looks queues up anew: some were deleted."""
+        """Forgets the queues that were looked up, since some were deleted."""
         self._queue_of.clear()
 
     def why_unserved(self) -> str:
-        """A sentence on records that were given no queue since that is not served; else empty."""
+        """A sentence on batches that got no queue, as that is not served; empty if there are
+        none.
+        """
         if not self.unserved:
             return ""
         topics = sorted(self.unserved)
@@ -244,7 +247,7 @@ class Reput:
         )
 
     def _queue(self, record: Record, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """A queue that the record is to be in; None when there cannot be one."""
+        """The queue that the record belongs to; None when there cannot be one."""
         if self.repair is not None and record.physical_offset < self._queues.deleted.end_of(topic):
             return None
         if record.sys_flag & MessageSysFlag.INNER_BATCH and not self._queues.has_batches(topic):
@@ -272,13 +275,13 @@ class Reput:
 
 
 def _count_of(record: Record, known: Dispatched) -> int:
-    """How many messages a batch has; one that does not say it is taken for one."""
+    """How many messages a batch has; 1 if it does not say it."""
     values = {} if known.inner_num is None else {names.INNER_NUM: known.inner_num}
     return count_of(record.sys_flag, values) or 1
 
 
 def index_entry(record: Record) -> IndexEntry | None:
-    """What the index is to have of a message; None when it is not indexed."""
+    """The index entry of a message; None when it is not indexed."""
     if not is_indexed(record.sys_flag):
         return None
     known = dispatched(record, {})
@@ -287,7 +290,7 @@ def index_entry(record: Record) -> IndexEntry | None:
 
 
 def has_keys(record: Record) -> bool:
-    """Whether the message is indexed and has something to be found by."""
+    """Whether the message is indexed and has anything to be found by."""
     entry = index_entry(record)
     if entry is None:
         return False

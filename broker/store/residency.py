@@ -18,8 +18,8 @@ _PAGE_BYTES = mmap.PAGESIZE
 
 def _loaded() -> Callable[[Any, int, Any], int] | None:
     try:
-        # With the interpreter's lock held: the call is shorter than giving the lock up and waiting
-        # for it again.
+        # The interpreter's lock is held: the call takes less time than releasing the lock and
+        # waiting for it again.
         call = ctypes.PyDLL(None).mincore
     except (AttributeError, OSError):
         return None
@@ -37,9 +37,9 @@ def is_resident(mapped: mmap.mmap, offset_bytes: int, length_bytes: int) -> bool
         return True
     pages = -(-length_bytes // _PAGE_BYTES)
     found = ctypes.create_string_buffer(pages)
-    # The object keeps the mapping from being closed, and goes when this returns.
+    # This object keeps the mapping from being closed, and is released on return.
     start = ctypes.c_char.from_buffer(mapped, offset_bytes)
     if _mincore(ctypes.byref(start), length_bytes, found) != 0:
         return True
-    # The lowest bit of each byte tells; the others are reserved.
+    # The lowest bit of each byte is the answer; the others are reserved.
     return all(byte & 1 for byte in set(found.raw))

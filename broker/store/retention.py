@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletes log files because of their age or for room, and then whatever refers to them.
+"""Deletes log files because of their age or for room, and then what refers to them.
 
 A log file is old when nothing was written to it for fileReservedTime. Old files are deleted at the
 hours of deleteWhen, or at any hour when the disk is fuller than diskMaxUsedSpaceRatio; when it is
-fuller than diskSpaceCleanForciblyRatio, young ones too. Above diskSpaceWarningLevelRatio the store
-takes no more messages. Where diskSpaceMinFreeBytes is set, the room that is left decides instead of
+fuller than diskSpaceCleanForciblyRatio, younger ones as well. Above diskSpaceWarningLevelRatio the
+store takes no more messages. If diskSpaceMinFreeBytes is set, the free room decides instead of
 these ratios. The last file is never deleted, and none is skipped. Queues and index follow, in the
-steps of `follow_log`: files that refer to lost messages only are deleted, and queues begin where
-the log does.
+steps of `follow_log`: files that refer only to lost messages are deleted, and queues then begin
+where the log does.
 
-Deleting a large file takes its time. Here it only leaves its row, one file of the log with each
-`tick`; it is unlinked by a job of removals.py. While such jobs are to be done no new round begins,
-since the disk does not show yet what the last one has freed.
+Deleting a large file takes time. Here it only leaves its row, one file of the log with each `tick`;
+a job of removals.py unlinks it. While such jobs are waiting no new round begins, since the disk
+does not show yet what the last round has freed.
 
 Java: DefaultMessageStore.CleanCommitLogService, ConsumeQueueStore.CleanConsumeQueueService,
 CorrectLogicOffsetService.
@@ -36,11 +36,11 @@ from txrocketmq.broker.store.steps import Steps, when_in_memory
 
 _HOUR_MS: Final = 3_600_000
 _MANUAL_ROUNDS: Final = 20
-"""How many rounds delete at any hour after somebody asked for it."""
+"""How many rounds delete at any hour after an administrator asked for it."""
 
 
 class Retention:
-    """Cleans one store; `check` hears of each part of a queue's file that is read."""
+    """Cleans one store; `check` is called before each read of a queue's file."""
 
     def __init__(
         self,
@@ -61,24 +61,24 @@ class Retention:
         self.removals = queues.removals
         self._manual_rounds = 0
         self._removals = 0
-        """How many log files this round is still to delete."""
+        """How many log files this round has still to delete."""
         self._followed = -1
         """Where the log began when queues and index last followed it."""
         self._is_following = False
         self.before_removal: Callable[[int], None] = lambda _: None
-        """Called with the place where the log begins from now on, before a file of it goes."""
+        """Called with the new beginning of the log before one of its files is removed."""
         self.log_disk_ratio = -1.0
         self.queue_disk_ratio = -1.0
-        """How full the disks were when last looked at; -1.0 when unknown."""
+        """How full the disks were when last examined; -1.0 when unknown."""
         self.free_bytes = -1
-        """How much room was left then, on the disk that has less; -1 when unknown."""
+        """The free bytes at that time, on the disk that has fewer; -1 when unknown."""
         self._is_disk_full = False
         self._judged_by = (-1, -1)
-        """The settings by which that was found out."""
+        """The settings by which that was judged."""
 
     @property
     def is_disk_full(self) -> bool:
-        """Whether there is no room for more messages; each put asks."""
+        """Whether there is no room for more messages; called for each put."""
         config = self.config
         if self._judged_by != (
             config.disk_space_warning_level_ratio,
@@ -98,7 +98,7 @@ class Retention:
         return min(max(self.config.disk_space_clean_forcibly_ratio / 100, 0.30), 0.85)
 
     def look_at_disks(self) -> None:
-        """Finds out how full they are."""
+        """Finds out how full the disks are."""
         self.log_disk_ratio = self._files.used_ratio(self._log.files.directory)
         self.queue_disk_ratio = self._files.used_ratio(self._queues.directory)
         free = [
@@ -121,12 +121,14 @@ class Retention:
         )
 
     def _is_scarce(self, times: int, ratio: float) -> bool:
-        """Whether less is free than so many times the floor; without a floor, by the ratio."""
+        """Whether less than `times` the set minimum is free; without a minimum, goes by the
+        ratio.
+        """
         floor = self.config.disk_space_min_free_bytes
         return 0 <= self.free_bytes < times * floor if floor else self._fullest > ratio
 
     def why_cleaning(self) -> str:
-        """Why old log files are deleted at any hour now, in words; empty while they are not."""
+        """Why old log files are deleted at any hour now, as a text; empty while they are not."""
         config = self.config
         if not self._is_scarce(4, config.disk_max_used_space_ratio / 100):
             return ""
@@ -141,7 +143,7 @@ class Retention:
         )
 
     def why_full(self) -> str:
-        """How full the disk is and by which setting that is too full, in words."""
+        """How full the disk is and which setting forbids more, as a text."""
         if self.config.disk_space_min_free_bytes:
             return (
                 f"has {max(self.free_bytes, 0):,} bytes left: no messages are stored below"
@@ -153,14 +155,14 @@ class Retention:
         )
 
     def ask(self) -> None:
-        """Lets old files be deleted in the next rounds at any hour (executeDeleteFilesManually)."""
+        """Has old files deleted in the next rounds at any hour (executeDeleteFilesManually)."""
         self._manual_rounds = _MANUAL_ROUNDS
         self._last_round_ms = None
 
     def tick(self, now_ms: int, steady_ms: int) -> int:
-        """Does what is due; called every second. How many files of the log went.
+        """Does what is due; called every second. Returns how many files of the log were removed.
 
-        Rounds come by the steady clock; the hour and the age of files are the wall clock's.
+        Rounds are timed by the steady clock; the hour and the age of files are the wall clock's.
         """
         last_ms = self._last_round_ms
         if last_ms is None or steady_ms - last_ms >= self.config.clean_resource_interval:
@@ -182,15 +184,16 @@ class Retention:
     def _may_remove(self) -> bool:
         """Whether the first log file may go now: it is not the last one, and it is durable.
 
-        Else it could be back after a power cut, as a damaged one, and nobody would sync it.
+        Otherwise it could be back after a power cut, damaged, and nobody would sync it.
         """
         row = self._log.files
         return len(row.mapped_files) > 1 and row.mapped_files[1].from_offset <= row.flushed_offset
 
     def follow_log(self) -> Steps[None] | None:
-        """Gives up what refers to messages that the log has lost, a queue at a step.
+        """Gives up what refers to messages that the log has lost, one queue in each step.
 
-        None when it has lost none since, or that is under way. Gets pass over such messages.
+        Returns None when it has lost none since, or the steps are under way. Gets skip such
+        messages.
         """
         if self._is_following or self._log.min_offset == self._followed:
             return None
@@ -213,7 +216,7 @@ class Retention:
             self.removals.add(queue.take_files_before(min_offset, check))
 
     def _expired_files(self, now_ms: int) -> int:
-        """How many log files from the first on are to be deleted now."""
+        """How many log files, from the first one on, are to be deleted now."""
         config = self.config
         is_hour = time.localtime(now_ms // 1000).tm_hour in config.delete_hours()
         is_full = self._is_scarce(4, config.disk_max_used_space_ratio / 100)

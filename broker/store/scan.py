@@ -28,7 +28,7 @@ _NEEDED: Final = (
     "total_size", "magic", "body_crc", "queue_id", "queue_offset", "physical_offset", "sys_flag",
     "store_timestamp", "body_length",
 )  # fmt: skip
-"""What a walk looks at of what is before the body."""
+"""The fields before the body that a walk reads."""
 _FIXED: Final = picked(record.RECORD_FIXED, *_NEEDED)
 _FIXED_BY_IPV6_HOSTS: Final = {
     0: _FIXED,
@@ -46,11 +46,11 @@ _SYS_FLAG_AT: Final = fixed(record.RECORD_FIXED).offset_of("sys_flag")
 PROPERTIES_LENGTH_BYTES: Final = fixed(record.PROPERTIES_LENGTH).size
 PAGE_BYTES: Final = 4096
 _new: Final = tuple.__new__
-"""Makes a NamedTuple in a third of the time that its class takes."""
+"""Creates a NamedTuple in a third of the time that its class takes."""
 
 
 class Record(NamedTuple):
-    """A record as the walk sees it; the last four say where in the file its text is."""
+    """A record as the walk sees it; the last four fields say where in the file its text is."""
 
     physical_offset: int
     size_bytes: int
@@ -65,17 +65,17 @@ class Record(NamedTuple):
 
     @property
     def topic(self) -> memoryview:
-        """A slice of the file."""
+        """The topic, as a slice of the file."""
         return self.view[self.topic_at : self.properties_at - PROPERTIES_LENGTH_BYTES]
 
     @property
     def properties(self) -> memoryview:
-        """A slice of the file."""
+        """The properties, as a slice of the file."""
         return self.view[self.properties_at : self.end]
 
 
 class Stored(Protocol):
-    """A file of the log, or a part of one: its bytes, and where in the log they begin."""
+    """A file of the log, or a part of one: its bytes and their log offset."""
 
     @property
     def view(self) -> memoryview: ...
@@ -85,10 +85,10 @@ class Stored(Protocol):
 
 
 class Walk:
-    """The records of one file, or of a part of one, from a position on; iterate it once.
+    """The records of one file, or of a part of one, from a position on; to be iterated once.
 
-    While and after iterating, `position` is where the next record would start; `ended_by_blank`
-    tells that the file was ended on purpose.
+    During and after the iteration, `position` is where the next record would start;
+    `ended_by_blank` tells that the file was ended on purpose.
     """
 
     def __init__(self, file: Stored, position: int, *, check_crc: bool) -> None:
@@ -99,7 +99,7 @@ class Walk:
         self.ended_by_blank = False
 
     def __iter__(self) -> Iterator[Record]:
-        # One function, without calls: it looks at every record of a log.
+        # This is one function without calls, since it examines every record of a log.
         view, from_offset, check_crc = self._view, self._from_offset, self._check_crc
         file_bytes = len(view)
         last_start = file_bytes - _FIXED.size
@@ -164,10 +164,11 @@ class Walk:
 
 
 def is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:
-    """Whether a page in this part of a file has none of it: it was not written before a power cut.
+    """Whether a page in this part of a file is all zeros: a power cut came before it was written.
 
-    The CRC covers the body only. No text of a message begins with zeros where a page begins and
-    has nothing else up to its end; but the length of no properties is zeros, written or not.
+    The CRC covers the body only. No text of a message contains a page, or the beginning of one up
+    to the end of the text, with nothing but zeros; but an empty properties length is zeros, written
+    or not.
     """
     if properties_at == end:
         end -= PROPERTIES_LENGTH_BYTES
@@ -178,7 +179,9 @@ def is_torn(view: memoryview, start: int, properties_at: int, end: int) -> bool:
 
 
 def store_timestamp_ms(data: memoryview) -> int:
-    """When the message of this record, or start of one, was stored; -1 if it is too short."""
+    """When the message of this record, or of its beginning, was stored, in ms; -1 if it is too
+    short.
+    """
     if len(data) < _FIXED.size:
         return -1
     (sys_flag,) = _SYS_FLAG.unpack_from(data, _SYS_FLAG_AT)
@@ -202,9 +205,9 @@ class Dispatched(NamedTuple):
 
 
 def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
-    """Reads topic and properties of a record; `delays_ms` are the delay levels'.
+    """Reads topic and properties of a record; `delays_ms` are the delays of the delay levels.
 
-    Text that is no UTF-8 is read with U+FFFD, as Java does.
+    Invalid UTF-8 is read as U+FFFD, as in Java.
     """
     topic = str(found.topic, "utf-8", "replace")
     values = decode_properties(str(found.properties, "utf-8", "replace"))
@@ -221,7 +224,7 @@ def dispatched(found: Record, delays_ms: dict[int, int]) -> Dispatched:
 
 
 def deliver_time_ms(delay: str, stored_ms: int, delays_ms: dict[int, int]) -> int:
-    """When a message of this delay level is due; 0 when that is no level."""
+    """When a message of this delay level is due, in ms; 0 when the level is invalid."""
     level = int(delay) if delay.isascii() and delay.isdecimal() else 0
     if level <= 0:
         return 0

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scrubbing: compares bodies that come from the disk with the CRCs that they were stored with.
 
-Bytes rot on the disk, not in memory. So this is done where parts of the log are read from the disk,
-in the thread that reads them (in_memory.py), and nowhere else: whoever asks for what is in memory
-pays nothing. A wrong body is only told; what is to become of it is for others to say.
+Bytes rot on the disk, not in memory. So this is done when parts of the log are read from the disk,
+in the thread that reads them (in_memory.py), and nowhere else: readers of what is in memory pay
+nothing. A wrong body is only reported; others decide what to do about it.
 
-Nobody says where records begin in such a part. The first is found by what it says of itself, and
-one follows on the other (record_head.py). A record that reaches beyond the part is checked with it:
-the rest is read, too. So each record is checked with the part in which it begins.
+Nobody says where records begin in such a part. The first one is recognized (record_head.py), and
+the others follow one another. A record that reaches beyond the part is checked with it: the rest is
+read as well. So each record is checked with the part in which it begins.
 
-What is no record is passed over: who asks for one there finds that out (slices.py).
+What is no record is skipped: whoever asks for one there notices it (slices.py).
 
 Java: has no counterpart; clients compare.
 """
@@ -25,34 +25,35 @@ from txrocketmq.broker.store.record_head import HEAD, MAGICS, next_head
 from txrocketmq.broker.store.scan import Walk
 
 _MOST_BYTES: Final = 32 * 1024 * 1024
-"""A record that says it is larger is believed to be damaged: a frame has half of that."""
+"""A record that claims to be larger is taken to be damaged: a frame has half of that."""
 _AT_ONCE: Final = 128
-"""Records between two pauses: some tenths of a millisecond. Without a pause the interpreter's lock
-would be kept for longer, and the reactor's thread waits for it after each of its system calls."""
+"""How many records are checked between two pauses, in some tenths of a millisecond. Without pauses
+the interpreter's lock would be kept for longer, and the reactor's thread waits for it after each of
+its system calls."""
 _PAUSE_S: Final = 0.000_05
 
 Read = Callable[[str, int, int], bytes]
-"""Reads a part of a file: its path, the first byte, how many."""
+"""Reads a part of a file: takes its path, the position and the number of bytes."""
 
 
 class _Part(NamedTuple):
-    """Bytes of the log, and where in it they begin."""
+    """Bytes of the log, and their log offset."""
 
     view: memoryview
     from_offset: int
 
 
 class Scrub:
-    """Goes over parts of the log in the order of their offsets, in one thread; `wrong` grows."""
+    """Checks parts of the log in the order of their offsets, in one thread; adds to `wrong`."""
 
     def __init__(self, read: Read, pause: Callable[[float], None] = time.sleep) -> None:
         self._read = read
         self._pause = pause
         self._path = ""
         self._next = 0
-        """Where in this file a record that was not checked may begin."""
+        """The position in this file at which the next unchecked record may begin."""
         self.wrong: list[Damage] = []
-        """Records whose bodies do not have their CRCs."""
+        """Records whose bodies do not match their CRCs."""
 
     def look(self, path: str, position: int, log_offset: int, data: bytes) -> None:
         """Checks the records that begin in these bytes, which are at this position of the file."""
@@ -71,7 +72,7 @@ class Scrub:
         self._next = position + at
 
     def _pass_sound(self, part: _Part, at: int) -> int:
-        """Goes on to where no sound record begins that ends in this part."""
+        """Skips sound records; returns where no sound record begins that ends in this part."""
         walk = Walk(part, at, check_crc=True)
         for count, _ in enumerate(walk, 1):
             if count % _AT_ONCE == 0:
@@ -79,7 +80,9 @@ class Scrub:
         return walk.position
 
     def _pass_wrong(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Takes note of the record there, which is not sound, and goes behind it if it is one."""
+        """Notes the record at `at`, which is not sound; returns its end, or `at` if it is no
+        record.
+        """
         for record in Walk(part, at, check_crc=False):
             queue = f"{str(record.topic, 'utf-8', 'replace')}/{record.queue_id}"
             self.wrong.append(
@@ -92,7 +95,9 @@ class Scrub:
         return at
 
     def _pass_long(self, part: _Part, at: int, path: str, position: int) -> int:
-        """Checks a record that begins there and ends behind this part: its size; 0 without one."""
+        """Checks a record that begins at `at` and ends behind this part; returns its size, 0
+        without one.
+        """
         left = len(part.view) - at
         if left < HEAD.size:
             head = self._read(path, position + at, HEAD.size)

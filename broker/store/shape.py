@@ -64,7 +64,7 @@ def _rows(files: Files, root: str) -> Iterable[list[Entry]]:
 
 
 def _file_bytes(rows: Iterable[list[Entry]]) -> int:
-    """The size of the files in rows: what lies between their names, or most of them have."""
+    """The size of the files in rows: the distance of their names, or the size that most have."""
     steps: Counter[int] = Counter()
     sizes: Counter[int] = Counter()
     for row in rows:
@@ -79,7 +79,7 @@ def _file_bytes(rows: Iterable[list[Entry]]) -> int:
 
 
 def _index(files: Files, directory: str, default: StoreConfig) -> tuple[int, int]:
-    """Slots and items of index files: the last item is of the message that the header names."""
+    """The numbers of slots and items of index files: the header names the last item's message."""
     shape = default.max_hash_slot_num, default.max_index_num
     for entry in files.entries(directory):
         if entry.is_directory or entry.size_bytes <= _HEADER.size:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices of the log for the messages of a queue, each checked before it is given out.
+"""Slices of the log for the messages of a queue, each checked before it is returned.
 
-Queues' units say where messages are; what makes a record is in record_head.py. Messages that lie
-side by side come as one slice. Nothing is copied.
+The queue's units say where messages are; record_head.py defines what is a record. Adjacent messages
+come as one slice. Nothing is copied.
 
-Java: SelectMappedBufferResult, which looks at nothing.
+Java: SelectMappedBufferResult, which checks nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from txrocketmq.broker.store.record_head import HEAD, MAGICS, is_record
 _unpack_head: Final = HEAD.unpack_from
 
 
-# What follows looks at each message that is pulled: no call in it that could be left out. It takes
-# queues' units for what is_record() would, but leaves to that what takes longer.
+# The following handles each message that is pulled, so no call is made that can be avoided. It does
+# the cheap checks of is_record() itself, and calls that only for the others.
 
 
 def slices_of(
     file: MappedFile, starts: Sequence[int], sizes: Sequence[int], magic: int
 ) -> list[memoryview] | None:
-    """A slice for each record; None when one may be none. IndexError, struct.error as it comes."""
+    """A slice for each record; None when one may be none. May raise IndexError and struct.error."""
     view, base = file.view, file.from_offset
     slices: list[memoryview] = []
     for start, size in zip(starts, sizes, strict=True):
@@ -42,7 +42,7 @@ def slices_of(
 def one_slice(
     file: MappedFile, starts: Sequence[int], sizes: Sequence[int], magic: int
 ) -> list[memoryview] | None:
-    """The same for records that lie side by side: one slice for all of them."""
+    """The same for adjacent records: one slice for all of them."""
     view = file.view
     at = first = starts[0] - file.from_offset
     for start, size in zip(starts, sizes, strict=True):
@@ -54,7 +54,7 @@ def one_slice(
 
 
 class Slices:
-    """Slices of the log, growing as long as one message follows on the other."""
+    """Collects slices of the log; a message that directly follows another extends its slice."""
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
@@ -66,7 +66,7 @@ class Slices:
         self._start = self._end = 0
 
     def find(self, physical_offset: int, size: int) -> bool:
-        """Goes to a message; False when the log does not have it there (see is_record)."""
+        """Goes to a message; returns False when the log does not have it there (see is_record)."""
         end = physical_offset + size
         if (
             not self._file_start <= physical_offset < end <= self._file_end or size < HEAD.size
@@ -82,7 +82,7 @@ class Slices:
         return True
 
     def _go_to_file(self, start: int, end: int) -> bool:
-        """Goes to the file that holds all of this; False when there is none."""
+        """Goes to the file that contains this range; returns False when there is none."""
         file = self._log.files.find(start)
         if file is None or end > file.end_offset or end - start < HEAD.size:
             return False
@@ -92,18 +92,18 @@ class Slices:
         return True
 
     def found(self) -> memoryview:
-        """The message gone to."""
+        """The message that was gone to."""
         return self._view[self._start - self._file_start : self._end - self._file_start]
 
     def take(self) -> None:
-        """Adds it."""
+        """Adds that message."""
         if self._start != self._run_end:
             self._end_run()
             self._run_start = self._start
         self._run_end = self._end
 
     def end(self) -> list[memoryview]:
-        """All that was added."""
+        """Returns all slices that were collected."""
         self._end_run()
         return self._slices
 

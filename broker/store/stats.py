@@ -41,12 +41,12 @@ class StoreStats:
         self.put_failed = 0
         self.put_max_ms = 0
         self.got_found = 0
-        """Gets that found messages."""
+        """The number of gets that found messages."""
         self.got_missed = 0
         self.got_messages = 0
         self.get_max_ms = 0
         self._put_times = [0] * len(_BUCKET_NAMES)
-        """Messages by the time that putting them took, in this minute."""
+        """The messages of this minute, by the time that putting them took."""
         self._last_put_times = list(self._put_times)
         self._samples: deque[_Sample] = deque(maxlen=_WINDOWS_S[-1] + 1)
 
@@ -55,7 +55,9 @@ class StoreStats:
         self.boot_ms, self._boot_steady_ms = now_ms, steady_ms
 
     def put(self, count: int, size_bytes: int, failed: int, elapsed_ms: int) -> None:
-        """Messages of one batch: how many were stored, how many were not, how long it took."""
+        """Counts the messages of one batch: how many were stored, how many not, and how long it
+        took.
+        """
         self.put_messages += count
         self.put_bytes += size_bytes
         if failed:
@@ -67,7 +69,7 @@ class StoreStats:
         self._put_times[bucket] += count
 
     def sample(self, steady_ms: int) -> None:
-        """Called every second."""
+        """Takes a sample; called every second."""
         self._samples.append(
             _Sample(
                 steady_ms, self.put_messages, self.got_found, self.got_missed, self.got_messages
@@ -78,7 +80,7 @@ class StoreStats:
             self._put_times = [0] * len(_BUCKET_NAMES)
 
     def runtime_info(self, steady_ms: int) -> dict[str, str]:
-        """The keys of StoreStatsService.getRuntimeInfo."""
+        """The figures of StoreStatsService.getRuntimeInfo, by its keys."""
         put = max(self.put_messages, 1)
         return {
             "bootTimestamp": str(self.boot_ms),
@@ -98,7 +100,7 @@ class StoreStats:
             "getFoundTps": self._rates("found"),
             "getMissTps": self._rates("missed"),
             "getTotalTps": self._rates("found", "missed"),
-            # 5.x, and as 4.9 spells it.
+            # the key of 5.x, and as 4.9 spells it
             "getTransferredTps": self._rates("transferred"),
             "getTransferedTps": self._rates("transferred"),
             "putLatency99": f"{self._put_latency_ms(0.99):.2f}",
@@ -106,7 +108,7 @@ class StoreStats:
         }
 
     def _rates(self, *counters: str) -> str:
-        """Per second, over each window that there are samples for, separated by blanks."""
+        """The rates per second over each window that has samples, separated by blanks."""
         rates = []
         for window_s in _WINDOWS_S:
             if len(self._samples) <= window_s:
@@ -118,7 +120,7 @@ class StoreStats:
         return " ".join(rates)
 
     def _put_latency_ms(self, share: float) -> float:
-        """The time in which this share of the messages of the last minute was put."""
+        """The time in ms within which this share of the messages of the last minute was put."""
         wanted = sum(self._last_put_times) * share
         before_ms = 0
         for until_ms, count in zip(_BUCKETS_MS, self._last_put_times, strict=False):

@@ -3,8 +3,8 @@
 
     stored_ms = yield from when_in_memory(partial(store.store_time_at, topic, queue_id, offset))
 
-A step that comes upon what is not in memory yields the ColdRead that brings it: whoever takes the
-steps has that done in a thread before it takes the next.
+A step that needs what is not in memory yields the ColdRead that loads it: the caller has that done
+in a thread before it takes the next step.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Step = Any
-"""None, or a ColdRead that is to be done before the next. (Type checkers want a value in every
+"""None, or a ColdRead that is to be done before the next step. (Type checkers want a value in every
 `yield` that may have one.)"""
 Steps = Generator[Step, None, T]
-"""A generator that pauses after each small step and returns a T.
-
-What it looks at may change while it pauses.
-"""
+"""A generator that pauses after each small step and returns a T. What it works on may change while
+it pauses."""
 
 MOST_READS: Final = 64
-"""So often one question waits for the disk: a search in a queue asks for each step of it."""
+"""How often one question may wait for the disk; a search in a queue waits for each of its steps."""
 
 
 class Ask(Protocol[T_co]):
-    """Looks for something; raises NotInMemory, if it may, when that would wait for the disk."""
+    """Looks something up; with `only_in_memory`, raises NotInMemory instead of waiting for the
+    disk.
+    """
 
     def __call__(self, *, only_in_memory: bool) -> T_co: ...
 
 
 def when_in_memory(ask: Ask[T]) -> Steps[T]:
-    """What `ask` gives, as soon as all that it looks at is in memory.
+    """Returns the result of `ask` as soon as all that it needs is in memory.
 
-    In the end it is asked without that condition: on a machine that lacks memory so much, what was
+    In the end it is asked without that condition: on a machine with too little memory, what was
     read may be gone again.
     """
     for _ in range(MOST_READS):
@@ -52,7 +52,7 @@ def when_in_memory(ask: Ask[T]) -> Steps[T]:
 
 
 def finished(steps: Steps[T]) -> T:
-    """Takes all steps at once: for tests and for tools that nobody waits for."""
+    """Takes all steps at once, for tests and tools that nobody waits for."""
     try:
         while True:
             read: ColdRead | None = next(steps)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of a store, with their places and times, for all who read.
+"""The messages of a store, with their places and times, for all code that reads.
 
-Who must not wait for the disk asks for what is `only_in_memory`: what would be waited for is raised
-as NotInMemory instead, with the read that brings it (see in_memory.py, and when_in_memory in
-steps.py). What this process has written lately is taken to be in memory.
+A caller that must not wait for the disk passes `only_in_memory`: instead of waiting, NotInMemory is
+raised, with the read that loads what is missing (see in_memory.py, and when_in_memory in steps.py).
+What this process has written lately is taken to be in memory.
 
 Java: the reading half of DefaultMessageStore.
 """
@@ -59,7 +59,7 @@ class StoredMessages:
         slots, items = config.max_hash_slot_num, config.max_index_num
         self._index = Index(files, os.path.join(root, "index"), slots, items)
         self._earliest: tuple[int, int] | None = None
-        """Where the log started when it was asked when its first message was stored, and that."""
+        """The log's start when `earliest_message_ms` was last computed, and its result."""
 
     def get(
         self,
@@ -74,7 +74,7 @@ class StoredMessages:
         *,
         only_in_memory: bool = False,
     ) -> GetResult:
-        """Messages of a queue from an offset on; see get_message.py for what comes when."""
+        """Messages of a queue from an offset on; get_message.py explains the result."""
         started_ns = perf_counter_ns()
         queue = self._queues.find(topic, queue_id) if self._is_open else None
         request = Request(
@@ -109,10 +109,11 @@ class StoredMessages:
         upper: bool = False,
         only_in_memory: bool = False,
     ) -> int:
-        """The first message stored at this time or later; with `upper` the last at it or earlier.
+        """The first message stored at this time or later; with `upper` the last at that time or
+        earlier.
 
-        0 when there is no such queue; else within min_offset and max_offset. NotInMemory only if
-        the disk is not to be waited for.
+        The result is 0 when there is no such queue, and otherwise between min_offset and
+        max_offset. Raises NotInMemory only with `only_in_memory`.
         """
         queue = self._queues.find(topic, queue_id)
         if queue is None:
@@ -142,7 +143,7 @@ class StoredMessages:
     def is_recent(
         self, topic: str, queue_id: int, queue_offset: int, *, only_in_memory: bool = False
     ) -> bool:
-        """Whether a message is there and likely in memory (checkInMemByConsumeOffset)."""
+        """Whether a message exists and is likely to be in memory (checkInMemByConsumeOffset)."""
         queue = self._queues.find(topic, queue_id)
         if queue is not None and only_in_memory:
             self._reader.check_units(queue, queue_offset, 1)
@@ -164,9 +165,9 @@ class StoredMessages:
         *,
         only_in_memory: bool = False,
     ) -> Iterator[Unit]:
-        """Units of a queue from an offset on: where messages are, their sizes, their tags codes.
+        """Units of a queue from an offset on: the log offsets, sizes and tags codes of messages.
 
-        NotInMemory comes at once, if any of them is not.
+        With `only_in_memory`, NotInMemory is raised at once if any of them is not in memory.
         """
         queue = self._queues.find(topic, queue_id)
         if queue is not None and only_in_memory:
@@ -174,7 +175,9 @@ class StoredMessages:
         return iter(()) if queue is None else queue.units(offset, count)
 
     def set_bitmap_of(self, bitmap_of: Callable[[str, memoryview | None], bytes]) -> None:
-        """Has ext files hold a bitmap of each message, made of its topic and its record."""
+        """Sets the function that makes the bitmap of a message for ext files from its topic and
+        record.
+        """
         self._queues.bitmap_of = lambda topic, physical_offset, size: bitmap_of(
             topic, self._log.record_at(physical_offset, size)
         )
@@ -182,7 +185,7 @@ class StoredMessages:
     def message_at(
         self, physical_offset: int, size: int | None = None, *, only_in_memory: bool = False
     ) -> memoryview | None:
-        """The record at this offset of the log, of the size that a unit tells; None: none is."""
+        """The record at this log offset, with the size from a unit; None when there is none."""
         if only_in_memory:
             self._reader.check_record(physical_offset, size)
         record = self._log.record_at(physical_offset, size)
@@ -191,7 +194,7 @@ class StoredMessages:
         return record
 
     def records(self, physical_offset: int) -> Iterator[memoryview]:
-        """The records of the log from this place on, whether or not a queue has them."""
+        """The records of the log from this offset on, whether or not a queue has them."""
         walk = LogWalk(self._log.files, self._queues, check_crc=False)
         for record in walk.records(physical_offset, self._log.max_offset):
             yield record.view[record.end - record.size_bytes : record.end]
@@ -205,8 +208,10 @@ class StoredMessages:
         end_ms: int,
         index_type: str | None = None,
     ) -> Steps[QueryResult]:
-        """Messages by key, stored in a span of time (to the second): their unique key or one of
-        their keys, or with index type "T" their tag. As queryMessage does, at most maxMsgsNumBatch.
+        """Messages stored in a span of time (to the second) by key: their unique key or one of
+        their keys, or with index type "T" their tag.
+
+        As in queryMessage, there are at most maxMsgsNumBatch.
         """
         max_count = min(max_count, self.config.max_msgs_num_batch)
         found = yield from self._index.find(
@@ -226,16 +231,16 @@ class StoredMessages:
 
     @property
     def min_physical_offset(self) -> int:
-        """Where the log starts."""
+        """The log offset at which the log begins."""
         return max(self._log.min_offset, 0)
 
     @property
     def max_physical_offset(self) -> int:
-        """Where the log ends."""
+        """The log offset at which the log ends."""
         return self._log.max_offset
 
     def earliest_message_ms(self, *, only_in_memory: bool = False) -> int:
-        """When the oldest message of the log was stored; -1 when there is none."""
+        """When the oldest message of the log was stored, in ms; -1 when there is none."""
         start = self.min_physical_offset
         if self._earliest is None or self._earliest[0] != start:
             record = self.message_at(start, only_in_memory=only_in_memory)

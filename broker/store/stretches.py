@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stretches of the log: sound records that lie end to end, checked together with numpy.
+"""Stretches of the log: sound, adjacent records that are checked together with numpy.
 
-`read_stretch` vouches for records of which all is as it should be, by the rules of scan.py: the
-first one that is in any doubt ends the stretch, and is left to the walk, which judges one record
-after the other and knows what to do about damage. So nothing is decided here in another way than
-there; a property test compares the two.
-
-Only looking at a whole store needs this; a broker runs without numpy, and never imports it.
+`read_stretch` guarantees that its records are sound by the rules of scan.py: the first doubtful one
+ends the stretch, and is left to the walk, which examines one record after the other and knows how
+to deal with damage. So nothing is decided differently here; a property test compares the two. Only
+checks of a whole store need this; a broker runs without numpy, and never imports it.
 
 Java: CommitLog.checkMessageAndReturnSize, for one record.
 """
@@ -37,18 +35,19 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _RECORDS_AT_ONCE: Final = 8_192
-"""As many as leave all that is read of them in the caches of a processor."""
+"""How many records are checked together; all that is read of them fits into a processor's
+caches."""
 _LANES: Final = 128
 _LANE_BYTES: Final = 64 * 1024
-"""Beginnings of records are looked for in so many places at once, so far apart."""
+"""The distance in bytes of the places from which beginnings of records are searched in parallel."""
 _AROUND_DOUBT: Final = 64
-"""Records that are judged one by one where a stretch has ended, before the next is begun."""
+"""How many records are examined singly where a stretch has ended, before the next one begins."""
 _SIZE: Final = picked(record.RECORD_HEAD, "total_size")
 _HEAD: Final = dtype(record.RECORD_HEAD)
 _SIZE_KIND: Final = _HEAD["total_size"]
 """A record begins with its size."""
 _BLANK_BYTES: Final = dtype(record.BLANK).itemsize
-"""There is always room for a blank behind a record."""
+"""There is always room for a blank behind a record, so this many bytes."""
 _LAYOUTS: Final = [
     fixed(each)
     for each in (
@@ -58,13 +57,13 @@ _LAYOUTS: Final = [
         record.RECORD_FIXED_BOTH_IPV6,
     )
 ]
-"""By the bits of the system flag that say which hosts are IPv6."""
+"""The layouts of records by the bits of the system flag that say which hosts are IPv6."""
 _HOSTS: Final = len(_LAYOUTS) - 1
 _FIXED_BYTES: Final = np.array([layout.size for layout in _LAYOUTS])
 _STORED_AT: Final = np.array([layout.offset_of("store_timestamp") for layout in _LAYOUTS])
 _STORED: Final = dtype(record.RECORD_STORED)["store_timestamp"]
 _BODY_LENGTH: Final = dtype(record.RECORD_TAIL)["body_length"]
-"""It is the last of what is before the body."""
+"""The last field before the body."""
 _V1_BYTES: Final = dtype(record.TOPIC_LENGTH_V1).itemsize
 _V2_BYTES: Final = dtype(record.TOPIC_LENGTH_V2).itemsize
 _CRC_MASK: Final = 0x7FFFFFFF
@@ -74,14 +73,14 @@ _FIRST_BYTES: Final = np.frombuffer(
     b"".join(b"\xff" * kept + bytes(_WORD_BYTES - kept) for kept in range(_WORD_BYTES + 1)),
     np.uint64,
 )
-"""Masks that keep the first so many bytes of a word, whatever the machine's byte order."""
+"""Masks that keep the first bytes of a word, by their number, whatever the machine's byte order."""
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
-"""Spreads the bits of a word over the others when it is multiplied with this."""
+"""Multiplying a word by this spreads its bits over the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Sound records, by columns; positions are those in the file."""
+    """Sound records as columns; positions are those in the file."""
 
     view: memoryview
     heads: NDArray[np.void]
@@ -100,7 +99,7 @@ class Stretch:
         return int(self.ends[-1])
 
     def rows(self, mask: Mask) -> Stretch:
-        """Those for which the mask is true."""
+        """The records for which the mask is true."""
         return Stretch(
             self.view,
             self.heads[mask],
@@ -112,13 +111,13 @@ class Stretch:
         )
 
     def entering(self) -> Stretch:
-        """Those that have units."""
+        """The records that have units."""
         flags = [int(flag) for flag in np.unique(self.heads["sys_flag"])]
         hidden = [flag for flag in flags if not enters_queue(flag)]
         return self.rows(~np.isin(self.heads["sys_flag"], hidden)) if hidden else self
 
     def runs(self) -> Iterator[Run]:
-        """Those that have units, queue by queue."""
+        """The records that have units, as runs by queue."""
         entering = self.entering()
         return entering._runs() if len(entering) else iter(())  # noqa: SLF001
 
@@ -130,7 +129,7 @@ class Stretch:
             mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD ^ column
         order = np.argsort(mixed, kind="stable")
         words, queue_ids, lengths = words[order], queue_ids[order], self.topic_length[order]
-        # Whether it is another queue is not left to the hash.
+        # The hash alone does not decide whether it is another queue.
         is_other = (words[1:] != words[:-1]).any(axis=1)
         is_other |= (queue_ids[1:] != queue_ids[:-1]) | (lengths[1:] != lengths[:-1])
         edges = [0, *(np.flatnonzero(is_other) + 1).tolist(), len(order)]
@@ -149,7 +148,7 @@ class Stretch:
             )
 
     def records(self) -> Iterator[Record]:
-        """One after the other."""
+        """The records, one after the other."""
         heads = self.heads
         columns = (
             heads["physical_offset"], heads["total_size"], heads["queue_id"],
@@ -161,13 +160,13 @@ class Stretch:
 
 
 class StretchWalk(LogWalk):
-    """A walk that takes stretches where it can, and judges one by one what is between them."""
+    """A walk that takes stretches where it can, and examines singly the records between them."""
 
     _at_once = _RECORDS_AT_ONCE
-    """Records that are read for the next stretch: few where there is much damage."""
+    """How many records are read for the next stretch; few where there is much damage."""
 
     def batches(self, start: int, end: int = END) -> Iterator[Batch]:
-        """Stretches, and records one by one where a stretch has ended."""
+        """Yields stretches, and single records where a stretch has ended."""
         self.position = start
         while self.position < end:
             if (found := self._stretch(end)) is not None:
@@ -179,11 +178,15 @@ class StretchWalk(LogWalk):
                 return
 
     def pass_all(self, start: int) -> int:
-        """Goes from `start` to where nothing more is proven; how many records it has looked at."""
+        """Walks from `start` to where nothing more is proven; returns how many records were
+        read.
+        """
         return 0 if self._goes_to_known_end(start) else sum(map(len, self.batches(start)))
 
     def names_records(self, items: memoryview, start: int, end: int) -> bool:
-        """Whether all these items name records of one file of the log; else each is to be seen."""
+        """Whether all these items name records of one file of the log; otherwise each has to be
+        examined.
+        """
         offsets = np.frombuffer(items, _ITEM)["physical_offset"].astype(np.int64)
         offsets = offsets[(offsets >= start) | (offsets < 0)]
         if not len(offsets):
@@ -220,10 +223,10 @@ class StretchWalk(LogWalk):
 def read_stretch(
     file: MappedFile, position: int, end: int, at_most: int, *, check_crc: bool
 ) -> Stretch | None:
-    """The sound records from a position of the file on, where one is believed to begin.
+    """The sound records from a position of the file on, at which one is believed to begin.
 
-    They begin before `end` and are `at_most` so many, or as many as come together where that is a
-    large number; there may be more behind them. None when the first is in doubt.
+    They begin before `end` and are at most `at_most`, or as many as are read together if that is
+    fewer; there may be more behind them. None when the first one is doubtful.
     """
     view = file.view
     buffer = np.frombuffer(view, np.uint8)
@@ -265,7 +268,7 @@ def read_stretch(
 
 
 def _starts(view: memoryview, position: int, end: int, at_most: int) -> Ints:
-    """Where records begin, if their sizes are right."""
+    """The positions at which records begin, if their sizes are right."""
     starts: list[int] = []
     append, unpack = starts.append, _SIZE.unpack_from
     last = min(end - 1, len(view) - _HEAD.itemsize)
@@ -281,9 +284,9 @@ def _starts(view: memoryview, position: int, end: int, at_most: int) -> Ints:
 
 
 def _starts_in_lanes(file: MappedFile, position: int, end: int) -> Ints:
-    """The same, found from many places on at once: where records seem to begin.
+    """The same, searched in parallel from several places at which records seem to begin.
 
-    What is found from one of them counts if the records before it lead there.
+    What is found from one of these counts if the records before it lead there.
     """
     view = file.view
     last = min(end - 1, len(view) - _HEAD.itemsize)
@@ -299,7 +302,7 @@ def _starts_in_lanes(file: MappedFile, position: int, end: int) -> Ints:
     at = np.array(firsts, np.int64)
     after = np.append(at[1:], span_end)
     reached = at.copy()
-    """Where the next record of each lane would begin."""
+    """The position at which the next record of each lane would begin."""
     lanes = np.arange(len(at))
     buffer, steps = np.frombuffer(view, np.uint8), []
     while len(lanes):
@@ -322,7 +325,7 @@ def _crcs(view: memoryview, body_at: Ints, body_end: Ints) -> Ints:
 
 
 def _not_torn(view: memoryview, topic_at: Ints, properties_at: Ints, ends: Ints) -> int:
-    """How many of the first records have all pages of their text."""
+    """How many of the first records have no zeroed page in their text."""
     count = len(topic_at)
     has_page = ((ends[:count] - 1) & -PAGE_BYTES) >= topic_at
     for row in np.flatnonzero(has_page).tolist():
@@ -332,17 +335,17 @@ def _not_torn(view: memoryview, topic_at: Ints, properties_at: Ints, ends: Ints)
 
 
 def _leading(is_sound: Mask) -> int:
-    """How many are true before the first that is not."""
+    """How many are true before the first that is false."""
     return len(is_sound) if is_sound.all() else int(is_sound.argmin())
 
 
 def _topic_words(stretch: Stretch) -> NDArray[np.uint64]:
-    """The topics as rows of words; what is behind the end of a topic is zero."""
+    """The topics as rows of words; the bytes behind the end of a topic are zero."""
     lengths = stretch.topic_length
     count = max(-(-int(lengths.max()) // _WORD_BYTES), 1)
     buffer = np.frombuffer(stretch.view, np.uint8)
     size_bytes = count * _WORD_BYTES
-    # Where that would reach beyond the end of the file, it is read from a copy of the end.
+    # Where a row would reach beyond the end of the file, it is read from a copy of the end.
     last = max(len(buffer) - size_bytes, 0)
     near = np.flatnonzero(stretch.topic_at > last)
     at = np.minimum(stretch.topic_at, last)
@@ -358,11 +361,11 @@ def _topic_words(stretch: Stretch) -> NDArray[np.uint64]:
 
 
 def _read(buffer: Bytes, at: Ints, kind: np.dtype[Any]) -> NDArray[Any]:
-    """What begins at each of these positions, all of it in the buffer."""
+    """The values that begin at each of these positions, all of which are in the buffer."""
     size_bytes = kind.itemsize
     if len(buffer) < size_bytes:
         return np.empty(0, kind)
-    # Overlapping elements, one beginning at each byte: so one step copies all that are asked for.
+    # Elements overlap, one beginning at each byte, so all values are copied in one step.
     each_byte: NDArray[np.void] = np.ndarray(
         (len(buffer) - size_bytes + 1,), f"V{size_bytes}", buffer, strides=(1,)
     )

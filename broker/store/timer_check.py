@@ -18,7 +18,7 @@ _FIELDS: Final = fixed(formats.TIMER_CHECK).struct
 
 
 class TimerProgress(NamedTuple):
-    """What the file says.
+    """The contents of the file.
 
     All that was due before `read_ms` is delivered; all messages of the timer topic before
     `queue_offset` are delivered or in the timer log, which is durable up to `log_end`.
@@ -32,7 +32,7 @@ class TimerProgress(NamedTuple):
     counter: int = 0
 
     def encode(self) -> bytes:
-        """As the file and GET_TIMER_CHECK_POINT have it."""
+        """Encodes the progress for the file and for GET_TIMER_CHECK_POINT."""
         return _FIELDS.pack(
             self.read_ms, self.log_end, self.queue_offset, self.queue_offset, self.state_version,
             self.timestamp_ms, self.counter,
@@ -40,7 +40,7 @@ class TimerProgress(NamedTuple):
 
 
 class TimerCheck:
-    """The file; it is made when it is written for the first time."""
+    """The file, which is created when it is first written."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
@@ -48,7 +48,7 @@ class TimerCheck:
         self._file = MappedFile(files, path, formats.TIMER_CHECK_FILE_BYTES)
 
     def read(self) -> TimerProgress | None:
-        """What it says; None when it is not there, or says what cannot be."""
+        """Reads the progress; None when there is no file, or its contents are impossible."""
         if not self._files.exists(self.path):
             return None
         data = self._files.read(self.path)
@@ -60,11 +60,13 @@ class TimerCheck:
         return TimerProgress(read_ms, log_end, min(queue_offset, master_offset), *version)
 
     def write(self, progress: TimerProgress) -> None:
-        """Writes it; durable when the file is synced. OSError without room on the disk."""
+        """Writes the progress, which is durable when the file is synced. Raises OSError without
+        room.
+        """
         self._files.make_directory(os.path.dirname(self.path))
         self._file.reserve(formats.TIMER_CHECK_FILE_BYTES)
         self._file.map()[: _FIELDS.size] = progress.encode()
 
     def close(self) -> None:
-        """Forgets the mapping."""
+        """Drops the mapping."""
         self._file.unmap()

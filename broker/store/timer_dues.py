@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Until when the messages of each full file of the timer log are due: a small file of our own.
 
-A file of that log whose messages are all delivered need not be gone through when a store is
-opened. What this file says is no more than a note: it counts for a file of the log that begins and
-ends as the one that it was written for, and what it does not tell, or tells with a wrong checksum,
-is found out again.
+A file of that log whose messages are all delivered need not be read when a store is opened. These
+are no more than notes: a note counts only for a file of the log that begins and ends like the one
+that it was written for; what is missing, or has a wrong checksum, is found out again.
 
 Java: has no counterpart; original brokers leave the file alone.
 """
@@ -27,7 +26,7 @@ Mark = int
 
 
 class TimerDues:
-    """The notes about files of the timer log, by the offsets at which these begin."""
+    """Notes about files of the timer log, by the offsets at which these begin."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
@@ -36,7 +35,7 @@ class TimerDues:
         self._is_changed = False
 
     def load(self) -> None:
-        """Takes what the file says; nothing when it is not there, or is none."""
+        """Loads the notes; there are none when the file is missing or invalid."""
         self._table = {}
         self._is_changed = False
         if not self._files.exists(self.path):
@@ -51,26 +50,28 @@ class TimerDues:
             return
 
     def latest_ms(self, begin: int, mark: Mark) -> int | None:
-        """Until when the messages of a file are due; None when that is not known."""
+        """Until when the messages of a file are due, in ms; None when that is not known."""
         due_ms, its_mark = self._table.get(begin, (None, None))
         return due_ms if its_mark == mark else None
 
     def note(self, begin: int, due_ms: int, mark: Mark) -> None:
-        """Remembers that of a file that is full."""
+        """Notes until when the messages of a full file are due."""
         if self._table.get(begin) != (due_ms, mark):
             self._table[begin] = due_ms, mark
             self._is_changed = True
 
     def forget_from(self, position: int) -> None:
-        """Forgets the files that begin there or later, which are no more what they were."""
+        """Forgets the files that begin at this position or later, as their contents have
+        changed.
+        """
         for begin in [each for each in self._table if each >= position]:
             del self._table[begin]
             self._is_changed = True
 
     def keep(self, begins: Collection[int]) -> None:
-        """Writes what is known of the files that are there, if it has changed.
+        """Saves the notes about these files, if anything has changed.
 
-        Where that fails, it is only found out once more.
+        If that fails, the times will only be found out again.
         """
         if not self._is_changed:
             return

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timer log: a unit of 52 bytes for each timer message that waits, in the order of arrival.
+"""The timer log: a unit of 52 bytes for each waiting timer message, in the order of arrival.
 
 A unit says where the message lies in the commit log, when it is due, and where the unit before it
-is that is due at the same time: the units of one time are a chain, which the wheel knows the end of
-(timer_wheel.py). A unit is never changed, and the units of what has been delivered stay until the
-commit log has lost it. Positions are bytes from the start of the log.
+with the same due time is: the units of one time are a chain, whose end the wheel knows
+(timer_wheel.py).
 
-A unit that is read has been looked at: its size, its marks, and that the chain leads back. So what
-somebody else has written there is found, and never followed. Of units that nobody waits for any
-more, a walk looks at sizes and marks alone, many at once, and files that hold nothing else are
-known without (timer_dues.py).
+A unit is never changed, and the units of delivered messages stay until the commit log has lost the
+messages. Positions are bytes from the start of the log.
+
+A unit is checked when it is read: its size, its marks, and that the chain leads backwards. So what
+somebody else has written there is noticed, and never followed. Of units that nobody waits for any
+more, a walk checks only sizes and marks, many at once, and files with nothing else are skipped with
+the help of notes (timer_dues.py).
 
 Java: timer.TimerLog.
 """
@@ -34,15 +36,15 @@ _UNIT: Final = fixed(formats.TIMER_LOG_UNIT).struct
 _BLANK: Final = fixed(formats.TIMER_LOG_BLANK).struct
 UNIT_BYTES: Final = _UNIT.size
 NONE: Final = -1
-"""In place of a position: the chain begins here."""
+"""Stands for a position when the chain begins here."""
 _MAGIC_BITS: Final = 0xF
 _STEP_BYTES: Final = 64 * 1024
 _WALK: Final = 2_000
-"""Units that are looked at in one step of a walk."""
+"""How many units are examined in one step of a walk."""
 
 
 class TimerUnit(NamedTuple):
-    """What a unit says; `due_ms` is when the message is to leave the wheel."""
+    """The contents of a unit; `due_ms` is when the message is to leave the wheel."""
 
     prev_pos: int
     magic: int
@@ -54,23 +56,23 @@ class TimerUnit(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Offset of the message in the commit log, its size, and the hash of its topic."""
+        """The offset of the message in the commit log, its size, and the hash of its topic."""
         return self.physical_offset, self.size_bytes, self.topic_hash
 
     @property
     def is_rolled(self) -> bool:
-        """Whether the message is put into the log again then, since it is due later."""
+        """Whether the message is put into the log again at that time, since it is due later."""
         return bool(self.magic & formats.TIMER_MAGIC_ROLL)
 
     @property
     def takes_back(self) -> bool:
-        """Whether it is no message, but takes one back that is due at the same time."""
+        """Whether it is no ordinary message, but withdraws one that is due at the same time."""
         return bool(self.magic & formats.TIMER_MAGIC_DELETE) and not self.is_rolled
 
 
 @lru_cache(maxsize=2)
 def _walked(count: int) -> Struct:
-    """Size, mark, time written and delay of so many units, as one row of numbers."""
+    """The codec for size, mark, write time and delay of `count` units, as one row of numbers."""
     names = "size", "magic", "curr_write_time", "delayed_time"
     return picked_rows(formats.TIMER_LOG_UNIT, count, *names)
 
@@ -84,12 +86,13 @@ class TimerLog:
         )
         self.dues = TimerDues(files, f"{directory}.dues")
         self._latest_ms = 0
-        """Until when messages are due of the file that is walked through, or written."""
+        """Until when messages are due of the file that is being walked through or written, in
+        ms."""
 
     def load(self) -> bool:
-        """Finds the files; False when they are not such files without a gap.
+        """Finds the files; returns False when they are not files of such a log without a gap.
 
-        All of them are taken to be full, until somebody who has walked through them says more.
+        All of them are taken to be full, until a walk through them knows better.
         """
         self.files.load()
         self.dues.load()
@@ -98,15 +101,15 @@ class TimerLog:
 
     @property
     def end(self) -> int:
-        """Where the next unit is put."""
+        """The position of the next unit."""
         return self.files.max_offset
 
     def append(
         self, prev_pos: int, magic: int, written_ms: int, due_ms: int, place: tuple[int, int, int]
     ) -> int:
-        """Adds a unit; where it is. `place` is offset, size and topic hash of the message.
+        """Adds a unit; returns its position. `place` is offset, size and topic hash of the message.
 
-        OSError without room on the disk, and nothing is added.
+        Raises OSError without room on the disk; nothing is added then.
         """
         last = self.files.last
         if last is None or last.is_full:
@@ -150,28 +153,30 @@ class TimerLog:
         return self.unit(file.from_offset + _last_unit_at(file))
 
     def is_past(self, file: MappedFile, before_ms: int) -> bool:
-        """Whether a file is known to be full of what was due before a time."""
+        """Whether a file is known to be full, with nothing in it that is due at this time or
+        later.
+        """
         if not file.is_full:
             return False
         latest_ms = self.dues.latest_ms(file.from_offset, _mark_of(file))
         return latest_ms is not None and latest_ms < before_ms
 
     def note_full(self, file: MappedFile) -> None:
-        """Remembers until when messages of a file are due that was walked through, or filled."""
+        """Notes until when messages of a file are due that was walked through, or filled."""
         self.dues.note(file.from_offset, self._latest_ms, _mark_of(file))
         self._latest_ms = 0
 
     def keep_dues(self) -> None:
-        """Writes down what is known of full files."""
+        """Saves what is known of full files."""
         self.dues.keep([file.from_offset for file in self.files.mapped_files])
 
     def walk(
         self, file: MappedFile, least_ms: int
     ) -> Iterator[tuple[int, list[tuple[int, TimerUnit]]]]:
-        """Goes through a file, in steps, as far as its units are units.
+        """Walks through a file in steps, as far as it has valid units.
 
-        Each step tells where it has come to, and which units of it are due at `least_ms` or later,
-        with their positions. Whoever walks sees by the last step where the units end.
+        Each step yields the position reached, and those units, with their positions, that are due
+        at `least_ms` or later. The last step tells where the units end.
         """
         self._latest_ms = 0
         view = file.view
@@ -187,7 +192,7 @@ class TimerLog:
     def _step(
         self, part: memoryview, begin: int, count: int, least_ms: int
     ) -> tuple[list[tuple[int, TimerUnit]], int]:
-        """The units of a part that are due at a time or later, and how many of all are units."""
+        """The units of a part that are due at a time or later, and how many in all are valid."""
         values = _walked(count).unpack(part)
         sizes, marks = values[::4], values[1::4]
         if set(sizes) != {UNIT_BYTES} or not all(0 < mark <= _MAGIC_BITS for mark in set(marks)):
@@ -222,9 +227,9 @@ class TimerLog:
         return bool(room == file.size_bytes - at and magic == MAGIC_BLANK)
 
     def end_at(self, position: int, durable: int) -> None:
-        """Ends the log there; what lies behind is no more, and it is durable up to `durable`.
+        """Ends the log at this position; it is durable up to `durable`.
 
-        OSError when the disk fails.
+        Raises OSError when the disk fails.
         """
         self.files.truncate(position)
         last = self.files.last
@@ -234,7 +239,9 @@ class TimerLog:
         self.files.flushed_offset = min(durable, self.end)
 
     def take_expired(self, min_physical_offset: int) -> list[MappedFile]:
-        """Files whose messages the commit log has all lost, still to be removed; never the last."""
+        """Takes out files whose messages the commit log has all lost, but never the last file; the
+        caller removes them.
+        """
         count = 0
         for file in self.files.mapped_files[:-1]:
             unit = self.last_unit_of(file)
@@ -244,13 +251,13 @@ class TimerLog:
         return self.files.take_first(count)
 
     def close(self) -> None:
-        """Forgets the mappings."""
+        """Drops the mappings."""
         self.files.discard_prepared()
         self.files.unmap()
 
 
 def _last_unit_at(file: MappedFile) -> int:
-    """Where the last unit of a full file is in it."""
+    """The position in the file of a full file's last unit."""
     return ((file.size_bytes - _BLANK.size) // UNIT_BYTES - 1) * UNIT_BYTES
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timer wheel: for each unit of time, the end of the chain of messages that are due then.
 
-A file of 1,209,600 slots, two weeks of seconds; a slot belongs to the time that it says, and to no
-other. A chain is one of units in the timer log. All that is in the wheel follows from that log:
-from it the wheel is made anew whenever a store is opened, so no slot is trusted that this process
-has not written. The file is mapped: messages that wait cost page cache, not memory of the process,
-and the original finds it as it would have left its own.
+The file has 1,209,600 slots, two weeks of seconds; a slot belongs only to the time that it
+contains. A chain consists of units in the timer log. The contents of the wheel follow from that
+log: the wheel is made anew from it whenever a store is opened, so no slot is trusted that this
+process has not written. The file is mapped: waiting messages cost page cache, not memory of the
+process, and the original finds it as it would have left its own.
 
 Java: timer.TimerWheel, Slot.
 """
@@ -26,9 +26,9 @@ _NOTHING: Final = bytes(_SLOT.size)
 
 
 class Slot(NamedTuple):
-    """A chain: positions of its first and last unit in the timer log, and how many messages.
+    """A chain: positions of its first and last unit in the timer log, and the number of messages.
 
-    What takes a message back counts as one less, as in the original.
+    A message that withdraws another counts as -1, as in the original.
     """
 
     first_pos: int
@@ -51,7 +51,7 @@ class TimerWheel:
         return time_ms // self.precision_ms * self.precision_ms
 
     def make(self) -> None:
-        """Makes the file, all slots empty, unless it was made; OSError without room."""
+        """Creates the file with empty slots, unless it exists; raises OSError without room."""
         if not self.is_made:
             self._files.remove(self.path)
             self._file.reserved_bytes = -1
@@ -59,12 +59,12 @@ class TimerWheel:
             self.is_made = True
 
     def remove(self) -> None:
-        """Removes the file: all slots are empty."""
+        """Removes the file, so that all slots are empty."""
         self._file.remove()
         self.is_made = False
 
     def slot(self, time_ms: int) -> Slot | None:
-        """What is due at a time; None for nothing."""
+        """The chain that is due at a time; None if there is none."""
         if not self.is_made:
             return None
         number = time_ms // self.precision_ms
@@ -74,9 +74,9 @@ class TimerWheel:
         return Slot(first_pos, last_pos, num) if time == number and last_pos >= 0 else None
 
     def add(self, time_ms: int, position: int, num: int) -> int:
-        """Ends the chain of a time with the unit at a position, which counts as so many.
+        """Ends the chain of a time with the unit at a position, which counts as `num` messages.
 
-        Gives where it ended before; -1 when there was none.
+        Returns where the chain ended before; -1 when there was none.
         """
         number, mapped = time_ms // self.precision_ms, self._file.map()
         at = number % SLOTS * _SLOT.size
@@ -87,11 +87,11 @@ class TimerWheel:
         return int(last_pos)
 
     def clear(self, time_ms: int) -> None:
-        """Empties the slot of a time: all that was due then is delivered."""
+        """Empties the slot of a time, since all that was due then is delivered."""
         if self.slot(time_ms) is not None:
             at = time_ms // self.precision_ms % SLOTS * _SLOT.size
             self._file.map()[at : at + _SLOT.size] = _NOTHING
 
     def close(self) -> None:
-        """Forgets the mapping."""
+        """Drops the mapping."""
         self._file.unmap()

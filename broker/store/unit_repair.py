@@ -23,21 +23,22 @@ class UnitRepair:
     def __init__(self, log: MappedFileQueue) -> None:
         self._log = log
         self._confirmed: set[int] = set()
-        """The queues of which the last sound unit is known, by their identity."""
+        """The queues whose last sound unit is known, by their identity."""
         self._gaps: dict[int, _Gap] = {}
-        """The gap that each queue was last repaired in, by the identity of the queue."""
+        """The gap in which each queue was last repaired, by the identity of the queue."""
         self.cut_from: int | None = None
-        """From where on the log is to be dispatched once more; None: nowhere."""
+        """The log offset from which to dispatch once more; None: nowhere."""
         self._filled: set[str] = set()
-        """The files that no unit is left in which was never written."""
+        """The files in which every unit has been written, if only with fillers."""
 
     def put(
         self, queue: ConsumeQueue, record: Record, fields: list[int], offset: int | None = None
     ) -> bool:
-        """Makes sure that the queue has the message at an offset, the record's own unless told;
-        whether it got a unit, with these fields.
+        """Makes sure that the queue has the message at `offset`, by default at the record's own
+        offset.
 
-        OSError when the disk has no room.
+        Returns whether a unit with these fields was written. Raises OSError when the disk has no
+        room.
         """
         offset = record.queue_offset if offset is None else offset
         if queue.is_batch:
@@ -50,7 +51,7 @@ class UnitRepair:
                 return False  # of a topic that was deleted and made anew since
             return queue.dispatch(offset, start, size, tags_code, record.store_timestamp_ms)
         if offset == 0 and start >= queue.max_physical_offset >= 0:
-            # The topic was deleted, and made anew with this message.
+            # The topic was deleted, and created again with this message.
             queue.destroy()
             self._gaps.pop(id(queue), None)
             return queue.dispatch(offset, start, size, tags_code, record.store_timestamp_ms)
@@ -71,9 +72,9 @@ class UnitRepair:
     def _put_batch(
         self, queue: ConsumeQueue, record: Record, fields: list[int], offset: int
     ) -> bool:
-        """As `put`. Units of batches have no fixed places: what is behind a gap is cut off.
+        """Does what `put` does; batches have no fixed places, so units behind a gap are cut off.
 
-        The log from there on is then to be dispatched anew, see `cut_from`.
+        The log from there on is then to be dispatched again, see `cut_from`.
         """
         start = record.physical_offset
         unit = queue.stored(offset)
@@ -86,9 +87,10 @@ class UnitRepair:
         return queue.dispatch_all(offset, fields, record.store_timestamp_ms)
 
     def blank(self, queue: ConsumeQueue, start: int, end: int) -> None:
-        """Puts fillers for the messages that cannot be read between two places of the log.
+        """Writes fillers for the messages that cannot be read between two log offsets.
 
-        Not among batches, of which no unit may be blank: reading passes over them.
+        Queues of batches get none, as their units must not be blank: reading skips missing messages
+        there.
         """
         if queue.is_batch:
             return
@@ -100,7 +102,7 @@ class UnitRepair:
                 self._write(queue, offset, PRE_BLANK)
 
     def _confirm(self, queue: ConsumeQueue) -> None:
-        """Lets the last unit that agrees with the log say how far the queue goes in it."""
+        """Sets how far the queue goes in the log by its last unit that agrees with the log."""
         self._confirmed.add(id(queue))
         offset = queue.written_before(queue.max_offset)
         while offset >= 0 and not agrees(self._log, queue, offset):
@@ -109,7 +111,7 @@ class UnitRepair:
         queue.max_physical_offset = -1 if last is None else last[0] + last[1]
 
     def _gap_at(self, queue: ConsumeQueue, offset: int) -> _Gap:
-        """The units around an offset that the log does not confirm."""
+        """The gap around an offset, bounded by the nearest units that agree with the log."""
         before, after = queue.written_before(offset), queue.written_from(offset + 1)
         while before >= 0 and not agrees(self._log, queue, before):
             before = queue.written_before(before)
@@ -137,14 +139,14 @@ class UnitRepair:
 
 
 class _Gap:
-    """Offsets of a queue, and the part of the log where their messages must be."""
+    """A range of offsets of a queue, and the part of the log where their messages must be."""
 
     def __init__(self, first: int, after: int, lower: int, upper: int) -> None:
         self.first, self.after, self.lower, self.upper = first, after, lower, upper
 
 
 def _fill_zeros(file: MappedFile) -> None:
-    """Puts fillers where nothing was written: there an original would end the queue."""
+    """Writes fillers where nothing was written, as an original broker would end the queue there."""
     file.reserve_whole()
     for first, after in zero_runs(file.view[: file.wrote_bytes]):
         file.overwrite(first * UNIT_BYTES, PRE_BLANK * (after - first))

@@ -25,7 +25,7 @@ PRE_BLANK: Final = UNIT.pack(0, PRE_BLANK_SIZE, 0)
 _INTS: Final = UNIT_BYTES // 4
 _SIZE_INT: Final = fixed(formats.CONSUME_QUEUE_UNIT).offset_of("size") // 4
 _CHUNK: Final = 4096
-"""Units that are looked at together."""
+"""How many units are examined together."""
 
 
 def is_written(physical_offset: int, size_bytes: int) -> bool:
@@ -34,7 +34,7 @@ def is_written(physical_offset: int, size_bytes: int) -> bool:
 
 
 def has_unit(view: memoryview, index: int) -> bool:
-    """Whether something was written at the unit of this index of a file, if only a filler."""
+    """Whether anything, if only a filler, was written at the unit with this index in a file."""
     at = index * UNIT_BYTES
     unit = view[at : at + UNIT_BYTES]
     if len(unit) < UNIT_BYTES:  # a hole
@@ -44,7 +44,7 @@ def has_unit(view: memoryview, index: int) -> bool:
 
 
 def first_written(units: memoryview) -> int:
-    """The index of the first written unit; their number when none is."""
+    """The index of the first written unit; the number of units when none is."""
     count = len(units) // UNIT_BYTES
     if count and is_written(*UNIT.unpack(units[:UNIT_BYTES])[:2]):
         return 0
@@ -77,7 +77,7 @@ def last_written(units: memoryview) -> int:
 
 
 def zero_runs(units: memoryview) -> list[tuple[int, int]]:
-    """From where to where units were never written, as indices."""
+    """The ranges of indices of units that were never written."""
     runs: list[tuple[int, int]] = []
     sizes = columns(units)[1]
     start = 0
@@ -99,7 +99,7 @@ def columns(units: memoryview) -> tuple[array[int], array[int]]:
     count = len(units) // UNIT_BYTES
     high_first = sys.byteorder == "little"
     halves = array("i", bytes(8 * count))
-    # As 64-bit integers of the file's byte order; the halves are where they are there.
+    # They are read as 64-bit integers in the file's byte order, of which the fields are halves.
     halves[0::2] = array("i", ints[0::_INTS].tobytes())
     halves[1::2] = array("i", ints[1::_INTS].tobytes())
     offsets = array("q", halves.tobytes())

@@ -2,13 +2,13 @@
 """ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME: settles popped messages.
 
 An ack is noted with its check point while that is kept in memory, or else written to the revive
-topic. One for a message that was popped in order counts at once: the group's offset moves, and the
-queue is open again when all of its messages are acknowledged. Another invisible time is a check
-point of its own for the message, and, when that is durable, an ack of the old one. Acks of what was
-never popped are taken and change nothing, as by the original. Codes: 0; 13 when there is no such
-queue, or an ack in order is for none of the messages that were popped; 208 when the queue has no
-such offset; 17; 1 for a handle that is none, and when the store takes no records, where the
-original says nothing.
+topic. An ack of a message that was popped in order counts at once: the group's offset moves, and
+the queue is open again when all of its messages are acknowledged. Changing the invisible time
+writes a new check point for the message, and, when that is durable, an ack of the old one. Acks of
+what was never popped are taken and change nothing, as by the original. Codes: 0; 13 when there is
+no such queue, or an ack in order is for none of the messages that were popped; 208 when the queue
+has no such offset; 17; 1 for an invalid handle, and when the store takes no records, where the
+original reports no error.
 
 Java: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 """
@@ -76,7 +76,9 @@ class AckMessageProcessor:
 
     @serves_run(pop.ACK_MESSAGE)
     def ack(self, run: Run) -> list[Buffer]:
-        """Messages are consumed, one by each request: what is written of a run is one write."""
+        """Acknowledges one message for each request; the records of a whole run are written at
+        once.
+        """
         records: list[InnerMessage] = []
         outcomes: list[Key | Exception | None] = []
         for command in run.commands:
@@ -102,7 +104,9 @@ class AckMessageProcessor:
     def _ack_one(
         self, run: Run, command: RemotingCommand, records: list[InnerMessage]
     ) -> Key | None:
-        """Takes an acknowledgement, or adds its record, and then gives its check point's name."""
+        """Takes an acknowledgement; adds its record if one is needed, and then returns its check
+        point's name.
+        """
         header = AckMessageRequestHeader.decode(command.ext_fields)
         topic, queue_id, offset = header.topic, header.queue_id, header.offset
         self._checks.queue(topic, queue_id, run.peer)
@@ -135,7 +139,7 @@ class AckMessageProcessor:
 
     @serves(pop.BATCH_ACK_MESSAGE)
     def batch_ack(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Messages of many pops are consumed."""
+        """Acknowledges messages of many pops."""
         if not request.body:
             raise ResponseError(ResponseCode.NO_MESSAGE, _NOTHING)
         wanted = BatchAckMessageRequestBody.decode(request.body)
@@ -187,7 +191,7 @@ class AckMessageProcessor:
     def change_invisible_time(
         self, request: Request[ChangeInvisibleTimeRequestHeader]
     ) -> Reply[ChangeInvisibleTimeResponseHeader]:
-        """A message is hidden for another time, from now on."""
+        """Hides a message for another time, which begins now."""
         header, now_ms = request.header, request.now_ms
         topic, group, queue_id = header.topic, header.consumer_group, header.queue_id
         self._checks.queue(topic, queue_id, request.peer)
@@ -244,7 +248,7 @@ class AckMessageProcessor:
         self._pop.in_flight.add(key.topic, key.group, key.queue_id, -len(offsets))
 
     def _check_revive_queue(self, queue_id: int) -> None:
-        """Records go to queues that there are: a handle must not make others."""
+        """Refuses revive queues that do not exist, so that a handle cannot create any."""
         if not 0 <= queue_id < self._config.revive_queue_num:
             raise ResponseError(
                 ResponseCode.MESSAGE_ILLEGAL,
@@ -311,9 +315,9 @@ def _parsed(text: str) -> ReceiptHandle:
 
 
 def _later(pop_time: int, now_ms: int) -> int:
-    """The time of a check point that takes the place of another: never the same.
+    """Returns the time of a check point that replaces another: it always differs from the old one.
 
-    Two of one name would be one, and the ack of the old one would end the new one, as it does in
-    the original within one millisecond. A time far ahead is that of no pop.
+    Two check points of one name would be the same one, and the ack of the old one would end the new
+    one; in the original that happens within one millisecond. No pop has a time far ahead.
     """
     return pop_time + 1 if now_ms <= pop_time < now_ms + _AHEAD_MS else now_ms

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings and cleaning: UPDATE_BROKER_CONFIG, GET_BROKER_CONFIG; 306, 316, 329.
 
-A setting of the black list is NO_PERMISSION (16) and a value that cannot be SYSTEM_ERROR (1); then
+A setting of the black list is NO_PERMISSION (16) and an invalid value SYSTEM_ERROR (1); then
 nothing is changed at all. What the original reads on each use may change while the broker runs, and
-counts at once. What needs a restart and what changes nothing here is refused with SYSTEM_ERROR and
-a sentence; the original answers success. A key that nobody knows is passed over with SUCCESS, as
-there, and the remark says so. Changes are written to the file given with -c, of which all else
-stays as it is, and a file that cannot be written is SYSTEM_ERROR, too.
-Java: AdminBrokerProcessor, common.Configuration.
+counts at once. What needs a restart and what has no effect here is refused with SYSTEM_ERROR and a
+sentence; the original answers success. Unknown keys are ignored with SUCCESS, as there, and the
+remark says so. Changes are written to the file given with -c, the rest of which stays as it is; a
+file that cannot be written is SYSTEM_ERROR, too. Java: AdminBrokerProcessor, common.Configuration.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.replaced_file import write_replacing
 
 BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
-"""Keys that nobody may change, whatever configBlackList says."""
+"""Keys that cannot be changed, whatever configBlackList says."""
 
 
 class AdminConfigProcessor:
-    """Shows and changes settings, and deletes what nobody needs any more."""
+    """Shows and changes settings, and deletes what is no longer needed."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class AdminConfigProcessor:
 
     @serves(admin.GET_BROKER_CONFIG)
     def get_config(self, request: Request[NoHeader]) -> Reply[GetBrokerConfigResponseHeader]:
-        """All settings as properties."""
+        """Returns all settings as properties."""
         values = self._configuration.properties
         text = write_properties({key: values[key] for key in sorted(values)})
         version = self._data_version.encode().decode()
@@ -74,7 +73,7 @@ class AdminConfigProcessor:
 
     @serves(admin.UPDATE_BROKER_CONFIG)
     def update_config(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Changes settings, all or none."""
+        """Changes all of the given settings, or none."""
         try:
             values = read_properties(request.body.decode(errors="replace"))
             refused = BLACK_LIST.union(self._config.config_black_list.split(";"))
@@ -95,7 +94,7 @@ class AdminConfigProcessor:
         return Reply(remark="; ".join(map(str, unknown)) or None)
 
     def _write(self, changes: dict[str, str]) -> None:
-        """Into the file given with -c, the one before kept as .bak."""
+        """Writes changes into the file given with -c; the former file is kept as .bak."""
         path = self._config.broker_config_path
         if not path or not changes:
             return
@@ -111,7 +110,7 @@ class AdminConfigProcessor:
 
     @serves(admin.CLEAN_EXPIRED_CONSUMEQUEUE)
     def clean_queues(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Deletes queues whose messages the log has lost, but for those of system topics."""
+        """Deletes queues whose messages have all left the log, except those of system topics."""
         return self._walks.answer(self._clean_queues())
 
     def _clean_queues(self) -> Walk:
@@ -123,7 +122,7 @@ class AdminConfigProcessor:
 
     @serves(admin.CLEAN_UNUSED_TOPIC)
     def clean_topics(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Deletes the queues of topics that are configured no more."""
+        """Deletes the queues of topics that no longer have a configuration."""
         return self._walks.answer(self._clean_topics())
 
     def _clean_topics(self) -> Walk:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumer groups for administrators: 200, 225, 201, 352, 207, 353, 300, 343, 345.
 
-A name that is not good is INVALID_PARAMETER (29; 4.9 says 1), bad attributes SYSTEM_ERROR (1), a
-group that is not there SUBSCRIPTION_GROUP_NOT_EXIST (26). Asking for one makes it, where heartbeats
-may. Changes are answered when they are on disk, those that come together by one write. Java:
-AdminBrokerProcessor.
+An invalid name is INVALID_PARAMETER (29; 4.9 says 1), invalid attributes are SYSTEM_ERROR (1), an
+unknown group is SUBSCRIPTION_GROUP_NOT_EXIST (26). Asking for one creates it, where heartbeats may
+create groups. Changes are answered when they are on disk; changes that come together share one
+write. Java: AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -68,14 +68,16 @@ class AdminGroupProcessor:
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
     def update(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Makes a group or changes it."""
+        """Creates or changes a group."""
         if request.body:
             self._update([SubscriptionGroupConfig.decode(request.body)])
         return self._groups.saving.answer(Reply())
 
     @serves(topic.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
     def update_list(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """The same for several; all names are looked at before the first is made."""
+        """Creates or changes several groups; all names are checked before the first group is
+        created.
+        """
         self._update(list(SubscriptionGroupList.decode(request.body).group_config_list))
         return self._groups.saving.answer(Reply())
 
@@ -94,7 +96,7 @@ class AdminGroupProcessor:
     def delete(
         self, request: Request[DeleteSubscriptionGroupRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Forgets a group, and its offsets when told so; one that is not there is no error."""
+        """Deletes a group, and its offsets if the request says so; an unknown group is no error."""
         return self._walks.answer(self._delete(request.header))
 
     def _delete(self, header: DeleteSubscriptionGroupRequestHeader) -> Walk:
@@ -107,7 +109,7 @@ class AdminGroupProcessor:
     def forbid(
         self, request: Request[UpdateGroupForbiddenRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Whether a group may read a topic; changed first, when the caller says how."""
+        """Tells whether a group may read a topic, after changing that if the request says so."""
         header = request.header
         if header.readable is not None:
             self._groups.set_readable(header.group, header.topic, readable=header.readable)
@@ -121,7 +123,7 @@ class AdminGroupProcessor:
     def all_groups(
         self, request: Request[GetAllSubscriptionGroupRequestHeader]
     ) -> Reply[GetAllSubscriptionGroupResponseHeader] | PendingReply:
-        """Every group, or a page of them."""
+        """Returns every group, or a page of them."""
         return self._walks.answer(self._all_groups(request.header))
 
     def _all_groups(self, header: GetAllSubscriptionGroupRequestHeader) -> Walk:
@@ -146,7 +148,7 @@ class AdminGroupProcessor:
     def group_config(
         self, request: Request[GetSubscriptionGroupConfigRequestHeader]
     ) -> Reply[NoHeader]:
-        """One group."""
+        """Returns the configuration of one group."""
         found = self._groups.find(request.header.group)
         if found is None:
             raise ResponseError(
@@ -158,7 +160,7 @@ class AdminGroupProcessor:
     def groups_of_topic(
         self, request: Request[QueryTopicConsumeByWhoRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Groups that subscribe to a topic now, and those that have offsets of it."""
+        """Returns the groups that subscribe to a topic now, and those that have offsets of it."""
         return self._walks.answer(self._groups_of_topic(request.header.topic))
 
     def _groups_of_topic(self, name: str) -> Walk:
@@ -177,7 +179,7 @@ class AdminGroupProcessor:
     def topics_of_group(
         self, request: Request[QueryTopicsByConsumerRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Topics that a group has offsets of."""
+        """Returns the topics that a group has offsets of."""
         return self._walks.answer(self._topics_of_group(request.header.group))
 
     def _topics_of_group(self, group: str) -> Walk:
@@ -192,7 +194,9 @@ class AdminGroupProcessor:
     def subscription(
         self, request: Request[QuerySubscriptionByConsumerRequestHeader]
     ) -> Reply[NoHeader]:
-        """What a group's consumers want of a topic; nothing when they are not there."""
+        """Returns the subscription of a group's consumers to a topic; nothing when none is
+        connected.
+        """
         header = request.header
         group = self._consumers.group(header.group)
         wanted = group.subscriptions.get(header.topic or "") if group is not None else None

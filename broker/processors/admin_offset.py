@@ -71,7 +71,9 @@ class AdminOffsetProcessor:
 
     @serves(calls.INVOKE_BROKER_TO_RESET_OFFSET)
     def reset(self, request: Request[ResetOffsetRequestHeader]) -> Reply[NoHeader] | PendingReply:
-        """Sends a group to a time (negative: the end) or, in one queue, to an offset."""
+        """Moves a group's offsets to a time (negative: to the end) or, in one queue, to an
+        offset.
+        """
         return self._walks.answer(self._reset(request))
 
     def _reset(self, request: Request[ResetOffsetRequestHeader]) -> Walk:
@@ -203,9 +205,9 @@ class AdminOffsetProcessor:
     def correction(
         self, request: Request[QueryCorrectionOffsetHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """The least offset of all groups but some, for each queue.
+        """Returns the smallest offset of all groups but those excluded, for each queue.
 
-        Where the group to compare with has come less far, it is the greatest number there is. The
+        Where the group to compare with is behind that, it is the greatest number there is. The
         original deletes the offsets of the groups that it leaves out; here they stay.
         """
         return self._walks.answer(self._correction(request.header))
@@ -227,7 +229,7 @@ class AdminOffsetProcessor:
     def clone(
         self, request: Request[CloneGroupOffsetRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Gives a group the offsets of another, of one topic or of all."""
+        """Gives a group the offsets of another group, of one topic or of all."""
         return self._walks.answer(self._clone(request.header))
 
     def _clone(self, header: CloneGroupOffsetRequestHeader) -> Walk:

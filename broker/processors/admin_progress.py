@@ -72,7 +72,9 @@ class AdminProgressProcessor:
     def group(
         self, request: Request[GetConsumeStatsRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """One group, in one topic, in some, or in all that it has offsets of."""
+        """Returns the progress of one group, in one topic, in some, or in all that it has offsets
+        of.
+        """
         return self._walks.answer(self._group(request.header))
 
     def _group(self, header: GetConsumeStatsRequestHeader) -> Walk:
@@ -99,7 +101,9 @@ class AdminProgressProcessor:
     def everything(
         self, request: Request[GetConsumeStatsInBrokerHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """All groups in all their topics, or only in order topics; and the sum of what they lag."""
+        """Returns the progress of all groups in all topics, or only in order topics, and the total
+        lag.
+        """
         return self._walks.answer(self._everything(only_order=request.header.is_order))
 
     def _everything(self, *, only_order: bool) -> Walk:
@@ -136,7 +140,9 @@ class AdminProgressProcessor:
     def time_span(
         self, request: Request[QueryConsumeTimeSpanRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """When the messages of a topic's queues were stored, and those that a group is at."""
+        """Returns when the messages of a topic's queues were stored, and those that a group has
+        reached.
+        """
         return self._walks.answer(self._time_span(request.header, request.now_ms))
 
     def _time_span(self, header: QueryConsumeTimeSpanRequestHeader, now_ms: int) -> Walk:
@@ -174,7 +180,7 @@ class AdminProgressProcessor:
         )
 
     def _may_consume(self, group: str, topic: str) -> bool:
-        """False when the group has consumers, and they want other topics only."""
+        """Returns False when the group has consumers, and they want other topics only."""
         found = self._consumers.group(group)
         return found is None or not found.subscriptions or topic in found.subscriptions
 

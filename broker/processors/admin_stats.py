@@ -2,9 +2,9 @@
 """The state of a broker: GET_BROKER_RUNTIME_INFO, VIEW_BROKER_STATS_DATA, connections.
 
 28, 315, 907, 908; 203, 204, 328. A counter that was not used yet and a group of producers that is
-not there are SYSTEM_ERROR (1), a group of consumers that is not there is CONSUMER_NOT_ONLINE (206).
-Figures of thread pools, which there are none of here, are shown as those of idle ones.
-Java: AdminBrokerProcessor.
+not connected are SYSTEM_ERROR (1), a group of consumers that is not connected is
+CONSUMER_NOT_ONLINE (206). This broker has no such thread pools as the original: their figures are
+shown as if they were idle. Java: AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _IDLE = {
     "EndTransactionQueueSize": "0",
     "EndTransactionThreadPoolQueueCapacity": "100000",
 }
-"""What tools look for, of parts of the original that do not exist here."""
+"""Figures that tools expect, of parts of the original that do not exist here."""
 
 
 class AdminStatsProcessor:
@@ -101,7 +101,7 @@ class AdminStatsProcessor:
 
     @serves(admin.GET_BROKER_RUNTIME_INFO)
     def runtime_info(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """Some eighty figures, all as texts."""
+        """Returns some eighty figures, all as texts."""
         return self._walks.answer(self._figures(request.steady_ms))
 
     def _figures(self, steady_ms: int) -> Walk:
@@ -146,12 +146,12 @@ class AdminStatsProcessor:
 
     @serves(ha.RESET_MASTER_FLUSH_OFFSET)
     def reset_flush_offset(self, request: Request[ResetMasterFlushOffsetHeader]) -> Reply[NoHeader]:
-        """For slaves: a master answers SUCCESS and does nothing."""
+        """Resets a slave's flush offset; on a master it does nothing and answers SUCCESS."""
         return Reply()
 
     @serves(admin.VIEW_BROKER_STATS_DATA)
     def stats_data(self, request: Request[ViewBrokerStatsDataRequestHeader]) -> Reply[NoHeader]:
-        """One counter, over the last minute, hour and day."""
+        """Returns one counter, over the last minute, hour and day."""
         header = request.header
         item = self._stats.item(header.stats_name, header.stats_key)
         if item is None:
@@ -173,7 +173,7 @@ class AdminStatsProcessor:
     def consumers(
         self, request: Request[GetConsumerConnectionListRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """The members of a group of consumers, and what they want."""
+        """Returns the members of a consumer group, and their subscriptions."""
         name = request.header.consumer_group
         group = self._consumers.group(name)
         if group is None:
@@ -192,7 +192,7 @@ class AdminStatsProcessor:
     def producers(
         self, request: Request[GetProducerConnectionListRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """The members of a group of producers."""
+        """Returns the members of a producer group."""
         name = request.header.producer_group
         members = self._producers.members(name)
         if not members:
@@ -201,7 +201,7 @@ class AdminStatsProcessor:
 
     @serves(admin.GET_ALL_PRODUCER_INFO)
     def all_producers(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """All groups of producers."""
+        """Returns all producer groups."""
         return self._walks.answer(self._all_producers())
 
     def _all_producers(self) -> Walk:
@@ -233,7 +233,7 @@ class AdminStatsProcessor:
 
 
 def _connections(content: Body, members: list[Client]) -> Walk:
-    """A body with the connections of these members."""
+    """Fills a body with the connections of these members, and answers with it."""
     body = BodyPieces({**content.to_json(), "connectionSet": HOLE}, "[]")
     for each in members:
         connection = Connection(

@@ -31,21 +31,21 @@ class AdminTimerProcessor:
 
     @serves(admin.GET_TIMER_CHECK_POINT)
     def check_point(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """How far timer messages are read and delivered."""
+        """Returns how far timer messages are read and delivered."""
         if not (self._timers.is_open or self._config.timer_wheel_enable):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
         return Reply(body=self._timers.progress().encode())
 
     @serves(admin.GET_TIMER_METRICS)
     def metrics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """How many timer messages wait, by topic."""
+        """Returns how many timer messages wait, by topic."""
         if not (self._timers.is_open or self._config.timer_wheel_enable):
             raise ResponseError(ResponseCode.SYSTEM_ERROR, "The timer message store is null")
         return Reply(body=self._timers.metrics.encode())
 
     @serves(admin.SWITCH_TIMER_ENGINE)
     def switch(self, request: Request[SwitchTimerEngineRequestHeader]) -> Reply[NoHeader]:
-        """Has the file wheel take messages again, should timerStopEnqueue have stopped it."""
+        """Has the file wheel take messages again if timerStopEnqueue had stopped it."""
         wrong = ""
         if not self._config.timer_wheel_enable:
             wrong = "broker timerWheelEnable is false"

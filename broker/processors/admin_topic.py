@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics for administrators: 17, 18, 215, 21, 351, 202, 305.
 
-Names that are not good, names of system topics, queue counts out of range, and MIXED as message
-type unless the configuration allows it, are INVALID_PARAMETER (29; 4.9 says 1), bad attributes
-SYSTEM_ERROR (1), a topic that is not there TOPIC_NOT_EXIST (17), but for its deletion, which is
-then done already. Changes are answered when they are on disk, those that come together by one
-write. Lists come in pages when the caller asks for them (5.3 and on). Not done: static topics (513,
-217). Java: AdminBrokerProcessor.
+Invalid names, names of system topics, queue counts out of range, and MIXED as message type unless
+the configuration allows it, are INVALID_PARAMETER (29; 4.9 says 1), invalid attributes are
+SYSTEM_ERROR (1), and an unknown topic is TOPIC_NOT_EXIST (17); deleting an unknown topic succeeds.
+Changes are answered when they are on disk; changes that come together share one write. Lists come
+in pages when the caller asks for them (5.3 and later). Not done: static topics (513, 217). Java:
+AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ from txrocketmq.remoting.protocol.topic import (
 from txrocketmq.remoting.serialize.json import HOLE, encode_member
 
 MAX_QUEUES = 65_536
-"""Queues that a topic may have. The original sets no limit, and fails at what is too much."""
+"""How many queues a topic may have. The original has no limit, and fails when there are too
+many."""
 _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
@@ -83,7 +84,7 @@ class AdminTopicProcessor:
 
     @serves(topic.UPDATE_AND_CREATE_TOPIC)
     def update(self, request: Request[CreateTopicRequestHeader]) -> Reply[NoHeader] | PendingReply:
-        """Makes a topic or changes it; nothing is done when it is so already."""
+        """Creates or changes a topic; does nothing if it is already as requested."""
         header = request.header
         self._check_name(header.topic)
         if header.topic_filter_type not in _FILTER_TYPES:
@@ -113,9 +114,9 @@ class AdminTopicProcessor:
     def update_list(
         self, request: Request[CreateTopicListRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """The same for several; all are looked at before the first is made.
+        """Creates or changes several topics; all are checked before the first is created.
 
-        The original stops at one that is so already; here the others are made.
+        The original stops at a topic that is already as requested; here the others are changed.
         """
         wanted = CreateTopicListRequestBody.decode(request.body).topic_config_list
         for each in wanted:
@@ -160,7 +161,7 @@ class AdminTopicProcessor:
 
     @serves(topic.DELETE_TOPIC_IN_BROKER)
     def delete(self, request: Request[DeleteTopicRequestHeader]) -> Reply[NoHeader] | PendingReply:
-        """Forgets a topic with its queues, its groups' offsets and their pop retry topics."""
+        """Deletes a topic with its queues, its groups' offsets and their pop retry topics."""
         name = request.header.topic
         if not name.strip():
             raise ResponseError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
@@ -194,7 +195,7 @@ class AdminTopicProcessor:
     def all_topics(
         self, request: Request[GetAllTopicConfigRequestHeader]
     ) -> Reply[GetAllTopicConfigResponseHeader] | PendingReply:
-        """Every topic, or a page of them."""
+        """Returns every topic, or a page of them."""
         return self._walks.answer(self._all_topics(request.header))
 
     def _all_topics(self, header: GetAllTopicConfigRequestHeader) -> Walk:
@@ -212,7 +213,7 @@ class AdminTopicProcessor:
 
     @serves(topic.GET_TOPIC_CONFIG)
     def topic_config(self, request: Request[GetTopicConfigRequestHeader]) -> Reply[NoHeader]:
-        """One topic."""
+        """Returns the configuration of one topic."""
         found = self._topics.get(request.header.topic)
         if found is None:
             raise ResponseError(
@@ -223,14 +224,14 @@ class AdminTopicProcessor:
 
     @serves(topic.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
     def system_topics(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Names of the broker's own topics."""
+        """Returns the names of the broker's own topics."""
         return Reply(body=TopicList(topic_list=sorted(self._topics.system_topics())).encode())
 
     @serves(admin.GET_TOPIC_STATS_INFO)
     def topic_stats(
         self, request: Request[GetTopicStatsInfoRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Bounds of all queues of a topic, and when the last message came."""
+        """Returns the bounds of all queues of a topic, and when the last message came."""
         return self._walks.answer(self._topic_stats(request.header.topic))
 
     def _topic_stats(self, name: str) -> Walk:

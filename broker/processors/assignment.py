@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """QUERY_ASSIGNMENT, SET_MESSAGE_REQUEST_MODE, GET_ALL_MESSAGE_REQUEST_MODE (5.x).
 
-The broker rebalances for a consumer that asks: the queues of the topic in all brokers, shared out
-among the group's members here. Where a group pops a topic, a client may have queues of others, too:
-those of the next ones in the list, or all queues of all brokers, which queue id -1 stands for.
-Without assignments in the answer the consumer keeps what it has: the topic is unknown, the group
-has no members here, or the strategy is none of ours. Codes: 16 for retry topics, 17, 26. Java:
+The broker rebalances for a consumer that asks: it shares out the topic's queues on all brokers
+among the group's members here. When a group pops a topic, a client may get queues of others, too:
+those of the next clients in the list, or all queues of all brokers, which queue id -1 stands for.
+The answer has no assignments when the topic is unknown, the group has no members here, or the
+strategy is unknown; the consumer then keeps its queues. Codes: 16 for retry topics, 17, 26. Java:
 QueryAssignmentProcessor.
 """
 
@@ -66,7 +66,7 @@ class AssignmentProcessor:
 
     @serves(pull.QUERY_ASSIGNMENT)
     def assignment(self, request: Request[NoHeader]) -> PendingReply:
-        """The queues of one consumer."""
+        """Returns the queues of one consumer."""
         wanted = QueryAssignmentRequestBody.decode(request.body)
         pending = PendingReply()
 
@@ -85,14 +85,14 @@ class AssignmentProcessor:
 
         topic = wanted.topic or ""
         if is_light(topic) and self._topics.get(topic) is not None:
-            # No name server knows a light queue: it is where its messages are.
+            # No name server knows a light queue: it is on the broker that has its messages.
             found([MessageQueue(topic, self._config.broker_name, QUEUE_ID)])
         else:
             self._routes.find(topic, found)
         return pending
 
     def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
-        """How a group consumes a topic; retry topics are pulled."""
+        """Returns how a group consumes a topic; retry topics are always pulled."""
         mode = self._modes.get(topic, group)
         if mode is not None:
             return mode
@@ -124,7 +124,7 @@ class AssignmentProcessor:
 
     @serves(pull.SET_MESSAGE_REQUEST_MODE)
     def set_mode(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """How a group is to consume a topic."""
+        """Sets how a group is to consume a topic."""
         wanted = SetMessageRequestModeRequestBody.decode(request.body)
         topic, group = wanted.topic or "", wanted.consumer_group or ""
         if topic.startswith(RETRY_PREFIX):
@@ -142,7 +142,7 @@ class AssignmentProcessor:
 
     @serves(pull.GET_ALL_MESSAGE_REQUEST_MODE)
     def all_modes(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """All modes, for slaves."""
+        """Returns all modes, for slaves."""
         return self._walks.answer(self._all_modes())
 
     def _all_modes(self) -> Walk:
@@ -158,7 +158,7 @@ class AssignmentProcessor:
 def _shared_for_pop(
     strategy: Strategy, client_id: str, queues: Queues, client_ids: list[str], share: int
 ) -> Queues:
-    """The queues of a client that pops, and of `share` others (allocate4Pop)."""
+    """The queues of a client that pops, and those of `share` other clients (allocate4Pop)."""
     if share <= 0 or share >= len(client_ids) - 1:
         return [replace(queue, queue_id=-1) for queue in queues]
     if client_id not in client_ids:

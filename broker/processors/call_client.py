@@ -60,7 +60,7 @@ class CallClientProcessor:
 
     @serves(admin.GET_CONSUMER_RUNNING_INFO)
     def running_info(self, request: Request[GetConsumerRunningInfoRequestHeader]) -> PendingReply:
-        """What a consumer is doing."""
+        """Asks a consumer what it is doing."""
         header = request.header
         return self._call(
             admin.GET_CONSUMER_RUNNING_INFO, header, b"", header.consumer_group, header.client_id
@@ -70,7 +70,7 @@ class CallClientProcessor:
     def consume_directly(
         self, request: Request[ConsumeMessageDirectlyResultRequestHeader]
     ) -> Reply[Any] | PendingReply:
-        """Lets a consumer consume a stored message now."""
+        """Has a consumer consume a stored message now."""
         return self._cold_reads.answer(request.peer, partial(self._consume, request.header))
 
     def _consume(
@@ -151,7 +151,7 @@ class CallClientProcessor:
 
     @serves(offset.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
     def status(self, request: Request[GetConsumerStatusRequestHeader]) -> PendingReply:
-        """How far each consumer of a group has come in a topic, by its own account."""
+        """Asks each consumer of a group how far it has come in a topic."""
         header = request.header
         group = self._consumers.group(header.group)
         members = list(group.members.values()) if group is not None else []

@@ -56,7 +56,9 @@ _NOT_FOUND: Final = "Find prepared transaction message failed"
 
 
 class End(NamedTuple):
-    """An end that may be done: of which half message, and whether its message is to be put."""
+    """An end that is valid: its half message, and the message that is to be put (None:
+    rollback).
+    """
 
     half: Half
     message: PutMessage | None
@@ -91,10 +93,11 @@ class EndTransactionProcessor:
     def when_in_memory(
         self, command: RemotingCommand, go_on: Callable[[int, Reply[Any] | Exception], None]
     ) -> None:
-        """Calls, with the time, when the half message has been read; or with why it cannot be.
+        """Calls `go_on` with the time, and a reply when the half message has been read or the
+        error.
 
-        Raises ResponseError when too many reads wait. It does not matter whether the producer is
-        still there then.
+        Raises ResponseError when too many reads wait. `go_on` is called even if the producer has
+        disconnected.
         """
         offset = EndTransactionRequestHeader.decode(command.ext_fields).commit_log_offset
 
@@ -111,9 +114,10 @@ class EndTransactionProcessor:
     def read(
         self, command: RemotingCommand, now_ms: int, *, only_in_memory: bool = True
     ) -> End | None:
-        """What an END_TRANSACTION wants; None: nothing yet. Raises what it is refused with.
+        """Checks an END_TRANSACTION; returns None when the producer is undecided.
 
-        NotInMemory when the half message would have to be waited for.
+        Raises ResponseError when it is refused; with `only_in_memory`, NotInMemory when the half
+        message would have to be read from the disk.
         """
         header = EndTransactionRequestHeader.decode(command.ext_fields)
         if self._store.config.is_slave:
@@ -180,7 +184,9 @@ class EndTransactionProcessor:
         return now_ms - half.born_timestamp > max(immunity_ms, self._config.transaction_time_out)
 
     def close(self, ends: Sequence[End], now_ms: int) -> None:
-        """Has put what says that these are ended, once they are durable: see after_durable.py."""
+        """Has op messages put for these ends once their messages are durable: see
+        after_durable.py.
+        """
         puts = [
             op_message(half.queue_id, offset, self._store_host, now_ms)
             for half in (end.half for end in ends)
@@ -196,7 +202,7 @@ class EndTransactionProcessor:
     def resume(
         self, request: Request[ResumeCheckHalfMessageRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Has a message that was given up asked for again."""
+        """Puts a half message that was given up among those to be checked again."""
         try:
             offset = decode_message_id(request.header.msg_id or "").commit_log_offset
         except MessageIdError as error:

@@ -73,7 +73,7 @@ class HeartbeatProcessor:
 
     @serves(calls.HEART_BEAT)
     def heartbeat(self, request: Request[HeartbeatRequestHeader]) -> Reply[NoHeader]:
-        """A client lives, with all its producers and consumers."""
+        """Takes a heartbeat of a client, with all its producers and consumers."""
         data = HeartbeatData.decode(request.body)
         command = request.command
         client = Client(
@@ -111,7 +111,7 @@ class HeartbeatProcessor:
     def _register(
         self, client: Client, consumer: ConsumerData, *, without_subscriptions: bool
     ) -> bool:
-        """Takes a consumer in; False when its group may not be."""
+        """Registers a consumer; returns False when its group must not consume."""
         group = self._groups.find(consumer.group_name)
         if group is None:
             return False
@@ -131,16 +131,17 @@ class HeartbeatProcessor:
         return True
 
     def _misses_subscriptions(self, group_name: str) -> bool:
-        """Whether they were never told here, since this broker was started after its clients.
+        """Whether the group is known without subscriptions: the broker was started after its
+        clients.
 
-        The original asks for them only when a fingerprint changes, so it never gets them.
+        The original asks for subscriptions only when a fingerprint changes, so it never gets them.
         """
         group = self._consumers.group(group_name)
         return group is not None and not group.subscriptions
 
     @serves(calls.UNREGISTER_CLIENT)
     def unregister(self, request: Request[UnregisterClientRequestHeader]) -> Reply[NoHeader]:
-        """A client leaves a group."""
+        """Removes a client from a group."""
         header = request.header
         if header.producer_group:
             self._producers.unregister(header.producer_group, request.peer)
@@ -152,7 +153,7 @@ class HeartbeatProcessor:
     def members(
         self, request: Request[GetConsumerListByGroupRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Ids of the consumers of a group."""
+        """Returns the client ids of the consumers of a group."""
         name = request.header.consumer_group
         group = self._consumers.group(name)
         if group is None or not group.members:
@@ -161,7 +162,7 @@ class HeartbeatProcessor:
 
     @serves(calls.CHECK_CLIENT_CONFIG)
     def check(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """Whether an expression can be served."""
+        """Checks whether an expression can be served."""
         if request.body:
             wanted = CheckClientRequestBody.decode(request.body).subscription_data
             if wanted is None or wanted.expression_type in (TAG, ""):
@@ -182,7 +183,7 @@ class HeartbeatProcessor:
 
 
 def _ids(group: ConsumerGroup) -> Walk:
-    """The ids of the members of a group, each once, in order."""
+    """Collects the ids of the members of a group, sorted and without duplicates."""
     ids: set[str] = set()
     for count, client in enumerate(list(group.members.values()), 1):
         ids.add(client.client_id)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of groups (14, 15, 43) and of queues (29, 30, 31, 32).
 
-A group without offset is QUERY_NOT_FOUND (22), but for a queue that still begins at 0 and whose
-first message is in memory or has yet to come: that is answered 0. Of a queue that never had a
-message 5.4 says NOT_FOUND, as 4.9 does not; then a new group that begins at the end loses what is
-sent between its question and its first pull. Commits of unknown groups and topics are refused (26,
-17). Asking for the bounds of a queue that does not exist is no error. Java:
-ConsumerManageProcessor, AdminBrokerProcessor.
+A group without offset is QUERY_NOT_FOUND (22), unless the queue still begins at 0 and its first
+message is in memory or has yet to come: then the answer is 0. For a queue that never had a message
+5.4 answers NOT_FOUND, unlike 4.9; then a new group that begins at the end loses what is sent
+between its question and its first pull. Commits of unknown groups and topics are refused (26, 17).
+Asking for the bounds of a queue that does not exist is no error. Java: ConsumerManageProcessor,
+AdminBrokerProcessor.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OffsetProcessor:
     def query(
         self, request: Request[QueryConsumerOffsetRequestHeader]
     ) -> Reply[QueryConsumerOffsetResponseHeader] | PendingReply:
-        """Where a group goes on."""
+        """Returns the offset at which a group goes on."""
         header = request.header
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset == NOT_FOUND:
@@ -77,7 +77,9 @@ class OffsetProcessor:
     def _first_offset(
         self, header: QueryConsumerOffsetRequestHeader, *, only_in_memory: bool
     ) -> Reply[QueryConsumerOffsetResponseHeader]:
-        """0 for a queue whose first message is in memory or has yet to come; else refuses."""
+        """Answers 0 if the queue's first message is in memory or has yet to come; otherwise
+        refuses.
+        """
         store = self._store
         if (
             header.set_zero_if_not_found is not False
@@ -94,7 +96,7 @@ class OffsetProcessor:
 
     @serves(calls.UPDATE_CONSUMER_OFFSET)
     def update(self, request: Request[UpdateConsumerOffsetRequestHeader]) -> Reply[NoHeader]:
-        """A group says where it goes on."""
+        """Commits the offset at which a group goes on."""
         header = request.header
         if self._groups.get(header.consumer_group) is None:
             raise ResponseError(
@@ -110,7 +112,7 @@ class OffsetProcessor:
 
     @serves(calls.GET_ALL_CONSUMER_OFFSET)
     def all_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader] | PendingReply:
-        """The whole table, for slaves and exports."""
+        """Returns the whole table of offsets, for slaves and exports."""
         return self._walks.answer(self._all_offsets())
 
     def _all_offsets(self) -> Walk:
@@ -124,14 +126,14 @@ class OffsetProcessor:
 
     @serves(calls.GET_ALL_DELAY_OFFSET)
     def delay_offsets(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """How far each delay level is delivered."""
+        """Returns how far each delay level is delivered."""
         return Reply(body=encode_body(self._schedule.table()))
 
     @serves(calls.GET_MAX_OFFSET)
     def max_offset(
         self, request: Request[GetMaxOffsetRequestHeader]
     ) -> Reply[GetMaxOffsetResponseHeader]:
-        """Offset of the next message of a queue."""
+        """Returns the offset that the next message of a queue will get."""
         header = request.header
         return Reply(
             GetMaxOffsetResponseHeader(offset=self._store.max_offset(header.topic, header.queue_id))
@@ -141,7 +143,7 @@ class OffsetProcessor:
     def min_offset(
         self, request: Request[GetMinOffsetRequestHeader]
     ) -> Reply[GetMinOffsetResponseHeader]:
-        """Offset of the oldest message of a queue."""
+        """Returns the offset of the oldest message of a queue."""
         header = request.header
         return Reply(
             GetMinOffsetResponseHeader(offset=self._store.min_offset(header.topic, header.queue_id))
@@ -151,7 +153,9 @@ class OffsetProcessor:
     def search(
         self, request: Request[SearchOffsetRequestHeader]
     ) -> Reply[SearchOffsetResponseHeader] | PendingReply:
-        """Offset of the first message stored at a time or later; `upper`: of the last before."""
+        """Returns the offset of the first message stored at a time or later; or of the last one
+        before.
+        """
         header = request.header
 
         def found(*, only_in_memory: bool) -> Reply[SearchOffsetResponseHeader]:
@@ -170,7 +174,7 @@ class OffsetProcessor:
     def earliest(
         self, request: Request[GetEarliestMsgStoretimeRequestHeader]
     ) -> Reply[GetEarliestMsgStoretimeResponseHeader] | PendingReply:
-        """When the oldest message of a queue was stored; -1 without one."""
+        """Returns when the oldest message of a queue was stored; -1 if there is none."""
         header = request.header
 
         def found(*, only_in_memory: bool) -> Reply[GetEarliestMsgStoretimeResponseHeader]:

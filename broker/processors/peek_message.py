@@ -30,7 +30,7 @@ from txrocketmq.remoting.protocol.pop import PeekMessageRequestHeader, PopMessag
 
 _NO_BYTE_LIMIT = 2**31 - 1
 _RETRY_EACH = 5
-"""One of so many looks begins with the retry topic."""
+"""One look out of this many begins with the retry topic."""
 _MOVED = (GetMessageStatus.OFFSET_TOO_SMALL, GetMessageStatus.OFFSET_OVERFLOW_BADLY)
 
 
@@ -65,7 +65,7 @@ class PeekMessageProcessor:
 
     @serves(pop.PEEK_MESSAGE, vip=False)
     def peek(self, request: Request[PeekMessageRequestHeader]) -> PendingReply:
-        """Messages, or none."""
+        """Answers with messages, or with none."""
         pending = PendingReply()
 
         def attempt(only_in_memory: bool) -> Reply[PopMessageResponseHeader]:  # noqa: FBT001

@@ -23,12 +23,12 @@ from txrocketmq.remoting.protocol.body.route import TopicConfig
 from txrocketmq.remoting.protocol.body.topic import SubscriptionGroupConfig
 
 MAX_INVISIBLE_MS = 2**40
-"""Longest invisible time, some 34 years: what is beyond it is no time."""
+"""The longest invisible time in ms, some 34 years; a greater number is refused."""
 _MOST_COLD_READS = 16
 
 
 class PopChecks:
-    """Raises a ResponseError for what is not allowed."""
+    """The checks; each raises ResponseError for what is not allowed."""
 
     def __init__(self, config: BrokerConfig, topics: Topics, groups: SubscriptionGroups) -> None:
         self._config = config
@@ -36,7 +36,7 @@ class PopChecks:
         self._groups = groups
 
     def broker(self, doing: str) -> None:
-        """The broker may be read from."""
+        """Checks that the broker may be read from."""
         if not is_readable(self._config.broker_permission):
             raise ResponseError(
                 ResponseCode.NO_PERMISSION,
@@ -44,7 +44,7 @@ class PopChecks:
             )
 
     def topic(self, name: str) -> TopicConfig:
-        """There is such a topic."""
+        """Checks that the topic exists."""
         topic = self._topics.get(name)
         if topic is None:
             raise ResponseError(
@@ -53,7 +53,7 @@ class PopChecks:
         return topic
 
     def readable(self, name: str, queue_id: int, peer: Peer) -> TopicConfig:
-        """There is such a topic, it may be read from, and it has such a queue; -1 is any."""
+        """Checks that the topic exists, may be read from and has this queue; -1 is any queue."""
         topic = self.topic(name)
         if not is_readable(topic.perm):
             raise ResponseError(
@@ -64,13 +64,13 @@ class PopChecks:
         return topic
 
     def queue(self, name: str, queue_id: int, peer: Peer) -> None:
-        """There is such a topic, and it has such a queue."""
+        """Checks that the topic exists and has this queue."""
         topic = self.topic(name)
         if not 0 <= queue_id < topic.read_queue_nums:
             raise _no_queue(ResponseCode.MESSAGE_ILLEGAL, topic, queue_id, peer)
 
     def group(self, name: str) -> SubscriptionGroupConfig:
-        """There is such a group, or may be, and it may consume."""
+        """Checks that the group exists, or may be created, and may consume."""
         group = self._groups.find(name)
         if group is None:
             raise ResponseError(
@@ -85,7 +85,7 @@ class PopChecks:
 
     @staticmethod
     def invisible_time(invisible_ms: int) -> None:
-        """It is a time that can be reckoned with."""
+        """Checks that the invisible time is not too long."""
         if invisible_ms > MAX_INVISIBLE_MS:
             raise ResponseError(
                 ResponseCode.INVALID_PARAMETER,
@@ -109,10 +109,11 @@ def attempt_until_read(
     pending: PendingReply,
     reads: int = 0,
 ) -> None:
-    """Resolves an answer with what an attempt gives, if it gives any.
+    """Resolves `pending` with the result of an attempt, unless that is None.
 
-    An attempt that would have to wait for the disk raises NotInMemory, and is made again after a
-    thread has read that; the last of many is told not to do so.
+    An attempt that would have to wait for the disk raises NotInMemory, and is repeated after a
+    thread has read what is missing. After many reads the attempt is called with False: it has to
+    wait for the disk then.
     """
 
     def after(cold: NotInMemory) -> None:

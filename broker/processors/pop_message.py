@@ -3,11 +3,12 @@
 
 Checked in the original's order: how late the request is, broker permission, number of messages,
 topic and its permission, queue id, group, subscription. A pop that finds nothing waits for
-messages, as long as its client does, and is run again for each that might be for it; so one that
-wants few of them goes past the others on its way. Filters by tags and by SQL92 expressions are
-served whatever enablePropertyFilter says, as by the original. Codes: 0; 209 when too many wait, 210
-when the time is over; 1, 2, 16, 17, 23, 26, 29. POP_ROLLBACK moves records of another kind of store
-(popConsumerKVServiceEnable), which this broker has not: there is nothing to be moved.
+messages, as long as its client does, and is run again for each message that might be for it; a pop
+with a narrow filter passes over the other messages on its way. Filters by tags and by SQL92
+expressions are served whatever enablePropertyFilter says, as by the original. Codes: 0; 209 when
+too many wait, 210 when the time is over; 1, 2, 16, 17, 23, 26, 29. POP_ROLLBACK moves records of
+another kind of store (popConsumerKVServiceEnable), which this broker does not have, so it does
+nothing.
 
 Java: PopMessageProcessor.
 """
@@ -36,7 +37,7 @@ from txrocketmq.remoting.protocol.pop import PopMessageRequestHeader, PopMessage
 
 MAX_MESSAGES = 32
 TOO_LATE_MS = 500
-"""A request that comes so long after its client stopped waiting is not served."""
+"""A request that comes this many ms after its client stopped waiting is not served."""
 
 PopReply = Reply[PopMessageResponseHeader]
 
@@ -64,17 +65,17 @@ class PopMessageProcessor:
 
     @serves(pop.POP_MESSAGE, vip=False)
     def pop_message(self, request: Request[PopMessageRequestHeader]) -> PendingReply:
-        """Messages, or why there are none; may wait for pollTime."""
+        """Answers with messages, or with the reason for none; may wait for pollTime."""
         pending = PendingReply()
         born_ms = request.header.born_time or request.now_ms
         self._attempt(request, born_ms, pending)
-        # However large they were, they are not kept while it waits.
+        # The body is dropped, so that a large one is not kept while the request waits.
         request.command.body, request.command.ext_fields = b"", None
         return pending
 
     @serves(pop.POP_ROLLBACK)
     def roll_back(self, request: Request[NoHeader]) -> Reply[NoHeader]:
-        """There is nothing to be done."""
+        """Does nothing: this broker has no such records."""
         return Reply()
 
     def _attempt(
@@ -93,7 +94,7 @@ class PopMessageProcessor:
         *,
         only_in_memory: bool,
     ) -> PopReply | None:
-        """An answer; None when it waits."""
+        """Pops for a request; returns None when the answer comes later."""
         header, now_ms = request.header, self._now_ms()
         if now_ms - born_ms - header.poll_time > TOO_LATE_MS:
             raise ResponseError(

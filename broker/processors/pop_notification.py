@@ -34,7 +34,7 @@ from txrocketmq.remoting.protocol.pop import (
 
 
 class PopNotificationProcessor:
-    """Tells of messages."""
+    """Tells clients whether there is something to pop."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PopNotificationProcessor:
 
     @serves(pop.NOTIFICATION, vip=False)
     def notification(self, request: Request[NotificationRequestHeader]) -> PendingReply:
-        """Whether there is something; may wait for pollTime."""
+        """Answers whether there is something to pop; may wait for pollTime."""
         pending = PendingReply()
         self._attempt(request, request.header.born_time or request.now_ms, pending)
         request.command.body, request.command.ext_fields = b"", None
@@ -132,7 +132,7 @@ class PopNotificationProcessor:
     def polling_info(
         self, request: Request[PollingInfoRequestHeader]
     ) -> Reply[PollingInfoResponseHeader]:
-        """How many pops wait at a queue."""
+        """Returns how many pops wait at a queue."""
         header = request.header
         self._checks.broker("peeking")
         self._checks.readable(header.topic, header.queue_id, request.peer)

@@ -43,8 +43,8 @@ from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, PullMess
 
 _NO_BYTE_LIMIT = 2**31 - 1
 _MOST_COLD_READS = 16
-"""Of one pull: units and records take one each. One that still lacks something waits for the disk
-in this thread, rather than for ever."""
+"""How many reads one pull may cause: queue units and records take one each. If more is missing, the
+pull waits for the disk in this thread, so that it ends at all."""
 
 BROKER_FORBIDDEN = 1
 TOPIC_FORBIDDEN = 3
@@ -59,7 +59,7 @@ _CODES = {
     GetMessageStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     GetMessageStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
-"""Codes of statuses; those of an empty queue depend on the offset that was asked for."""
+"""The codes of statuses; those for an empty queue depend on the offset that was asked for."""
 
 
 class PullMessageProcessor:
@@ -91,7 +91,7 @@ class PullMessageProcessor:
     def pull(
         self, request: Request[PullMessageRequestHeader]
     ) -> Reply[PullMessageResponseHeader] | PendingReply:
-        """Messages, or why there are none; may wait for suspendTimeoutMillis."""
+        """Answers with messages, or with the reason for none; may wait for suspendTimeoutMillis."""
         header = request.header
         found = self._run(request)
         if header.sys_flag & PullSysFlag.COMMIT_OFFSET and not self._store.config.is_slave:
@@ -122,11 +122,11 @@ class PullMessageProcessor:
         *,
         again: bool = True,
     ) -> None:
-        """Resolves the answer with what was found, after what is to be waited for.
+        """Resolves `pending` with the answer, after the disk read or the message it waits for.
 
-        `reads` counts the reads of this pull; with `again` it may be held for messages to come.
+        `reads` counts the reads of this pull; with `again` it may be held until messages come.
         """
-        # However large they were, they are not kept while it waits.
+        # The body is dropped, so that a large one is not kept while the request waits.
         request.command.body, request.command.ext_fields = b"", None
 
         def go_on(reads: int, *, again: bool) -> None:

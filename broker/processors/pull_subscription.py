@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subscription of a pull: from its header, or from the heartbeats of its group.
 
-An SQL92 expression in the header that is none is refused with 23. The original means to do so, and
-gives all messages, since it asserts what it should check.
+An invalid SQL92 expression in the header is refused with 23. The original means to do so, but gives
+all messages, since it asserts what it should check.
 
 Java: PullMessageProcessor, the middle of processRequest.
 """
@@ -56,7 +56,7 @@ class PullSubscriptions:
         self._filters = filters
 
     def group(self, header: PullMessageRequestHeader) -> SubscriptionGroupConfig:
-        """Whose pull it is; ResponseError when it may not consume."""
+        """Returns the group of a pull; raises ResponseError when it may not consume."""
         group = self._groups.find(header.consumer_group)
         if group is None:
             raise ResponseError(
@@ -72,7 +72,9 @@ class PullSubscriptions:
     def wanted(
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> MessageFilter:
-        """Which messages a pull is for; ResponseError says why for none."""
+        """Returns the filter for the messages of a pull; raises ResponseError if there is no valid
+        one.
+        """
         is_registered = not header.sys_flag & PullSysFlag.SUBSCRIPTION
         if is_registered:
             subscription = self._registered_subscription(header, group)
@@ -166,7 +168,7 @@ def _no_filter_data() -> ResponseError:
 
 
 def forbidden(kind: int, remark: str) -> ResponseError:
-    """NO_PERMISSION, with the kind in the header as 5.x has it."""
+    """Makes a NO_PERMISSION error, with the kind in the header as in 5.x."""
     header = PullMessageResponseHeader(
         suggest_which_broker_id=0,
         next_begin_offset=0,

@@ -34,7 +34,7 @@ from txrocketmq.remoting.serialize.json import HOLE
 UNIQUE = "U"
 KEY = "K"
 MAX_UNITS = 10_000
-"""Queue units in one answer, whatever the caller wants."""
+"""How many queue units one answer has at most."""
 
 
 class QueryMessageProcessor:
@@ -52,7 +52,7 @@ class QueryMessageProcessor:
     def by_key(
         self, request: Request[QueryMessageRequestHeader]
     ) -> Reply[QueryMessageResponseHeader] | PendingReply:
-        """Messages whose key or unique key has the hash of the one asked for."""
+        """Returns messages whose key or unique key has the same hash as the given key."""
         return self._walks.answer(self._by_key(request.header))
 
     def _by_key(self, header: QueryMessageRequestHeader) -> Walk:
@@ -81,7 +81,7 @@ class QueryMessageProcessor:
 
     @serves(query.VIEW_MESSAGE_BY_ID)
     def by_id(self, request: Request[ViewMessageRequestHeader]) -> Reply[NoHeader] | PendingReply:
-        """The message at an offset of the log, which its offset id holds."""
+        """Returns the message at an offset of the log, which its offset id contains."""
         return self._cold_reads.answer(request.peer, partial(self._by_id, request.header.offset))
 
     def _by_id(self, offset: int, *, only_in_memory: bool) -> Reply[NoHeader]:
@@ -96,7 +96,7 @@ class QueryMessageProcessor:
     def queue_units(
         self, request: Request[QueryConsumeQueueRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Units of a queue as they lie there."""
+        """Returns units of a queue as they are stored."""
         return self._walks.answer(self._queue_units(request.header))
 
     def _queue_units(self, header: QueryConsumeQueueRequestHeader) -> Walk:
@@ -114,7 +114,7 @@ class QueryMessageProcessor:
         if header.consumer_group is not None:
             group = self._consumers.group(header.consumer_group)
             subscription = group.subscriptions.get(topic) if group is not None else None
-            # "null" is fastjson's text of the filter that a tag expression does not have
+            # "null" is how fastjson writes the filter, which a tag expression does not have
             filter_data = (
                 "null"
                 if subscription is not None

@@ -31,7 +31,7 @@ class QueueLockProcessor:
 
     @serves(calls.LOCK_BATCH_MQ)
     def lock(self, request: Request[LockBatchMqRequestHeader]) -> Reply[NoHeader]:
-        """Takes queues, for 60 s."""
+        """Locks queues for 60 s."""
         wanted = LockBatchRequestBody.decode(request.body)
         granted = self._locks.lock(
             wanted.consumer_group, wanted.client_id, sorted(wanted.mq_set), request.steady_ms
@@ -40,7 +40,7 @@ class QueueLockProcessor:
 
     @serves(calls.UNLOCK_BATCH_MQ)
     def unlock(self, request: Request[UnlockBatchMqRequestHeader]) -> Reply[NoHeader]:
-        """Gives them back."""
+        """Releases queues."""
         given = UnlockBatchRequestBody.decode(request.body)
         self._locks.unlock(given.consumer_group, given.client_id, given.mq_set)
         return Reply()

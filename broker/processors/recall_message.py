@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RECALL_MESSAGE: a producer withdraws a timer message that is not due yet.
 
-The answer to a send of such a message has the handle. What is stored for it is a timer message of
-the same time that takes the other back (TIMER_DEL_UNIQKEY); nobody looks whether there is one.
-Codes: 0, 1, 11, 14, 16, 17, 604. Served with recallMessageEnable.
+The answer to the send of such a message contains the handle for this. A second timer message of the
+same time is stored, which cancels the first (TIMER_DEL_UNIQKEY); it is not checked whether the
+first exists. Codes: 0, 1, 11, 14, 16, 17, 604. Served with recallMessageEnable.
 
 Java: RecallMessageProcessor.
 """
@@ -36,7 +36,7 @@ _NOT_NOW: Final = "recall failed, broker service not available"
 
 
 class RecallMessageProcessor:
-    """Takes back timer messages; `store_host` is the broker's address, packed as in records."""
+    """Withdraws timer messages; `store_host` is the broker's address, packed as in records."""
 
     def __init__(
         self, config: BrokerConfig, topics: Topics, intake: Intake, store_host: bytes
@@ -50,7 +50,7 @@ class RecallMessageProcessor:
     def recall(
         self, request: Request[RecallMessageRequestHeader]
     ) -> Reply[RecallMessageResponseHeader] | PendingReply:
-        """Stores what takes the message back; answered when that is confirmed, as a send is."""
+        """Stores the message that cancels; answered when it is confirmed, as a send is."""
         header, now_ms = request.header, request.now_ms
         self._check(header.topic, now_ms)
         handle = self._handle(header, now_ms)
@@ -78,7 +78,7 @@ class RecallMessageProcessor:
         return pending
 
     def _check(self, topic: str, now_ms: int) -> None:
-        """Raises ResponseError when nothing can be taken back now."""
+        """Raises ResponseError when no message of the topic can be withdrawn now."""
         config = self._config
         if not config.recall_message_enable:
             raise ResponseError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")

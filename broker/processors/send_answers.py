@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepared answers to sends that were stored, which differ in a few places only.
 
-A header is encoded once with marks where answers differ, in the form that the server writes; an
+A header is encoded once, with marks where answers differ, in the form that the server writes; an
 answer is that header with the marks replaced. Errors are answered in the ordinary way.
 """
 
@@ -23,9 +23,10 @@ _OPAQUE: Final = 1_234_567_890
 _MARKS: Final = {"msgId": "@0@", "queueId": "@1@", "queueOffset": "@2@", "transactionId": "@3@"}
 _EXTRA_MARK: Final = "@4@"
 RECALL_HANDLE: Final = "recallHandle"
-"""In the answer to a timer message."""
+"""The field of an answer to a timer message."""
 BATCH_KEY: Final = "batchUniqId"
-"""In the answer to a batch that is one record: so the producer knows that it is."""
+"""The field of an answer to a batch stored as one record, by which the producer knows that it is
+one."""
 _PREFIX: Final = fixed(formats.FRAME_PREFIX).struct
 _INT: Final = fixed(formats.BINARY_VALUE_LENGTH).struct
 _pack_name_length: Final = fixed(formats.BINARY_NAME_LENGTH).struct.pack
@@ -35,15 +36,15 @@ CODES: Final = {
     PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
     PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
 }
-"""The outcomes of messages that are stored."""
+"""The response codes of the statuses of stored messages."""
 
 
 class Stored(NamedTuple):
-    """What an answer says: message id, queue, offset in it, transaction id, and whose answer it is.
+    """The variable parts of an answer: message id, queue, queue offset, transaction id and opaque.
 
     `physical_offset` is where the message lies, or the first of a batch; `more_offsets` are those
-    of the others. `extra` is what else the answer says: RECALL_HANDLE or BATCH_KEY, and its value.
-    A plain tuple does as well.
+    of the others. `extra` is a further field: RECALL_HANDLE or BATCH_KEY, and its value. A plain
+    tuple will do, too.
     """
 
     physical_offset: int
@@ -56,7 +57,7 @@ class Stored(NamedTuple):
 
 
 class JsonAnswers:
-    """Answers with JSON headers; `ext_fields` are what all of them have beside their own."""
+    """Answers with JSON headers; `ext_fields` are those that all answers have besides their own."""
 
     def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
         self._host = store_host.hex().upper().encode()
@@ -71,9 +72,9 @@ class JsonAnswers:
         self._batch = with_id.replace(b"@0@", b"%b")
         self._batch_without_id = without_id.replace(b"@0@", b"%b")
 
-    # The path of every message: no call in it that could be left out.
+    # Every message passes here, so no call is made that can be avoided.
     def frames(self, stored: Iterable[Stored]) -> bytes:
-        """The answers, one after the other."""
+        """Encodes the answers, one after the other."""
         out: list[bytes] = []
         pack, single = _PREFIX.pack, self._single
         for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
@@ -106,13 +107,13 @@ class JsonAnswers:
 
 
 def message_ids(host: bytes, offsets: Sequence[int]) -> bytes:
-    """Offset message ids, with commas: the host's text, and the offset in upper hexadecimal."""
+    """Offset message ids, separated by commas: host and offset in upper-case hexadecimal."""
     form = host + b"%016X"
     return b",".join([form] * len(offsets)) % tuple(offsets)
 
 
 def _quoted(text: str) -> bytes:
-    """A text as it stands within the quotation marks of JSON."""
+    """Escapes a text for use between the quotation marks of JSON."""
     return orjson.dumps(text.encode("utf-8", "replace").decode())[1:-1]
 
 
@@ -126,7 +127,7 @@ def _json_template(code: int, ext_fields: dict[str, str]) -> bytes:
 
 
 class BinaryAnswers:
-    """Answers with binary headers; as JsonAnswers."""
+    """Answers with binary headers; otherwise as JsonAnswers."""
 
     def __init__(self, code: int, ext_fields: dict[str, str], store_host: bytes) -> None:
         self._host = store_host.hex().upper().encode()
@@ -141,7 +142,7 @@ class BinaryAnswers:
         self._names = [_name(name) for name in _MARKS]
 
     def frames(self, stored: Iterable[Stored]) -> bytes:
-        """The answers, one after the other."""
+        """Encodes the answers, one after the other."""
         out: list[bytes] = []
         for physical_offset, queue_id, queue_offset, key, opaque, more, extra in stored:
             values = [
@@ -177,6 +178,6 @@ def _fields(ext_fields: dict[str, str]) -> bytes:
 def prepared_answers(
     ext_fields: dict[str, str], store_host: bytes, serialize_type: int
 ) -> dict[PutStatus, JsonAnswers | BinaryAnswers]:
-    """For each outcome of a stored message the answers that say so, in the server's form."""
+    """Prepares the answers for each status of a stored message, in the server's form of headers."""
     form = BinaryAnswers if serialize_type == SerializeType.ROCKETMQ else JsonAnswers
     return {status: form(code, ext_fields, store_host) for status, code in CODES.items()}

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """CONSUMER_SEND_MSG_BACK: stores a message that could not be consumed for another attempt.
 
-A copy goes to %RETRY%group, over the schedule topic; with a negative delay level, or when it was
-tried often enough, to %DLQ%group at once. Level 0 lets the broker choose: 3 and more with each try.
-A group without retry queues is answered success, and nothing is done. Codes: 0; 1 when the message
-is not found or cannot be put; 16, 26. Java: AbstractSendMessageProcessor.consumerSendMsgBack.
+A copy goes to %RETRY%group, by way of the schedule topic; with a negative delay level, or after too
+many attempts, it goes to %DLQ%group at once. With level 0 the broker chooses the level: 3 plus the
+number of attempts. A group without retry queues is answered success, and nothing is done. Codes: 0;
+1 when the message is not found or cannot be put; 16, 26. Java:
+AbstractSendMessageProcessor.consumerSendMsgBack.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class SendBackProcessor:
     def send_back(
         self, request: Request[ConsumerSendMsgBackRequestHeader]
     ) -> Reply[NoHeader] | PendingReply:
-        """Puts a copy of a message where its group gets it again, or where it ends."""
+        """Puts a copy of a message where its group gets it again, or among the dead letters."""
         return self._cold_reads.answer(request.peer, partial(self._send_back, request))
 
     def _send_back(
@@ -147,7 +148,9 @@ class SendBackProcessor:
     def _limit(
         request: Request[ConsumerSendMsgBackRequestHeader], group: SubscriptionGroupConfig
     ) -> int:
-        """How often a message may be tried: as the consumer says, or as the group is configured."""
+        """How often a message may be tried: the consumer's limit, or else the one configured for
+        the group.
+        """
         wanted = request.header.max_reconsume_times
         if wanted is not None and request.command.version >= MQVersion.V3_4_9:
             return wanted

@@ -2,8 +2,8 @@
 """Takes a batch apart: each of its entries becomes a message of its own.
 
 Entries are stored with the properties that they came with, byte for byte, as 5.4 stores them. Their
-properties are looked at for the index, and for transforms that act on entries. The size, magic and
-CRC of an entry are passed over: clients fill them as they like.
+properties are read for the index, and for transforms that act on entries. The size, magic and CRC
+of an entry are ignored: clients fill them in as they like.
 
 Java: MessageExtEncoder.encode(MessageExtBatch).
 """
@@ -27,18 +27,18 @@ from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.packing import fixed
 
 MAX_BATCH: Final = 100_000
-"""Messages in a batch."""
+"""How many messages a batch may have."""
 _HEAD: Final = fixed(BATCH_ENTRY_HEAD).struct
 _LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
 
 
-# The path of every message: no call in it that could be left out.
+# Every message passes here, so no call is made that can be avoided.
 def entries_of(
     batch: InnerMessage, transforms: Transforms, admit: Callable[[InnerMessage], None]
 ) -> list[PutMessage]:
-    """The messages of a batch, of which `admit` has seen those that a transform touches.
+    """Makes the messages of a batch; `admit` is called for those that a transform touches.
 
-    ResponseError for a body that is none, or with too many of them; and what `admit` raises.
+    Raises ResponseError for an invalid body or one with too many messages, and what `admit` raises.
     """
     made: list[PutMessage] = []
     plain, touched = transforms.plain(Way.ENTRY).of, transforms.properties(Way.ENTRY)
@@ -93,7 +93,7 @@ def _admitted(
     encoded: bytes,
     admit: Callable[[InnerMessage], None],
 ) -> PutMessage:
-    """An entry that a transform touches; its text is written anew when that has changed it."""
+    """Admits an entry that a transform touches; its properties are encoded anew if they changed."""
     message = replace(batch, body=body, flag=flag, properties=dict(properties), way=Way.ENTRY)
     admit(message)
     return message.to_put(encoded if message.properties == properties else None)

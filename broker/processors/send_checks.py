@@ -82,16 +82,16 @@ class SendChecks:
     def __init__(self, config: BrokerConfig, topics: Topics, store: MessageStore) -> None:
         self._config = config
         self.topics = topics
-        """As long as their version and the broker's permission are the same, `topic_of` finds for a
-        header what it found before."""
+        """The topics. While their version and the broker's permission are unchanged, `topic_of`
+        finds the same topic again for the same header."""
         self._store = store
 
     def is_serving(self, now_ms: int) -> bool:
-        """Whether sends are taken yet."""
+        """Whether sends are accepted yet."""
         return now_ms >= self._config.start_accept_send_request_time_stamp
 
     def check_time(self, now_ms: int) -> None:
-        """Raises ResponseError while sends are not taken yet."""
+        """Raises ResponseError while sends are not accepted yet."""
         if not self.is_serving(now_ms):
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
@@ -100,7 +100,9 @@ class SendChecks:
             )
 
     def topic_of(self, header: SendMessageRequestHeader, peer: Peer) -> TopicConfig:
-        """The topic a message may go to, made on demand; raises ResponseError (msgCheck)."""
+        """Returns the topic of a send, created on demand; raises ResponseError if it is refused
+        (msgCheck).
+        """
         name = header.topic
         if not is_writable(self._config.broker_permission) and self.topics.is_order_topic(name):
             raise ResponseError(
@@ -116,9 +118,9 @@ class SendChecks:
             )
         topic = self.topics.get(name) or self._create(header)
         if header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums):
-            # As 4.9 says it: a client that knows an older route, or believes that a topic which was
-            # just made for it has more queues, tries again after SYSTEM_ERROR, and gives up after
-            # INVALID_PARAMETER, which is what 5.4 says.
+            # The code is that of 4.9: after SYSTEM_ERROR, clients try again that know an older
+            # route, or that believe a topic just created for them to have more queues. After
+            # INVALID_PARAMETER, the code of 5.4, they give up.
             raise ResponseError(
                 ResponseCode.SYSTEM_ERROR,
                 f"request queueId[{header.queue_id}] is illegal, {topic_text(topic)}"
@@ -167,7 +169,7 @@ class SendChecks:
             raise NotTaken(PutStatus.MESSAGE_ILLEGAL)
 
     def refusal_of(self, status: PutStatus) -> ResponseError:
-        """What the answer to a message that was not stored says."""
+        """Makes the error answer for a message that was not stored."""
         code, remark = _REFUSED.get(status, (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"))
         config = self._store.config
         return ResponseError(
@@ -183,7 +185,7 @@ class SendChecks:
 
 
 def topic_text(topic: TopicConfig) -> str:
-    """A topic as the original's remarks have it (TopicConfig.toString)."""
+    """Formats a topic as in the original's remarks (TopicConfig.toString)."""
     attributes = ", ".join(f"{name}={value}" for name, value in topic.attributes.items())
     return (
         f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums},"

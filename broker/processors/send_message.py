@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """SEND_MESSAGE, SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, END_TRANSACTION: one write for each read.
 
-Ends of transactions come between sends (`end_transaction.py` says what they want); when each kind
-was put by itself, a producer of transactions would have each message written alone.
+Ends of transactions come between sends (`end_transaction.py` explains them) and share their writes:
+if each kind was put by itself, every message of a transactional producer would be written alone.
+Checked in the original's order: broker and topic permission, topic name, forbidden topics, topic
+existence with creation on demand, queue id, start time; then each message goes through the intake,
+whose transforms do the rest. Added are: UNIQ_KEY where there is none, MSG_REGION, TRACE_ON,
+CLUSTER; nothing to the messages of a batch, as in 5.4 (4.9 adds the batch's properties). The answer
+to a timer message has the handle by which it can be withdrawn (recall_message.py). Codes: 0, 1, 10,
+11, 12, 13, 14, 16, 17, 26, 29. Not done: inner batches, static topics.
 
-What is checked, in the original's order: broker and topic permission, topic name, forbidden topics,
-topic existence with creation on demand, queue id, start time; then each message goes through the
-intake, whose transforms do the rest. What is added: UNIQ_KEY where there is none, MSG_REGION,
-TRACE_ON, CLUSTER; to the messages of a batch nothing, as in 5.4 (4.9 adds the batch's properties).
-The answer to a timer message has the handle by which it can be taken back (recall_message.py).
-Codes: 0, 1, 10, 11, 12, 13, 14, 16, 17, 26, 29. Not done: inner batches, static topics.
-
-A message whose header was seen before, and that no transform touches, takes no more than is needed
-to store it (`_plain`); any other is decoded and becomes an InnerMessage. Both end in the same run.
+A message whose header was seen before, and that no transform touches, is stored without being
+decoded (`_collect`); any other becomes an InnerMessage. Both end in the same run.
 
 Java: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck.
 """
@@ -66,18 +65,18 @@ _MISSING: Final[Any] = object()
 _END: Final = transaction.END_TRANSACTION.code
 _SINGLE: Final = frozenset({send.SEND_MESSAGE.code, send.SEND_MESSAGE_V2.code})
 _WRITTEN: Final = frozenset({"regionId", "traceOn"})
-"""Settings that are written into messages and answers."""
+"""Settings whose values are written into messages and answers."""
 _MAX_DIGITS: Final = 18
-"""So many digits are surely a long."""
+"""A number of at most this many digits certainly fits into a long."""
 
 
 class Sent(NamedTuple):
-    """What one command has brought: `number` messages of the run, from the `first` on.
+    """The result of one command: it added `number` messages to the run, from index `first` on.
 
-    `queue_id` and `transaction_id` are for the answer, `waits` tells whether it is to wait until
-    the messages are confirmed. A command without messages has `instead` the error that is its
-    answer; one that ends a transaction has that, with or without a message. A plain tuple does as
-    well.
+    `queue_id` and `transaction_id` are for the answer; `waits` tells whether the answer waits until
+    the messages are confirmed. For a command without messages, `instead` is the error to answer;
+    for one that ends a transaction it is the End, with or without a message. A plain tuple will do,
+    too.
     """
 
     command: RemotingCommand
@@ -88,7 +87,7 @@ class Sent(NamedTuple):
     waits: bool = False
     instead: Exception | End | None = None
     extra: tuple[str, str] | None = None
-    """What only its answer has: name and value."""
+    """A field that only this answer has: name and value."""
 
 
 class SendMessageProcessor:
@@ -121,7 +120,7 @@ class SendMessageProcessor:
         self._known_permission = -1
 
     def _prepare(self) -> None:
-        """Makes what the settings are written into: properties of messages, and answers."""
+        """Prepares what contains the values of settings: properties of messages, and answers."""
         own = self._own = own_properties(self._config)
         self._own_text = encode_properties(own).encode()
         told = {name: own[name] for name in (names.MSG_REGION, names.TRACE_ON)}
@@ -139,7 +138,7 @@ class SendMessageProcessor:
         transaction.END_TRANSACTION,
     )
     def send(self, run: Run) -> list[Buffer]:
-        """Stores the messages of a run and answers those who want an answer."""
+        """Stores the messages of a run; returns the answers to those who want one."""
         config, known_of = self._config, self._topics.data_version
         if known_of is not self._known_of or config.broker_permission != self._known_permission:
             self._known_of, self._known_permission = known_of, config.broker_permission
@@ -162,9 +161,9 @@ class SendMessageProcessor:
 
     # ---------------------------------------------------------------- plain messages
 
-    # The path of every message: no call in it that could be left out.
+    # Every message passes here, so no call is made that can be avoided.
     def _collect(self, run: Run, messages: list[PutMessage], sent: list[Sent]) -> None:
-        """What the commands bring, or why not, in their order."""
+        """Collects the messages of the commands, or their errors, in order."""
         shape, plain = self._shape, self._plain.of
         own, own_behind = self._own_text, b"\x02" + self._own_text
         born_name, text_name, rest_of = shape.born, shape.properties, shape.rest
@@ -221,7 +220,7 @@ class SendMessageProcessor:
             messages.append(put)
 
     def _learn(self, peer: Peer, command: RemotingCommand, shape: Shape, key: str) -> Place | None:
-        """The place of messages with such a header, which may never have been seen before."""
+        """Finds the place for a header that may be new; None if it has to be decoded each time."""
         place = None
         try:
             header = SendMessageRequestHeader.decode(command.ext_fields)
@@ -250,7 +249,7 @@ class SendMessageProcessor:
     def _known(
         self, peer: Peer, command: RemotingCommand, born: Any, text: Any, place: Place
     ) -> InnerMessage | None:
-        """What `_message` makes of a header whose place is known; None: it has to be decoded."""
+        """Makes the message for a header whose place is known; None if it has to be decoded."""
         if not (isinstance(born, str) and isinstance(text, str)):
             return None
         if not born.isdigit() or len(born) > _MAX_DIGITS:
@@ -280,7 +279,9 @@ class SendMessageProcessor:
         sent: list[Sent],
         message: InnerMessage | None = None,
     ) -> None:
-        """What any command brings, or why not; `message` is its own, if that is known already."""
+        """Handles any command: adds its messages or its error; `message` is given if already
+        decoded.
+        """
         try:
             if command.code == _END:
                 end = self._ends.read(command, run.now_ms)
@@ -315,7 +316,7 @@ class SendMessageProcessor:
             messages += made
 
     def _wait(self, run: Run, command: RemotingCommand, sent: list[Sent]) -> None:
-        """Ends a transaction when its half message, which is an old one, has been read."""
+        """Ends a transaction as soon as its old half message has been read from the disk."""
 
         def go_on(now_ms: int, outcome: Reply[Any] | Exception) -> None:
             messages: list[PutMessage] = []
@@ -338,7 +339,8 @@ class SendMessageProcessor:
             sent.append(Sent(command, 0, 0, instead=error))
 
     def _extra(self, message: InnerMessage) -> tuple[str, str] | None:
-        """The key of a batch that is one record, or how a timer message can be taken back.
+        """The extra field of the answer: the key of an inner batch, or a timer message's recall
+        handle.
 
         Java: SendMessageProcessor.sendBatchMessage, attachRecallHandle.
         """
@@ -388,7 +390,9 @@ class SendMessageProcessor:
         return message.to_put()
 
     def _batch(self, batch: InnerMessage, now_ms: int) -> tuple[list[PutMessage], str | None]:
-        """The messages of a batch, and the key that is its own: 4.9 clients give it none."""
+        """Makes the messages of a batch; returns the batch's own key, too, which 4.9 clients do not
+        set.
+        """
         self._checks.check_batch(batch)
         batch.way = Way.BATCH
         key = batch.properties.get(names.UNIQ_KEY)
@@ -400,7 +404,7 @@ class SendMessageProcessor:
         return made, batch.properties.get(names.UNIQ_KEY)
 
     def _inner_batch(self, batch: InnerMessage, now_ms: int) -> PutMessage:
-        """A batch that becomes one record; only one with a key of its own does."""
+        """Makes one record of a batch; it must have a key of its own."""
         batch.sys_flag |= MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
         batch.properties[names.INNER_NUM] = str(count_entries(batch.body))
         self._intake.admit(batch, now_ms)
@@ -409,13 +413,14 @@ class SendMessageProcessor:
 
     # --------------------------------------------------------------------- answers
 
-    # The path of every message: no call in it that could be left out.
+    # Every message passes here, so no call is made that can be avoided.
     def _answered(
         self, run: Run, batch: Batch | None, sent: Sequence[Sent], ended: list[End]
     ) -> list[Buffer]:
-        """The answers that are ready, in order; who waits to be confirmed is answered later.
+        """Returns the answers that are ready, in order; answers that wait for confirmation come
+        later.
 
-        `ended` gets the ends of transactions that are done now.
+        Adds to `ended` the ends of transactions that took effect.
         """
         out: list[Buffer] = []
         ready: list[Stored] = []
@@ -459,7 +464,7 @@ class SendMessageProcessor:
         outcome: PutStatus | Ticket,
         late: Sequence[Stored],
     ) -> Sequence[Buffer]:
-        """Answers those who wait to be confirmed: now, if it is known already."""
+        """Answers senders that wait for confirmation: at once if the outcome is known already."""
         if not isinstance(outcome, Ticket):
             return [self._answers[outcome].frames(late)]
         if run.is_timed:
@@ -473,7 +478,9 @@ class SendMessageProcessor:
     def _why_refused(
         self, refused: dict[int, PutStatus], first: int, number: int
     ) -> Exception | None:
-        """The answer to a command of which the store has refused a message."""
+        """Returns the error for a command of which the store refused a message; None if it took
+        all.
+        """
         places = range(first, first + number)
         status = next((refused[at] for at in places if at in refused), None)
         return None if status is None else self._checks.refusal_of(status)

@@ -2,10 +2,10 @@
 """Headers of sends that were seen before, which do not have to be decoded again.
 
 Of the dozen fields of a send, two differ from message to message: when it was born, and its
-properties. All others say where it goes and how, and come again thousands of times. So their values
-are looked up as they are, all at once; the first message of each such place is decoded and checked
-as any other. This knows no client and no form of header: which field is which follows from the
-declaration of the header, once for each set of names that clients write.
+properties. All others say where it goes and how, and recur thousands of times. So their values are
+looked up together, undecoded; the first message of each such place is decoded and checked as usual.
+This module knows no client and no form of header: which field is which follows from the declaration
+of the header, once for each set of names that clients write.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, Final, NamedTuple
 from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 
 MAX_SHAPES: Final = 256
-"""Sets of names that are kept at once: one for each kind of client, mostly."""
+"""How many sets of names are kept at once; mostly there is one for each kind of client."""
 MAX_PLACES: Final = 4096
-"""Places that are kept of a shape: topics times queues times producer groups."""
+"""How many places a shape keeps: combinations of topics, queues and producer groups."""
 _VARYING: Final = ("born_timestamp", "properties")
 
 
 class Place(NamedTuple):
     """Where plain messages with the same header go; `queue_id_text` is for the answer.
 
-    Messages of a place are plain unless a property or the lack of a body makes them otherwise.
-    `max_reconsume_times` is of those alone.
+    Messages of a place are plain unless they have certain properties or no body.
+    `max_reconsume_times` is only needed for messages that are not plain.
     """
 
     topic: str
@@ -42,10 +42,10 @@ class Place(NamedTuple):
 class Shape:
     """A set of names that headers have.
 
-    `born` and `properties` are the names of what differs from message to message; `rest` gives the
-    values of all others. Joined by NUL they are the key by which `places` has what is known: one
-    text is quicker to find than a dozen. A place of None is known not to be plain. `size` is the
-    number of names.
+    `born` and `properties` are the names of the fields that differ from message to message; `rest`
+    returns the values of all others. Joined by NUL these are the key into `places`, since one text
+    is found faster than a dozen. A place of None is known not to be plain. `size` is the number of
+    names.
     """
 
     __slots__ = ("_separators", "born", "places", "properties", "rest", "size")
@@ -62,7 +62,9 @@ class Shape:
         self._separators = len(others) - 1
 
     def keep(self, key: str, place: Place | None) -> None:
-        """Keeps what is known of a place, unless its values have NULs: others may join to that."""
+        """Remembers a place, unless values contain NUL: other values could then have the same
+        key.
+        """
         if key.count("\0") != self._separators:
             return
         if len(self.places) >= MAX_PLACES:
@@ -71,25 +73,25 @@ class Shape:
 
 
 NO_SHAPE: Final = Shape((), "", "")
-"""Of headers that cannot be looked up: all of them are of the one place that is not plain."""
+"""Stands for headers that cannot be looked up: their only place is not plain."""
 NO_SHAPE.places[""] = None
 NO_SHAPE.size = -1  # looked up each time
 
 
 class Shapes:
-    """The shapes that were seen, and in them the places."""
+    """The known shapes, and in them the known places."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[str, ...], Shape | None] = {}
 
     def forget_places(self) -> None:
-        """What was known of places is no longer true."""
+        """Forgets all places, since what was known of them is outdated."""
         for shape in self._shapes.values():
             if shape is not None:
                 shape.places.clear()
 
     def of(self, ext_fields: Mapping[str, Any] | None) -> Shape | None:
-        """The shape of a header; None when it lacks one of the two fields that vary."""
+        """Returns the shape of a header; None when it lacks one of the two varying fields."""
         names = tuple(ext_fields or ())
         if names not in self._shapes:
             if len(self._shapes) >= MAX_SHAPES:
@@ -99,7 +101,9 @@ class Shapes:
 
 
 def _shape(names: tuple[str, ...]) -> Shape | None:
-    """As the header's own decoder has it, a letter counts more than the long name."""
+    """Makes a shape; as in the header's own decoder, a letter takes precedence over the long
+    name.
+    """
     varying = []
     for declared in SendMessageRequestHeader.fields:
         if declared.name in _VARYING:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which client of a group may consume a queue in order, and for how long.
 
-Counterpart of RebalanceLockManager. A lock lives 60 s after it was last taken; its owner takes it
-again at will.
+Counterpart of RebalanceLockManager. A lock lasts 60 s after it was last taken; its owner may take
+it again at any time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from txrocketmq.remoting.message.message import MessageQueue
 
 _LOCKS_A_STEP = 32
 LOCK_LIVE_MS = 60_000
-"""rocketmq.broker.rebalance.lockMaxLiveTime."""
+"""How long a lock lasts, in ms: the original's rocketmq.broker.rebalance.lockMaxLiveTime."""
 
 
 class QueueLocks:
-    """Locks by group and queue: owner and the time it was last taken."""
+    """Locks by group and queue, with the owner and the time of the last renewal."""
 
     def __init__(self) -> None:
         self._locks: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
@@ -26,7 +26,9 @@ class QueueLocks:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], steady_ms: int
     ) -> list[MessageQueue]:
-        """Takes what is free, expired or the client's own; gives what it has now."""
+        """Locks queues that are free, expired or the client's own; returns those that it holds
+        now.
+        """
         held = self._locks.setdefault(group, {})
         granted: list[MessageQueue] = []
         for queue in queues:
@@ -37,14 +39,14 @@ class QueueLocks:
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Gives back the client's own; those of others stay."""
+        """Releases the client's own locks; those of others stay."""
         held = self._locks.get(group, {})
         for queue in queues:
             if held.get(queue, ("", 0))[0] == client_id:
                 del held[queue]
 
     def expire(self, steady_ms: int) -> Steps[None]:
-        """Forgets locks that are over, which anybody may take, so that they do not add up."""
+        """Forgets expired locks, so that they do not add up."""
         for group, held in list(self._locks.items()):
             for count, queue in enumerate(list(held), 1):
                 lock = held.get(queue)
@@ -57,7 +59,7 @@ class QueueLocks:
             yield
 
     def all_expired(self, group: str, steady_ms: int) -> bool:
-        """Whether the group holds no live lock, so is no orderly one."""
+        """Whether the group holds no live lock, so does not consume in order now."""
         held = self._locks.get(group)
         if not held:
             return True

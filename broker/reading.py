@@ -15,11 +15,11 @@ from txrocketmq.broker.cold_reads import InThread
 from txrocketmq.broker.store.in_memory import ColdRead
 
 RETRY_MS: Final = 10_000
-"""How long such work stands still when something has failed."""
+"""How long such work pauses after a failure, in ms."""
 
 
 class Reading:
-    """A wait for reads, which `in_thread` runs. Each of `on_end` is called after a read."""
+    """Waits for reads, which `in_thread` runs. Each function in `on_end` is called after a read."""
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread
@@ -29,7 +29,7 @@ class Reading:
         self.on_end: list[Callable[[], None]] = []
 
     def is_busy(self, steady_ms: int) -> bool:
-        """Whether nothing can be done now."""
+        """Whether the work has to wait now, for a read or for the end of a pause."""
         if self._has_failed:
             self._has_failed = False
             self.pause(steady_ms)
@@ -38,11 +38,11 @@ class Reading:
         return self._is_reading or self._paused_until_ms is not None
 
     def pause(self, steady_ms: int) -> None:
-        """Does nothing for a while."""
+        """Pauses the work for RETRY_MS."""
         self._paused_until_ms = steady_ms + RETRY_MS
 
     def begin(self, read: ColdRead) -> None:
-        """Does nothing until this is read."""
+        """Begins a read; the work waits until it is done."""
         self._is_reading = True
         self._in_thread(read.run, lambda: self._ended(read))
 

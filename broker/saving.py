@@ -2,10 +2,10 @@
 """Saving: keeps a file of `config/` up to date, with one write for all changes since the last.
 
 A table of ten thousand topics is a file of several megabytes, so a change is not written on its
-own. The first change begins a write in a thread; those that come while it runs are in the next one,
-which begins when it ends. Whoever promises that a change outlives a crash answers with
-`answer`: the reply leaves when a write that has the change is on disk. Counterpart of
-ConfigManager.persist, which writes the whole file for each change.
+own. The first change begins a write in a thread; those that come while it runs are in the next
+write, which begins when the first one ends. Code that promises that a change survives a crash
+answers with `answer`: the reply is sent when a write that includes the change is on disk.
+Counterpart of ConfigManager.persist, which writes the whole file for each change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from txrocketmq.remoting.errors import ResponseError
 
 Done = Callable[[Exception | None], None]
 InThread = Callable[[Callable[[], None], Done], None]
-"""Runs the first in a thread, then calls the second, here, with what the first has raised."""
+"""Runs the first function in a thread, and then calls the second one in the caller's thread with
+the exception that the first one raised, or None."""
 
 
 def at_once(work: Callable[[], None], done: Done) -> None:
-    """Runs the work here and now: where there is no reactor."""
+    """An InThread that runs the work at once, for users without a reactor."""
     try:
         work()
     except Exception as error:  # noqa: BLE001 - it is handed to whoever asked
@@ -36,8 +37,8 @@ def at_once(work: Callable[[], None], done: Done) -> None:
 class Saving:
     """Writes one file.
 
-    `snapshot` is called here; it takes what belongs into the file, at a cost that hardly grows with
-    the table, and returns what makes the text of it in a thread.
+    `snapshot` is called in the caller's thread; it collects what belongs into the file, at a cost
+    that hardly grows with the table, and returns a function that makes the text in any thread.
     """
 
     def __init__(self, file: JsonFile, snapshot: Callable[[], Callable[[], bytes]]) -> None:
@@ -45,12 +46,12 @@ class Saving:
         self._snapshot = snapshot
         self._is_running = False
         self._waiting: list[Callable[[Exception | None], None]] = []
-        """Those whose changes are in the write that runs now, or in the next one if none runs."""
+        """Listeners for changes in the write that runs now, or in the next one if none runs."""
         self._late: list[Callable[[Exception | None], None]] = []
-        """Those whose changes came after the write that runs now had begun."""
+        """Listeners for changes that came after the write that runs now had begun."""
         self.in_thread: InThread = at_once
         self.on_end: Done = lambda _: None
-        """Hears of each write how it went."""
+        """Called after each write with its error, or None."""
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ class Saving:
         return self._file.path.name
 
     def begin(self) -> None:
-        """Writes what has changed since the last write; nothing if a write runs already."""
+        """Begins to write what has changed since the last write, unless a write is running."""
         if self._is_running or not self._file.is_stale:
             return
         self._is_running = True
@@ -74,10 +75,10 @@ class Saving:
             listener(error)
 
     def answer(self, reply: Reply[Any]) -> Reply[Any] | PendingReply:
-        """The reply, once all changes made so far are on disk; begins to write them.
+        """Returns the reply, or a promise of it for when all changes made so far are on disk.
 
-        If they cannot be written the answer is SYSTEM_ERROR. They count all the same until the
-        broker stops, and they are written when that is possible again.
+        If they cannot be written the answer is SYSTEM_ERROR. The changes still apply until the
+        broker stops, and are written when that is possible again.
         """
         is_stale = self._file.is_stale
         if not is_stale and not self._is_running:

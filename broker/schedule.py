@@ -32,15 +32,15 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_pretty
 
 MAX_BATCH = 128
-"""Messages of a level delivered at once, so that none holds up the broker for long."""
+"""How many messages of a level are delivered at once, so that none holds up the broker for long."""
 MAX_BATCH_BYTES = 512 * 1024
-"""Bytes of records delivered at once, or one message if that is larger."""
+"""How many bytes of records are delivered at once; a single larger message is delivered alone."""
 RETRY_MS = 10_000
-"""Pause of a level after a delivery that failed (DELAY_FOR_A_PERIOD)."""
+"""How long a level pauses after a failed delivery, in ms (DELAY_FOR_A_PERIOD)."""
 
 
 class Schedule:
-    """Delivers due messages; `tick` wants to be called every 100 ms."""
+    """Delivers due messages; `tick` is to be called every 100 ms."""
 
     def __init__(
         self,
@@ -57,27 +57,29 @@ class Schedule:
         self._file = file
         self._offsets: dict[int, int] = {}
         self._paused_until_ms: dict[int, int] = {}
-        """Until when levels pause (steady time): the store took no messages when they were due."""
+        """The steady time until which each level pauses, since the store refused due messages."""
         self._done: dict[int, set[int]] = {}
-        """Offsets beyond the progress of a level that are done with all the same."""
+        """By level: offsets beyond its progress that are finished already."""
         self._next_level = 1
         self.is_behind = False
         """Whether more messages may be due than the last `tick` delivered."""
         self._steps = {level: ClockSteps() for level in range(1, levels.max_level + 1)}
         self.on_refused: list[Callable[[int, str, str], None]] = []
-        """Called with level, topic and status when a level stands still for a while."""
+        """Called with level, topic and status when a level pauses because the store refuses
+        messages."""
         self.on_dead_letters: list[Callable[[int, int, int, str], None]] = []
-        """Called with level, how many, the offset of the first, and why it is not delivered."""
+        """Called with level, number of dead letters, the offset of the first, and the reason."""
         self.on_unreadable: list[Callable[[int, int, int], None]] = []
-        """Called with level, how many, and the offset of the first, when records are damaged."""
+        """Called with level, number of damaged records, and the offset of the first."""
         self._durable: dict[int, int] = {}
-        """Progress of which all that was delivered is durable: that alone is saved."""
+        """The progress up to which everything delivered is durable; only this is saved."""
         self._awaited: tuple[int, dict[int, int]] | None = None
-        """Progress that will be, once the log is durable up to an offset."""
+        """Progress that becomes durable once the log is durable up to an offset: that offset, and
+        the progress by level."""
         self.data_version = DataVersion(timestamp=now_ms)
 
     def load(self) -> None:
-        """Takes what delayOffset.json holds; raises JsonFileError."""
+        """Loads delayOffset.json; raises JsonFileError."""
         with self._file.content() as content:
             for level, offset in (content.get("offsetTable") or {}).items():
                 self._offsets[int(level)] = int(offset)
@@ -93,14 +95,16 @@ class Schedule:
     def correct(self) -> None:
         """Takes back progress beyond the end of a level; to be called before messages come.
 
-        A crash may have cost the log its last messages, but not the file (correctDelayOffset).
+        A crash may have cost the log its last messages, but not this file (correctDelayOffset).
         """
         for level, offset in self._offsets.items():
             self._offsets[level] = min(offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
         self._durable = dict(self._offsets)
 
     def changes(self, now_ms: int) -> Callable[[], None] | None:
-        """What writes delayOffset.json, in any thread; None when nothing changed since."""
+        """Returns a function that writes delayOffset.json in any thread; None when nothing has
+        changed.
+        """
         self._look_what_is_durable()
         if not self._file.is_stale:
             return None
@@ -139,10 +143,10 @@ class Schedule:
         steady_ms: int | None = None,
         is_time_up: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Delivers of each level a batch of what is due; returns how many messages that were.
+        """Delivers a batch of the due messages of each level; returns how many messages that were.
 
-        `steady_ms` is the time that pauses are measured by, `now_ms` itself unless told. When the
-        time is up, the levels that are left come first in the next call.
+        Pauses are measured by `steady_ms`, which is `now_ms` if it is not given. When the time is
+        up, the remaining levels come first in the next call.
         """
         if steady_ms is None:
             steady_ms = now_ms
@@ -172,7 +176,8 @@ class Schedule:
         if steps.is_step(ahead_ms):
             first = min(steps.seen_offset, top)
             latest_ms = now_ms + self.levels.delay_ms(level)
-            # Of what came since the last look, the first that was stored by the clock as it is now.
+            # The first of the messages that came since the last look and were stored by the clock
+            # as it is now.
             units = self._store.queue_units(
                 SCHEDULE_TOPIC, level - 1, first, top - first, only_in_memory=True
             )
@@ -184,9 +189,9 @@ class Schedule:
         steps.seen_offset = top
 
     def _deliver_level(self, level: int, top: int, now_ms: int, steady_ms: int) -> int:
-        """Delivers a batch of what is due of a level; how many messages that were.
+        """Delivers a batch of due messages of a level; returns how many there were.
 
-        Progress is kept before anybody is told, so that what fails then repeats nothing.
+        Progress is noted before listeners are called, so that an error there repeats nothing.
         """
         start = max(self._offsets.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, level - 1))
         done = self._done.setdefault(level, set())
@@ -213,9 +218,9 @@ class Schedule:
         return delivered
 
     def _units(self, level: int, offset: int, now_ms: int, ahead_ms: int) -> list[Unit]:
-        """The units of the messages of a level that are delivered at once, from an offset on.
+        """The units of the messages of a level to deliver at once, from an offset on.
 
-        NotInMemory when these messages are not.
+        Raises NotInMemory when the messages are not in memory.
         """
         steps, delay_ms, store = self._steps[level], self.levels.delay_ms(level), self._store
         left_bytes, is_more = MAX_BATCH_BYTES, False
@@ -239,7 +244,9 @@ class Schedule:
         return found
 
     def _due(self, level: int, offset: int, units: list[Unit]) -> tuple[DueMessages, int]:
-        """The messages of these units that are not done with, and where the next batch begins."""
+        """Reads the messages of these units that are not finished; returns where the next batch
+        begins, too.
+        """
         done, due = self._done[level], DueMessages(self._intake.transforms)
         for at, unit in enumerate(units, offset):
             if at not in done:

@@ -52,17 +52,17 @@ from txrocketmq.remoting.transport.threads import Threads
 
 SCHEDULE_MS = 100
 DELIVERY_MS = 5
-"""How long delayed messages are delivered before others have their turn."""
+"""How long delayed messages are delivered before other work has its turn, in ms."""
 SECOND_MS = 1_000
 EXPIRE_MS = 10_000
 FIRST_PAUSE_MS, PAUSE_MS = 10, 100
-"""Between two registrations of topics that came or changed; it doubles while more come."""
+"""The first and the longest pause between registrations of changed topics, in ms."""
 MAX_SINGLE_TOPICS = 100
-"""So many topics are registered one by one; if there are more, all are."""
+"""Up to this many changed topics are registered singly; if there are more, all topics are."""
 ROUTES_MS = 30_000
-"""How often routes of other brokers are asked for (loadBalancePollNameServerInterval)."""
+"""How often routes of other brokers are requested, in ms (loadBalancePollNameServerInterval)."""
 LAST_JOBS_MS = 10_000
-"""How long `stop` waits for what is being done in threads."""
+"""How long `stop` waits for work in threads, in ms."""
 _VIP_OFFSET, _HA_OFFSET = 2, 1
 _MIN_REGISTER_MS = 10_000
 _MAX_REGISTER_MS = 60_000
@@ -84,7 +84,7 @@ class Broker:
         self.port = config.listen_port
         self.metrics = MetricsPort()
         self.guards: list[Guard] = []
-        """Who sees each request before it is served, on both ports, in this order."""
+        """Called in this order for each request on both ports before it is served."""
         self.parts = Parts(
             configuration=configuration or Configuration((config, store_config), {}),
             clock=self.clock.now_ms,
@@ -111,7 +111,7 @@ class Broker:
         self._is_pausing = self._is_delivering = self._is_saving_progress = False
         self._pause_ms = FIRST_PAUSE_MS
         self._to_register: dict[str, None] = {}
-        """Topics that came, changed or went since the last registration."""
+        """Topics that were created, changed or deleted since the last registration."""
         self._threads = Threads(self.clock)
 
     @property
@@ -122,7 +122,7 @@ class Broker:
     # ------------------------------------------------------- start and stop
 
     def start(self) -> None:
-        """Raises OSError, ValueError, CannotListenError: the text says what to do."""
+        """Starts the broker. Raises OSError, ValueError, CannotListenError with advice."""
         parts = self.parts
         config = parts.config
         ip = config.broker_ip1 or address_facing(config.namesrv_addr)
@@ -143,7 +143,7 @@ class Broker:
         # No request finds the registries empty: nothing is read before this method has returned.
         dispatcher, vip = self._dispatchers(form)
         vip_port = self._listen(dispatcher, vip)
-        # From here on as if they had been set: they stand in remarks and in answers to tools.
+        # From here on these count as settings: remarks and answers to tools contain them.
         own = {} if config.broker_ip1 else {"brokerIP1": ip}
         own |= {} if config.broker_ip2 else {"brokerIP2": ip}
         if own:
@@ -176,7 +176,7 @@ class Broker:
         self.clock.every(SECOND_MS, self.name_servers.tick)
 
     def _dispatchers(self, form: SerializeType) -> tuple[Dispatcher, Dispatcher]:
-        """Those of the two ports, which have nothing to serve yet."""
+        """Makes the dispatchers of the two ports, which have no processors yet."""
         times = self.clock.now_ms, self.clock.steady_ms
         dispatcher = Dispatcher(Registry(), *times, self._failures, form)
         vip = Dispatcher(Registry(), *times, self._failures, form)
@@ -187,7 +187,7 @@ class Broker:
         return dispatcher, vip
 
     def _listen(self, dispatcher: Dispatcher, vip: Dispatcher) -> int:
-        """Accepts on all ports; the VIP port. A port that is taken closes the store again."""
+        """Listens on all ports and returns the VIP port; closes the store if a port is taken."""
         config = self.parts.config
         try:
             self.port = self.server.listen(config.listen_port, dispatcher, config.bind_address)
@@ -208,7 +208,7 @@ class Broker:
         return BrokerMetrics(self.parts, labels, self.clock.now_ms, times).collect
 
     def why_not_ready(self) -> str:
-        """Why clients had better not come now, in a sentence; empty while they may."""
+        """Why clients should not connect now, as a sentence; empty when they may."""
         if self.name_servers is None or not self.name_servers.is_registered:
             return "no name server has registered this broker yet"
         return self.parts.store.why_not_writeable()
@@ -227,11 +227,11 @@ class Broker:
         )
 
     def _join(self) -> None:
-        """Events and clocks of the parts."""
+        """Connects the parts with each other and with the clock."""
         parts, every = self.parts, self.clock.every
         store, config = parts.store, parts.config
         now_ms, steady_ms = self.clock.now_ms, self.clock.steady_ms
-        # One thread is there from the start: when memory is short later, it is too late for one.
+        # One thread is started now: when memory is short later, it would be too late.
         maybeDeferred(self.clock.in_thread, int).addErrback(
             lambda why: self._journal.went("starting a thread", why.getErrorMessage())
         )
@@ -274,7 +274,7 @@ class Broker:
         every(FILTERS_MS, parts.filters.clean)
 
     def stop(self) -> Deferred[None]:
-        """Unregisters, lets no one in, writes everything, closes the store; in this order."""
+        """Unregisters, stops listening, writes everything and closes the store, in this order."""
         done: Deferred[None] = Deferred()
         close = partial(self._close, done)
         if self.name_servers is None:
@@ -312,7 +312,7 @@ class Broker:
         waiting.addBoth(closed)
 
     def _write_all(self) -> None:
-        """What is only in memory, then the store's last marks; what fails holds up nothing else."""
+        """Saves what is only in memory, then closes the store; a failure does not stop the rest."""
         parts, now_ms = self.parts, self.clock.now_ms()
         for what, write in (
             ("writing down what is popped", partial(parts.pop.check_points.write_all, now_ms)),
@@ -341,7 +341,7 @@ class Broker:
     # ---------------------------------------------------------------- events
 
     def register(self, *, force: bool) -> None:
-        """Tells the name servers all topics, with the broker's permission applied."""
+        """Registers all topics at the name servers, with the broker's permission applied."""
         if self.name_servers is not None:
             self.name_servers.set_addresses(self.parts.config.namesrv_addr)
             self.name_servers.register(force=force)
@@ -351,7 +351,7 @@ class Broker:
         return TopicTable(topics.all(), topics.data_version, self.parts.config.broker_permission)
 
     def _reconfigured(self, keys: Collection[str]) -> None:
-        """Settings that name servers are told, or that say who they are, have changed."""
+        """Registers again when changed settings are told to name servers or name other ones."""
         if "brokerPermission" in keys:
             topics = self.parts.topics
             topics.data_version = topics.data_version.next(self.clock.now_ms())
@@ -359,9 +359,9 @@ class Broker:
             self.register(force=True)
 
     def _register_soon(self, topic: str) -> None:
-        """At once; but when topics come one after the other, all that came in a pause together.
+        """Registers a changed topic at once; if others follow soon, those of a pause together.
 
-        The original registers each by itself, before it answers whoever has made the topic.
+        The original registers each by itself, before it answers the request that made the topic.
         """
         self._to_register[topic] = None
         if not self._is_pausing:
@@ -369,7 +369,7 @@ class Broker:
             self._register_topics()
 
     def _register_topics(self) -> None:
-        """Tells of the topics that changed; of all when one is gone, or there are many."""
+        """Registers the topics that changed; all topics if one was deleted, or too many changed."""
         names, self._to_register = list(self._to_register), {}
         self._is_pausing = bool(names)
         if not names:
@@ -398,7 +398,7 @@ class Broker:
         self.clock.later(0, self.parts.polling.run_woken)
 
     def _deliver(self) -> None:
-        """Delivers delayed messages that are due, in slices, for as long as there are such."""
+        """Delivers due delayed messages in slices until none is left."""
         if not self._is_delivering:
             self._deliver_slice()
 
@@ -438,7 +438,7 @@ class Broker:
     # ------------------------------------------------------ work in threads
 
     def _read_ahead(self, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """Runs work beside the reactor, then `done` here; a failure is logged."""
+        """Runs work in a thread, then `done` in the reactor's; a failure is logged."""
 
         def read(error: Exception | None) -> None:
             if error is not None:
@@ -468,7 +468,7 @@ class Broker:
             self._flush()
 
     def _unlink(self) -> None:
-        """Unlinks in a thread the files that the store has given up."""
+        """Unlinks, in a thread, the files that the store has given up."""
         removals = self.parts.store.removals
         job = removals.begin()
         if job is not None:

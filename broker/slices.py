@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long work, done a slice at a time, between which the reactor does everything else.
 
-What it has to read from the disk first is read in a thread, and then it goes on.
+When the work has to read something from the disk first, a thread reads it, and then the work goes
+on.
 
-Java: has no counterpart; each such work has its thread there.
+Java: has no counterpart; each such work has a thread there.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from typing import Final, Protocol
 from txrocketmq.broker.reading import Reading
 
 SLICE_MS: Final = 5
-"""How long a slice takes."""
+"""How long a slice takes, in ms."""
 
 
 class Sliced(Protocol):
-    """What is done in slices."""
+    """Work that is done in slices."""
 
     @property
     def reading(self) -> Reading:
-        """What it waits for."""
+        """The reads and pauses that the work waits for."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to be done at once."""
+        """Whether there is more to do at once."""
 
     def tick(
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
     ) -> None:
-        """Does what there is to do, or goes on with it, until the time is up."""
+        """Begins or continues the work, until it is done or the time is up."""
 
 
 class Slices:
-    """Runs it; `call_soon` calls a function in a later turn of the reactor."""
+    """Runs the slices of some work; `call_soon` calls a function in a later turn of the reactor."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Slices:
         work.reading.on_end.append(self.begin)
 
     def begin(self) -> None:
-        """Goes on with it, unless it is going on; to be called again and again."""
+        """Runs a slice, unless the next one is already due; to be called again and again."""
         if not self._is_waiting:
             self._slice()
 

@@ -26,7 +26,7 @@ BROKER_PUT_NUMS = "BROKER_PUT_NUMS"
 BROKER_GET_NUMS = "BROKER_GET_NUMS"
 
 SIZE_BOUNDS: Final = (1 << 10, 4 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20)
-"""Of the original's histogram of message sizes, in bytes."""
+"""The bounds of the original's histogram of message sizes, in bytes."""
 _MINUTE_SAMPLE_MS = 10_000
 _HOUR_SAMPLE_MS = 600_000
 _DAY_SAMPLE_MS = 3_600_000
@@ -34,13 +34,15 @@ _ITEMS_A_STEP = 16
 
 
 def _counted(name: str) -> str:
-    """The name that a topic or a group is counted under: there may be any number of light ones."""
+    """The name under which a topic or group is counted; light queues, of which there may be any
+    number, share one.
+    """
     return LMQ_PREFIX if name.startswith(LMQ_PREFIX) else name
 
 
 @dataclass(frozen=True, slots=True)
 class StatsSnapshot:
-    """A window: sum of values, sum a second, value per event."""
+    """The figures of a window: sum of values, sum per second, and value per event."""
 
     sum: int = 0
     tps: float = 0.0
@@ -49,12 +51,14 @@ class StatsSnapshot:
 
 @dataclass(slots=True)
 class Window:
-    """Samples (time in ms, value, events) of one period, the oldest dropped at `size`."""
+    """Samples (time in ms, value, events) of one period; the oldest is dropped when there are
+    `size`.
+    """
 
     samples: deque[tuple[int, int, int]]
 
     def snapshot(self) -> StatsSnapshot:
-        """From the oldest sample to the newest."""
+        """Returns the difference between the oldest sample and the newest."""
         if len(self.samples) < 2:
             return StatsSnapshot()
         (start_ms, start, first), (end_ms, end, last) = self.samples[0], self.samples[-1]
@@ -72,7 +76,7 @@ def _window(size: int) -> Window:
 
 @dataclass(slots=True)
 class StatsItem:
-    """One counter: `value` and how many events made it up."""
+    """One counter: its total `value`, and the number of events that made it up."""
 
     value: int = 0
     times: int = 0
@@ -81,23 +85,23 @@ class StatsItem:
     day: Window = field(default_factory=lambda: _window(25))
 
     def add(self, value: int, times: int = 1) -> None:
-        """Counts."""
+        """Adds a value and a number of events."""
         self.value += value
         self.times += times
 
     def window(self, period_ms: int) -> Window:
-        """The one that has a sample in each such period."""
+        """Returns the window that has a sample in each such period."""
         if period_ms == _MINUTE_SAMPLE_MS:
             return self.minute
         return self.hour if period_ms == _HOUR_SAMPLE_MS else self.day
 
     def sample(self, window: Window, steady_ms: int) -> None:
-        """Adds the present state to a window."""
+        """Adds the present totals to a window."""
         window.samples.append((steady_ms, self.value, self.times))
 
 
 class BrokerStats:
-    """All counters of a broker; `cluster` is the key of those of the broker as a whole."""
+    """All counters of a broker; `cluster` is the key of those for the broker as a whole."""
 
     def __init__(self, cluster: str, is_system: Callable[[str], bool], steady_ms: int) -> None:
         self._is_system = is_system
@@ -105,7 +109,7 @@ class BrokerStats:
         self._groups: dict[tuple[str, str], tuple[StatsItem, StatsItem, bool]] = {}
         self._items: dict[tuple[str, str], StatsItem] = {}
         self.sizes: dict[str, Histogram] | None = None
-        """How large the messages of each topic were; None as long as nobody wants to know."""
+        """The sizes of each topic's messages; None as long as nobody needs them."""
         self._dead: dict[tuple[str, str], int] = {}
         self.put_total = self._item(BROKER_PUT_NUMS, cluster, steady_ms)
         self.get_total = self._item(BROKER_GET_NUMS, cluster, steady_ms)
@@ -118,12 +122,12 @@ class BrokerStats:
         }
         self._today: int | None = None
         self.put_mornings = self.get_mornings = (0, 0)
-        """Totals at yesterday's and today's midnight, of topics that are no system topics."""
+        """Totals at yesterday's and today's midnight, without those of system topics."""
 
     # ---------------------------------------------------------------- counts
 
     def put(self, topic: str, count: int, size_bytes: int) -> None:
-        """Messages were stored."""
+        """Counts messages that were stored."""
         entry = self._topics.get(topic)
         if entry is None:
             entry = self._topics[topic] = (
@@ -142,7 +146,9 @@ class BrokerStats:
             self._user_put += count
 
     def got(self, group: str, topic: str, count: int, size_bytes: int) -> None:
-        """A pull found messages. All light queues are counted as one (LmqBrokerStatsManager)."""
+        """Counts messages that a pull returned. All light queues are counted as one
+        (LmqBrokerStatsManager).
+        """
         entry = self._groups.get((topic, group))
         if entry is None:
             topic, group = _counted(topic), _counted(group)
@@ -165,12 +171,12 @@ class BrokerStats:
             self._user_get += count
 
     def sent_back(self, group: str, topic: str) -> None:
-        """A consumer sent a message back."""
+        """Counts a message that a consumer sent back."""
         key = f"{_counted(topic)}@{_counted(group)}"
         self._item(SNDBCK_PUT_NUMS, key, self._steady_ms).add(1)
 
     def sized(self, topic: str, sizes: Sequence[int]) -> None:
-        """Messages of these sizes were stored; to be called while `sizes` is there."""
+        """Counts the sizes of stored messages; only to be called while `sizes` is not None."""
         if self.sizes is None:
             return
         histogram = self.sizes.get(topic)
@@ -179,31 +185,34 @@ class BrokerStats:
         histogram.add_all(sizes)
 
     def died(self, group: str, topic: str) -> None:
-        """A message of the topic went to the group's dead letters."""
+        """Counts a message of the topic that became a dead letter of the group."""
         self._dead[topic, group] = self._dead.get((topic, group), 0) + 1
 
     # --------------------------------------------------------------- queries
 
     def item(self, name: str, key: str) -> StatsItem | None:
-        """A counter that was used; keys are `topic`, `topic@group` or the cluster."""
+        """Returns a counter, None if it was never used; keys are `topic`, `topic@group` or the
+        cluster.
+        """
         return self._items.get((name, key))
 
     def topic_put_tps(self, topic: str) -> float:
-        """Messages a second to a topic, over the last minute."""
+        """The messages per second sent to a topic, over the last minute."""
         item = self.item(TOPIC_PUT_NUMS, topic)
         return item.minute.snapshot().tps if item else 0.0
 
     def group_get_tps(self, group: str, topic: str) -> float:
-        """Messages a second a group gets of a topic, over the last minute."""
+        """The messages per second that a group gets of a topic, over the last minute."""
         item = self.item(GROUP_GET_NUMS, f"{topic}@{group}")
         return item.minute.snapshot().tps if item else 0.0
 
     def totals_now(self) -> tuple[int, int]:
-        """Messages put and got since the start, of topics that are no system topics."""
+        """The messages put and got since the start, without those of system topics."""
         return self._user_put, self._user_get
 
     def topics_put(self) -> Iterator[tuple[str, int, int, bool]]:
-        """Topic, messages and bytes since the start, and whether it is a system topic.
+        """Iterates over topics, with messages and bytes since the start and whether it is a system
+        topic.
 
         Topics may come and go meanwhile.
         """
@@ -214,7 +223,9 @@ class BrokerStats:
                 yield topic, nums.value, size.value, is_system
 
     def groups_got(self) -> Iterator[tuple[str, str, int, int, bool]]:
-        """Topic, group, messages and bytes since the start, whether it is a system topic."""
+        """Iterates over topics and groups, with messages and bytes since the start and whether it
+        is a system topic.
+        """
         for key in list(self._groups):
             entry = self._groups.get(key)
             if entry is not None:
@@ -222,13 +233,15 @@ class BrokerStats:
                 yield *key, nums.value, size.value, is_system
 
     def dead_letters(self) -> list[tuple[str, str, int]]:
-        """Topic, group and how many messages went to the dead letters since the start."""
+        """Returns topic, group and number of dead letters since the start."""
         return [(*key, count) for key, count in list(self._dead.items())]
 
     # ------------------------------------------------------------------ time
 
     def tick(self, steady_ms: int, day: int) -> Steps[None]:
-        """Takes the samples that are due; call each second. `day` is the local date's ordinal."""
+        """Takes the samples that are due; to be called each second. `day` is the local date's
+        ordinal.
+        """
         self._steady_ms = steady_ms
         if self._today is not None and day != self._today:
             self.put_mornings = (self.put_mornings[1], self._user_put)
@@ -246,7 +259,7 @@ class BrokerStats:
                 yield
 
     def remove_topic(self, topic: str) -> Steps[None]:
-        """Forgets the counters of a topic that is deleted."""
+        """Forgets the counters of a topic that was deleted."""
         self._topics.pop(topic, None)
         if self.sizes is not None:
             self.sizes.pop(topic, None)

@@ -38,7 +38,7 @@ SYSTEM_GROUPS = (
 """Groups that exist from the start, open to broadcasting."""
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 _READ_BIT = 1 << 2
-"""PermName.INDEX_PERM_READ as a bit of the forbidden table."""
+"""PermName.INDEX_PERM_READ as a bit in the table of forbidden topics."""
 
 
 def is_system_group(name: str) -> bool:
@@ -47,10 +47,11 @@ def is_system_group(name: str) -> bool:
 
 
 class SubscriptionGroups:
-    """All groups by name. Each of `on_change` is called with the name of one that came or changed.
+    """All groups by name. The functions in `on_change` get the name of a group that was created or
+    changed.
 
-    As of topics, what an administrator changes is written without delay by `saving`, and what
-    heartbeats and pulls make with the next tick.
+    As with topics, changes by administrators are written without delay by `saving`, and groups
+    created by heartbeats and pulls with the next tick.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class SubscriptionGroups:
             )
 
     def load(self) -> None:
-        """Takes what subscriptionGroup.json holds; raises JsonFileError."""
+        """Loads subscriptionGroup.json; raises JsonFileError."""
         with self._file.content() as content:
             table = content.get("subscriptionGroupTable") or {}
             self._file.is_stale = not self._groups.keys() <= table.keys()
@@ -94,7 +95,9 @@ class SubscriptionGroups:
         return self._file.is_missing
 
     def _snapshot(self) -> Callable[[], bytes]:
-        """The table as it is now, for whoever makes subscriptionGroup.json of it."""
+        """Copies the table; returns a function that makes the text of subscriptionGroup.json from
+        it.
+        """
         table = dict(self._groups)
         content = {
             "dataVersion": self.data_version.to_json(),
@@ -114,22 +117,27 @@ class SubscriptionGroups:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """How many groups there are."""
         return len(self._groups)
 
     def forbidden(self) -> dict[str, dict[str, int]]:
-        """Group to topic to bits of what it may not do."""
+        """By group and topic: bits of what the group may not do."""
         return {group: dict(topics) for group, topics in self._forbidden.items()}
 
     def get(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group that exists; none is made. With light queues each name of one is a group, too."""
+        """Returns an existing group, and creates none.
+
+        With light queues, each name of one is a group as well.
+        """
         group = self._groups.get(name)
         if group is None and self._has_light_queues and is_light(name):
             return SubscriptionGroupConfig(group_name=name)
         return group
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group, made when the configuration allows that and its name is good."""
+        """Returns a group, created if the configuration permits that and its name is valid; else
+        None.
+        """
         group = self.get(name)
         if group is not None:
             return group
@@ -144,9 +152,9 @@ class SubscriptionGroups:
         return group
 
     def update(self, group: SubscriptionGroupConfig) -> None:
-        """Makes or changes a group. `saving.answer` makes it last.
+        """Creates or changes a group. `saving.answer` makes it durable.
 
-        `attributes` of the argument are changes, "+name": value and "-name": "";
+        `attributes` of the argument are changes, "+name": value and "-name": ""; raises
         AttributeChangeError when one of them is not allowed.
         """
         name = group.group_name or ""
@@ -158,7 +166,7 @@ class SubscriptionGroups:
         self.saving.begin()
 
     def delete(self, name: str) -> bool:
-        """Forgets a group; False when there was none."""
+        """Deletes a group; returns False when there was none."""
         self._forbidden.pop(name, None)
         if self._groups.pop(name, None) is None:
             return False

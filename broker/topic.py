@@ -56,7 +56,7 @@ _CLUSTER_QUEUES = 16
 
 
 def validate_topic(name: str) -> str | None:
-    """What is wrong with a topic's name, in the original's words; None when it is good."""
+    """What is wrong with a topic's name, in the original's words; None when it is valid."""
     if not name or name.isspace():
         return "The specified topic is blank."
     if not _NAME.fullmatch(name):
@@ -76,7 +76,7 @@ def validate_topic(name: str) -> str | None:
 
 
 def validate_group(name: str) -> str | None:
-    """What is wrong with a group's name, in the original's words; None when it is good."""
+    """What is wrong with a group's name, in the original's words; None when it is valid."""
     if not name or name.isspace():
         return "The specified group is blank."
     if not _NAME.fullmatch(name):
@@ -90,13 +90,14 @@ def validate_group(name: str) -> str | None:
 
 
 class Topics:
-    """All topics by name. Each of `on_change` is called with the name of one that came or changed.
+    """All topics by name. The functions in `on_change` get the name of a topic that was created or
+    changed.
 
-    A change counts at once, in memory. What administrators change and what is made for a message is
-    written to topics.json without delay, by `saving`; an administrator is answered when it is on
-    disk, while the message does not wait for that: a broker that was killed in between makes the
-    topic anew, by the folders of its queues. What heartbeats make, and would make again, is written
-    with the next tick: there may be thousands at once.
+    A change takes effect at once, in memory. Changes by administrators and topics created for a
+    message are written to topics.json without delay, by `saving`; an administrator is answered when
+    the change is on disk, while the message does not wait for that: if the broker is killed in
+    between, it restores the topic from the directories of its queues. Topics created by heartbeats,
+    which would create them again, are written with the next tick: there may be thousands at once.
     """
 
     def __init__(
@@ -123,12 +124,12 @@ class Topics:
         self.get = self._get if has_light_queues else self._topics.get  # asked for each message
 
     def _get(self, name: str) -> TopicConfig | None:
-        """With light queues each name of one is a topic, which is in no table."""
+        """Returns a topic; with light queues, each name of one is a topic that is in no table."""
         found = self._topics.get(name)
         return _topic(name, 1) if found is None and is_light(name) else found
 
     def load(self) -> None:
-        """Takes what topics.json holds; raises JsonFileError."""
+        """Loads topics.json; raises JsonFileError."""
         with self._file.content() as content:
             table = content.get("topicConfigTable") or {}
             self._file.is_stale = not self._topics.keys() <= table.keys()
@@ -145,12 +146,13 @@ class Topics:
         after_crash: bool = False,
         has_batches: Callable[[str], bool] = lambda _: False,
     ) -> int:
-        """Makes the topics anew that topics.json does not name, though it should; how many.
+        """Creates topics again that are missing in topics.json although they should be there;
+        returns how many.
 
-        `queue_nums` are the topics that have queues, and how many; `has_batches` tells of which
-        type those are. Nothing is done when the file
-        was read as it should be and the broker was stopped in order: topics it does not name have
-        been deleted. After a crash they may as well have been made for a message just before.
+        `queue_nums` has the topics with queues and the number of these; `has_batches` tells their
+        kind. Nothing is done when the file was read without trouble and the broker was stopped in
+        order: topics that it does not name have been deleted. After a crash they may as well have
+        been created for a message just before.
         """
         if not self._is_lost and not after_crash:
             return 0
@@ -163,7 +165,7 @@ class Topics:
         return len(lost)
 
     def _snapshot(self) -> Callable[[], bytes]:
-        """The table as it is now, for whoever makes topics.json of it."""
+        """Copies the table; returns a function that makes the text of topics.json from it."""
         table, data_version = dict(self._topics), self.data_version.to_json()
 
         def encode() -> bytes:
@@ -179,19 +181,19 @@ class Topics:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """How many topics there are."""
         return len(self._topics)
 
     def known(self) -> set[str] | None:
         """The names of all topics; None when topics.json was lost, or names none but the system's.
 
-        Then it cannot be told which topics the messages of a store should belong to.
+        Then it is unknown to which topics the messages of a store should belong.
         """
         names = set(self._topics)
         return None if self._is_lost or all(map(self.is_system, names)) else names
 
     def has_batches(self, name: str) -> bool | None:
-        """Whether the topic has queues of batches; None when it is not there."""
+        """Whether the topic has queues of batches; None when it does not exist."""
         topic = self._topics.get(name)
         return None if topic is None else has_batch_queues(topic.attributes)
 
@@ -211,7 +213,9 @@ class Topics:
     def create_in_send(
         self, name: str, default_topic: str, queue_nums: int, sys_flag: int
     ) -> TopicConfig | None:
-        """A topic for the first message to it, modelled on `default_topic`; None: not allowed."""
+        """Creates a topic for the first message to it, modelled on `default_topic`; None if not
+        allowed.
+        """
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -242,7 +246,7 @@ class Topics:
         perm: int = PermName.READ | PermName.WRITE,
         sys_flag: int = 0,
     ) -> TopicConfig:
-        """A retry or dead-letter topic for a message, made when it is missing."""
+        """Returns a retry or dead-letter topic for a message, created if it is missing."""
         topic = self.create_in_heartbeat(name, queue_nums, perm, sys_flag)
         self.saving.begin()
         return topic
@@ -254,7 +258,7 @@ class Topics:
         perm: int = PermName.READ | PermName.WRITE,
         sys_flag: int = 0,
     ) -> TopicConfig:
-        """A retry topic for messages that may come, made when it is missing."""
+        """Returns a retry topic for messages that may come, created if it is missing."""
         existing = self._topics.get(name)
         if existing is not None:
             return existing
@@ -270,9 +274,10 @@ class Topics:
         )
 
     def update(self, topic: TopicConfig) -> bool:
-        """Makes or changes a topic; False when it is so already. `saving.answer` makes it last.
+        """Creates or changes a topic; returns False if it is already so. `saving.answer` makes it
+        durable.
 
-        `attributes` of the argument are changes, "+name": value and "-name": "";
+        `attributes` of the argument are changes, "+name": value and "-name": ""; raises
         AttributeChangeError when one of them is not allowed.
         """
         name = topic.topic_name or ""
@@ -287,7 +292,7 @@ class Topics:
         return True
 
     def delete(self, name: str) -> bool:
-        """Forgets a topic; False when there was none."""
+        """Deletes a topic; returns False when there was none."""
         if self._topics.pop(name, None) is None:
             return False
         self._changed(name)
@@ -295,9 +300,10 @@ class Topics:
         return True
 
     def set_order_topics(self, names: set[str]) -> None:
-        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others stay.
+        """Marks these as order topics (the name server's ORDER_TOPIC_CONFIG); others are not
+        changed.
 
-        4.9 takes the mark off the others, even where an administrator has set it.
+        4.9 removes the mark from the others, even where an administrator has set it.
         """
         unmarked = {
             name: replace(topic, order=True)
@@ -326,7 +332,7 @@ def _encode_topic(name: str, topic: TopicConfig) -> bytes:
 
 
 def _system_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """What TopicConfigManager.init makes, in its order."""
+    """The topics that TopicConfigManager.init creates, in its order."""
     read_write = PermName.READ | PermName.WRITE
     cluster = config.broker_cluster_name
     topics = [_topic(SELF_TEST_TOPIC, 1)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queues of topics in the whole cluster, which a broker needs to distribute them.
 
-A topic is asked for when it is first wanted, and then with each `refresh`. Counterpart of
-TopicRouteInfoManager.
+The route of a topic is requested when it is first needed, and then with each `refresh`. Counterpart
+of TopicRouteInfoManager.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from txrocketmq.remoting.message.message import MessageQueue
 from txrocketmq.remoting.protocol.body.route import TopicRouteData
 
 MAX_TOPICS = 10_000
-"""Topics that are remembered; what is beyond is asked for each time."""
+"""How many topics are remembered; routes of others are requested each time."""
 
 Queues = list[MessageQueue]
 
@@ -33,7 +33,9 @@ class TopicRoutes:
         self._queues: dict[str, Queues] = {}
 
     def find(self, topic: str, then: Callable[[Queues | None], None]) -> None:
-        """Gives the queues in order, now or when a name server answers; None: there are none."""
+        """Calls `then` with the queues in order, at once or when a name server answers; None
+        without any.
+        """
         known = self._queues.get(topic)
         if known:
             then(known)
@@ -46,7 +48,7 @@ class TopicRoutes:
         self._ask(topic).then(answered)
 
     def refresh(self) -> Steps[None]:
-        """Asks for everything again, one by one; what fails stays as it was."""
+        """Requests all routes again, one by one; where that fails, the old one stays."""
         for topic in list(self._queues):
             self._ask(topic).then(partial(self._take, topic))
             yield

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upkeep: what a broker examines by itself from time to time, in steps.
+"""Upkeep: what a broker examines from time to time by itself, in steps.
 
-Counters are sampled; locks, clients and pops of which nothing was heard for long are forgotten;
-queues follow the log when it has lost a file; routes of other brokers are asked for. All of it
-grows with topics, groups and clients, so it goes in turns with whatever else there is
-(`broker/walks.py`). Java: the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
+Counters are sampled; expired locks, silent clients and old pops in order are forgotten; queues
+follow the log when it has lost a file; routes of other brokers are requested. All of this grows
+with topics, groups and clients, so it takes turns with all other work (`broker/walks.py`). Java:
+the scheduled executors of BrokerStatsManager, ClientHousekeepingService,
 ConsumeQueueStore.CleanConsumeQueueService, TopicRouteInfoManager.
 """
 
@@ -19,7 +19,7 @@ from txrocketmq.broker.store.steps import Steps
 
 
 class Upkeep:
-    """Begins each of these; `failed` hears what has failed unexpectedly."""
+    """Begins each kind of upkeep; `failed` is called when one of them fails unexpectedly."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Upkeep:
         self._run("sampling the counters", self._parts.stats.tick(self._steady_ms(), day))
 
     def expire(self) -> None:
-        """Forgets locks that are over, silent clients, and what was popped in order long ago."""
+        """Forgets expired locks, silent clients, and what was popped in order long ago."""
         parts, steady_ms = self._parts, self._steady_ms()
         self._run("forgetting locks", parts.locks.expire(steady_ms))
         for members in (parts.consumers, parts.producers):

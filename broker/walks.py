@@ -27,22 +27,22 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.serialize.json import encode_around
 
 SLICE_S = 0.002
-"""How long a walk goes on while everything else waits."""
+"""How long a walk goes on, in seconds, while everything else waits."""
 MAX_WALKS = 64
-"""Walks under way at a time; the next request that needs one is SYSTEM_BUSY (2)."""
+"""How many walks may be under way; a further request that needs one is SYSTEM_BUSY (2)."""
 
 Answer = Reply[Any] | PendingReply
 Walk = Steps[Answer]
 
 PIECE_BYTES = 32 * 1024
-"""Bits of a body are joined when they are so long together."""
+"""Pieces of a body are joined when they have this many bytes together."""
 
 
 class Walks:
     """Runs walks in turns.
 
-    `later` calls a function when all that is ready has been served; `timer` tells seconds of a
-    clock that nobody sets. `in_thread` has done what walks wait for.
+    `later` calls a function when all that is ready has been served; `timer` returns the seconds of
+    a clock that nobody sets. `in_thread` runs the reads that walks wait for.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Walks:
         self.in_thread: InThread = at_once
         self._under_way: deque[tuple[Walk, PendingReply]] = deque()
         self._reading = 0
-        """Walks that wait for the disk."""
+        """The number of walks that wait for the disk."""
 
     def answer(self, walk: Walk) -> Answer:
-        """The reply of a short walk; of a long one the promise of it.
+        """Returns the reply of a short walk, or a promise of the reply of a long one.
 
         Raises what the first steps raise, and ResponseError when too many walks are under way.
         """
@@ -80,7 +80,7 @@ class Walks:
         return pending
 
     def run(self, steps: Steps[object], failed: Callable[[Exception], None]) -> None:
-        """Takes steps that nobody waits for, in turns with all walks, however many these are."""
+        """Takes steps that nobody waits for, in turns with all walks, however many those are."""
 
         def ended(outcome: Reply[Any] | Exception) -> None:
             if isinstance(outcome, Exception):
@@ -98,7 +98,7 @@ class Walks:
             self._later(self._go_on)
 
     def _read(self, read: ColdRead, walk: Walk, pending: PendingReply) -> None:
-        """Has this done in a thread; then the walk goes on."""
+        """Has the read done in a thread; then the walk goes on."""
         self._reading += 1
 
         def done() -> None:
@@ -113,7 +113,9 @@ class Walks:
         self.in_thread(read.run, done)
 
     def _slice(self, walk: Walk) -> Answer | ColdRead | None:
-        """Runs some steps; the answer if the walk has ended, or what it waits for."""
+        """Runs some steps; returns the answer if the walk has ended, the read it waits for, or
+        None.
+        """
         timer = self._timer
         end_s = timer() + SLICE_S
         try:
@@ -150,7 +152,9 @@ def _answering(steps: Steps[object]) -> Walk:
 
 
 class Pieces:
-    """Bytes that come bit by bit, joined as they come: neither all at once nor left in crumbs."""
+    """Joins bytes that come in small bits, neither into one large buffer nor into many tiny
+    ones.
+    """
 
     def __init__(self) -> None:
         self._joined: list[bytes] = []
@@ -158,7 +162,7 @@ class Pieces:
         self._size_bytes = 0
 
     def add(self, bit: bytes) -> None:
-        """Takes what comes next."""
+        """Adds a bit."""
         self._bits.append(bit)
         self._size_bytes += len(bit)
         if self._size_bytes >= PIECE_BYTES:
@@ -170,7 +174,7 @@ class Pieces:
             self._bits, self._size_bytes = [], 0
 
     def end(self) -> list[bytes]:
-        """All of it, in buffers that need not be joined."""
+        """Returns all bytes, in buffers that need not be joined."""
         self._join()
         return self._joined
 
@@ -178,7 +182,7 @@ class Pieces:
 class BodyPieces:
     """A JSON body with one long object or list, which is put together piece by piece.
 
-    `content` has HOLE in the place of it, and `brackets` are those around its members: "{}", "[]".
+    `content` has HOLE in its place, and `brackets` are those around its members: "{}" or "[]".
     """
 
     def __init__(self, content: Mapping[str, Any], brackets: str) -> None:
@@ -189,7 +193,7 @@ class BodyPieces:
         self._is_first = True
 
     def add(self, piece: bytes) -> None:
-        """Takes a member, or an item."""
+        """Adds a member or an item."""
         if self._is_first:
             self._is_first = False
         else:
@@ -197,6 +201,6 @@ class BodyPieces:
         self._pieces.add(piece)
 
     def end(self) -> list[bytes]:
-        """The whole body, in buffers that need not be joined."""
+        """Returns the whole body, in buffers that need not be joined."""
         self._pieces.add(self._after)
         return self._pieces.end()

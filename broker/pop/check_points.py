@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check points of pops that are not known to be safe yet, and the offsets that depend on them.
+"""Check points of pops whose messages may still come back, and the offsets that depend on them.
 
 Each pop of a queue adds a check point. It is written to the revive topic at once; or, with
 enablePopBufferMerge, it is kept here for a while, in the hope that all its messages are
@@ -30,18 +30,18 @@ from txrocketmq.broker.store.put_message import PutStatus
 from txrocketmq.remoting.message import properties as names
 
 MAX_BATCH: Final = 64
-"""Check points that are written at once, when their time here is over."""
+"""How many check points are written at once when their time in the buffer is over."""
 BATCHES: Final = 8
-"""So often in one turn."""
+"""How many such batches are written in one turn."""
 _MARGIN_MS: Final = 1_500
-"""No check point is taken, and no ack, that is so close to its end here."""
+"""So close to the end of its time in the buffer, no check point and no ack is taken."""
 
 QueueKey = tuple[str, str, int]
-"""Topic, group and queue id."""
+"""A topic, a group and a queue id."""
 
 
 class _Popped:
-    """A check point, and what is known of it."""
+    """A check point, and what is known of its messages."""
 
     __slots__ = (
         "acked", "distances", "end_offset", "invisible_ms", "is_buffered", "key", "next_offset",
@@ -62,10 +62,11 @@ class _Popped:
         self.next_offset = next_offset
         self.revive_queue_id = revive_queue_id
         self.acked = 0
-        """A bit for each message."""
+        """The acknowledged messages, one bit each."""
         self.is_buffered = False
         self.end_offset: int | None = None
-        """Once the log is durable up to there, the messages before `next_offset` are safe."""
+        """The messages before `next_offset` are safe once the log is durable up to here; None:
+        unknown yet."""
 
     @property
     def revive_ms(self) -> int:
@@ -77,7 +78,7 @@ class _Popped:
 
 
 class CheckPoints:
-    """The check points. `is_known` says whether a topic and a group still exist."""
+    """The check points. `is_known` returns whether a topic and a group still exist."""
 
     def __init__(
         self,
@@ -97,24 +98,27 @@ class CheckPoints:
         self._metrics = metrics
         self._buffer: dict[Key, _Popped] = {}
         self._queues: dict[QueueKey, deque[_Popped]] = {}
-        """What was popped of each queue, in order, and is not committed."""
+        """By queue: what was popped and is not committed, in order."""
         self._due: list[tuple[int, int, _Popped]] = []
-        """Buffered ones by the time at which they are written; those that are gone are skipped."""
+        """Buffered check points by the time at which they are written. Those that are no longer
+        buffered stay in the heap and are skipped."""
         self._sequence = count()
         self._awaited: deque[tuple[int, QueueKey]] = deque()
         """Queues whose offset may move once the log is durable up to an offset."""
 
     def __len__(self) -> int:
-        """How many are kept and not written."""
+        """How many check points are buffered, so not written yet."""
         return len(self._buffer)
 
     @property
     def uncommitted(self) -> int:
-        """How many were popped, written or not, behind which no offset has moved."""
+        """How many pops, written or not, have not moved their group's offset yet."""
         return sum(map(len, self._queues.values()))
 
     def latest_offset(self, topic: str, group: str, queue_id: int) -> int:
-        """The offset after what was popped of a queue and is not committed; -1: nothing."""
+        """The offset after all that was popped of a queue and is not committed; -1 if there is
+        nothing.
+        """
         popped = self._queues.get((topic, group, queue_id))
         return popped[-1].next_offset if popped else -1
 
@@ -127,7 +131,11 @@ class CheckPoints:
         revive_queue_id: int,
         now_ms: int,
     ) -> bool:
-        """Takes what is popped; False when it cannot be kept safe, so it must not be handed out."""
+        """Adds a check point for what was popped.
+
+        Returns False when it can be neither kept nor written; then the messages must not be handed
+        out.
+        """
         popped = _Popped(key, invisible_ms, distances, next_offset, revive_queue_id)
         if key in self._buffer:
             return False
@@ -141,17 +149,19 @@ class CheckPoints:
         return True
 
     def pass_over(self, key: Key, next_offset: int) -> None:
-        """What lies between two offsets of a queue is for nobody of the group (addCkMock)."""
+        """Notes that the messages between two offsets of a queue are for nobody of the group
+        (addCkMock).
+        """
         popped = _Popped(key, 0, (), next_offset, 0)
         self._append(popped)
         self._await(popped)
 
     def ack(self, key: Key, offsets: Sequence[int], now_ms: int) -> bool:
-        """Takes acknowledgements of a check point that is kept here; False: they are not taken.
+        """Takes acknowledgements for a buffered check point; returns False when they are not taken.
 
-        The group's offset waits all the same until the log is durable so far: the messages may not
-        be, and others would take their offsets; or a check point that was just written stands for
-        them, when they are hidden for longer.
+        Even then the group's offset waits until the log is durable up to its present end: the
+        popped messages may not be durable, so that others would take their offsets; or, when a
+        message is hidden for longer, its new check point was only just written.
         """
         popped = self._buffer.get(key)
         if popped is None or not self._config.enable_pop_buffer_merge:
@@ -172,24 +182,26 @@ class CheckPoints:
         return True
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """Forgets how far a queue was popped: its offset was set (clearOffsetQueue)."""
+        """Forgets how far a queue was popped, since its offset was set (clearOffsetQueue)."""
         self._queues.pop((topic, group, queue_id), None)
 
     def tick(self, now_ms: int) -> None:
-        """Writes some of those whose time here is over, and moves offsets. Call it often."""
+        """Writes check points whose time in the buffer is over, and moves offsets; to be called
+        often.
+        """
         for _ in range(BATCHES):
             if not self._write_due(now_ms):
                 break
         self.settle()
 
     def settle(self) -> None:
-        """Moves offsets as far as the log is durable."""
+        """Moves offsets as far as the durable part of the log permits."""
         flushed, awaited = self._store.flush.flushed_offset, self._awaited
         while awaited and awaited[0][0] <= flushed:
             self._commit(awaited.popleft()[1])
 
     def write_all(self, now_ms: int) -> None:
-        """Writes all that are kept here: the broker stops."""
+        """Writes all buffered check points, when the broker stops."""
         popped = list(self._buffer.values())
         for at in range(0, len(popped), MAX_BATCH):
             self._write(popped[at : at + MAX_BATCH], now_ms)
@@ -214,7 +226,9 @@ class CheckPoints:
         heappush(self._due, (due_ms, next(self._sequence), popped))
 
     def _await(self, popped: _Popped) -> None:
-        """Nothing but the durability of the log is in the way of an offset."""
+        """Moves the offset behind this check point as soon as the log is durable up to its present
+        end.
+        """
         key = popped.key.topic, popped.key.group, popped.key.queue_id
         popped.end_offset = self._store.max_physical_offset
         if popped.end_offset > self._store.flush.flushed_offset:
@@ -229,7 +243,7 @@ class CheckPoints:
         queue.append(popped)
 
     def _write_due(self, now_ms: int) -> bool:
-        """Writes a batch; whether there may be more that can be written."""
+        """Writes a batch of check points; returns whether there may be more to write."""
         due = self._due
         batch: list[_Popped] = []
         while due and len(batch) < MAX_BATCH and (due[0][0] <= now_ms or not due[0][2].is_buffered):
@@ -244,7 +258,7 @@ class CheckPoints:
         return False
 
     def _write(self, batch: Sequence[_Popped], now_ms: int) -> bool:
-        """Writes records of check points and of what is acknowledged; whether all were taken."""
+        """Writes check points and their acks; returns whether the store took all records."""
         messages: list[InnerMessage] = []
         owners: list[_Popped] = []
         for popped in batch:

@@ -8,21 +8,23 @@ acknowledge (enablePopMessageThreshold). Counterpart of PopInflightMessageCounte
 from __future__ import annotations
 
 QueueKey = tuple[str, str, int]
-"""Topic, group and queue id."""
+"""A topic, a group and a queue id."""
 
 
 class InFlight:
-    """Counts by topic, group and queue; a queue without any takes no room."""
+    """The number of messages in flight by topic, group and queue; a queue without any takes no
+    room.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[QueueKey, int] = {}
 
     def get(self, topic: str, group: str, queue_id: int) -> int:
-        """How many are in flight."""
+        """How many messages of a queue are in flight."""
         return self._counts.get((topic, group, queue_id), 0)
 
     def add(self, topic: str, group: str, queue_id: int, count: int) -> None:
-        """So many more, or fewer."""
+        """Adds to the number of messages in flight; `count` may be negative."""
         key = topic, group, queue_id
         left = self._counts.get(key, 0) + count
         if left > 0:
@@ -31,5 +33,5 @@ class InFlight:
             self._counts.pop(key, None)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """None is in flight any more: the offset was set, or the queue is popped in order."""
+        """Resets the number, since the offset was set or the queue is popped in order."""
         self._counts.pop((topic, group, queue_id), None)

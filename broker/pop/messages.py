@@ -46,7 +46,7 @@ _BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 
 
 def records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
-    """The records in slices of the log."""
+    """Splits slices of the log into records."""
     found: list[memoryview] = []
     for buffer in buffers:
         view, at = memoryview(buffer), 0
@@ -58,7 +58,7 @@ def records_of(buffers: Sequence[Buffer]) -> list[memoryview]:
 
 
 def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
-    """The offsets in a queue of the topic of the messages in slices of the log."""
+    """The offsets, in a queue of the topic, of the messages in slices of the log."""
     found = records_of(buffers)
     if is_light(topic):
         return [_light_offset(topic, record) for record in found]
@@ -66,7 +66,7 @@ def offsets_of(topic: str, buffers: Sequence[Buffer]) -> list[int]:
 
 
 def _light_offset(topic: str, record: memoryview) -> int:
-    """Its offset in a light queue; that of its own queue, when it was sent to the light one."""
+    """The record's offset in a light queue; its own queue offset if it was sent to that queue."""
     message = decode_message(record, decompress_body=False)[0]
     dispatch = message.properties.get(names.INNER_MULTI_DISPATCH)
     offsets = message.properties.get(names.INNER_MULTI_QUEUE_OFFSET)
@@ -74,7 +74,9 @@ def _light_offset(topic: str, record: memoryview) -> int:
 
 
 def one_by_one(got: GetResult, offset: int, max_count: int) -> GetResult:
-    """What a get of a queue of batches gives, as so many messages at most from an offset on."""
+    """Limits what a get of a queue of batches returned to `max_count` messages from an offset
+    on.
+    """
     taken: list[memoryview] = []
     next_offset = got.next_begin_offset
     for record in records_of(got.buffers):
@@ -115,7 +117,7 @@ def in_record(record: memoryview) -> list[MessageExt]:
 
 
 def _batch_of(record: memoryview) -> MessageExt | None:
-    """The batch that a record is, without the flags of one; None if it is none, or not sound."""
+    """Decodes the batch in a record, without the flags of a batch; None if it is no sound batch."""
     if _SYS_FLAG.unpack_from(record, _SYS_FLAG_AT)[0] & _BATCH != _BATCH:
         return None
     try:

@@ -25,22 +25,22 @@ from txrocketmq.remoting.serialize.json import encode_pretty
 NOT_FOUND: Final = -1
 """The acknowledged message is none of those that were popped."""
 OTHER_POP: Final = -2
-"""The acknowledged message was popped before, and the queue was popped again since."""
+"""The acknowledged message belongs to an earlier pop; the queue has been popped again since."""
 MAX_MESSAGES: Final = 63
-"""So many messages of a pop have a bit in a long."""
+"""How many messages of a pop have a bit in a long."""
 _UNUSED_MS: Final = 24 * 3_600_000
 
 QueueKey = tuple[str, str, int]
-"""Topic, group and queue id."""
+"""A topic, a group and a queue id."""
 
 
 @body("org.apache.rocketmq.broker.pop.orderly.QueueLevelConsumerManager$OrderInfo")
 class OrderInfo(Body):
-    """One pop in order. Times in ms.
+    """One pop in order. Times are in ms.
 
     `offsets` are the first offset, and the distances of the others from it; `acked` has a bit for
-    each. `visible` has the time of messages that were given one, `counts` how often messages were
-    popped before.
+    each message. `visible` has the times of messages that were given a time of their own, `counts`
+    tells how often messages were popped before.
     """
 
     attempt_id: str | None = member(wire="a", default=None)
@@ -53,12 +53,14 @@ class OrderInfo(Body):
     pop_time: int = 0
 
     def queue_offsets(self) -> list[int]:
-        """The offsets of its messages."""
+        """The offsets of the popped messages."""
         offsets = self.offsets[:MAX_MESSAGES]
         return [offsets[0], *(offsets[0] + each for each in offsets[1:])] if offsets else []
 
     def free_ms(self) -> int:
-        """When all that is not acknowledged may be popped again; 0: nothing is left to wait for."""
+        """The time at which all messages not acknowledged may be popped again; 0 if there are
+        none.
+        """
         visible = self.visible or {}
         hidden_ms = self.pop_time + (self.invisible_time or 0)
         return max(
@@ -71,7 +73,7 @@ class OrderInfo(Body):
         )
 
     def next_offset(self) -> int:
-        """The first message that is not acknowledged, or the one after the last."""
+        """The offset of the first message not acknowledged, or the one after the last message."""
         offsets = self.queue_offsets()
         for at, offset in enumerate(offsets):
             if not self.acked >> at & 1:
@@ -80,7 +82,7 @@ class OrderInfo(Body):
 
 
 class OrderInfos:
-    """What is popped in order. `read_queues_of` returns the queues of a topic, or None."""
+    """The pops in order. `read_queues_of` returns a topic's number of read queues, or None."""
 
     def __init__(
         self,
@@ -96,14 +98,15 @@ class OrderInfos:
         self.saving = Saving(file, self._snapshot)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._free: list[tuple[int, QueueKey]] = []
-        """When to look whether queues may be popped again."""
+        """A heap of the times at which to look whether queues may be popped again."""
         self._looks: dict[QueueKey, int] = {}
-        """The time of the look at each of these queues; others in the heap are skipped."""
+        """The time of the next look at each of these queues; other entries of the heap are
+        skipped."""
         self.on_free: list[Callable[[str, str, int], None]] = []
-        """Called with topic, group and queue id when a queue may be popped again by its time."""
+        """Called with topic, group and queue id when the time has come to pop a queue again."""
 
     def load(self) -> None:
-        """Takes what consumerOrderInfo.json holds; raises JsonFileError."""
+        """Loads consumerOrderInfo.json; raises JsonFileError."""
         with self._file.content() as content:
             for key, queues in (content.get("table") or {}).items():
                 topic, _, group = key.partition("@")
@@ -131,14 +134,16 @@ class OrderInfos:
         return encode
 
     def get(self, topic: str, group: str, queue_id: int) -> OrderInfo | None:
-        """The last pop of a queue."""
+        """The last pop of a queue; None if there is none."""
         queues = self._table.get(f"{topic}@{group}")
         return None if queues is None else queues.get(queue_id)
 
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_ms: int
     ) -> bool:
-        """Whether a queue is closed; not to the attempt that closed it (checkBlock)."""
+        """Whether a queue is closed to this attempt; it is open to the attempt that closed it
+        (checkBlock).
+        """
         info = self.get(topic, group, queue_id)
         if info is None or not info.offsets:
             return False
@@ -158,7 +163,9 @@ class OrderInfos:
         invisible_ms: int,
         offsets: Sequence[int],
     ) -> list[str]:
-        """A queue was popped; gives what the answer says of how often (orderCountInfo)."""
+        """Notes a pop of a queue; returns the counts of earlier pops for the answer
+        (orderCountInfo).
+        """
         before = self.get(topic, group, queue_id)
         counts: dict[int, int] = {}
         if before is not None:
@@ -183,9 +190,10 @@ class OrderInfos:
         return [*said, order_count_info(topic, queue_id, least)]
 
     def acked(self, topic: str, group: str, queue_id: int, offset: int, pop_time: int) -> int:
-        """A message is acknowledged: the offset up to which the queue is consumed (commitAndNext).
+        """Acknowledges a message; returns the offset up to which the queue is consumed
+        (commitAndNext).
 
-        NOT_FOUND and OTHER_POP tell that it counts for nothing.
+        Returns NOT_FOUND or OTHER_POP if the acknowledgement has no effect.
         """
         info = self.get(topic, group, queue_id)
         if info is None:
@@ -203,9 +211,9 @@ class OrderInfos:
     def set_visible(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time: int, visible_ms: int
     ) -> None:
-        """Gives a message another time at which it may be popped again (updateNextVisibleTime).
+        """Sets the time at which a message may be popped again (updateNextVisibleTime).
 
-        One that was not popped, or not then, is passed over.
+        A message that was not popped, or not by this pop, is ignored.
         """
         info = self.get(topic, group, queue_id)
         if info is None or pop_time != info.pop_time or offset not in info.queue_offsets():
@@ -214,7 +222,7 @@ class OrderInfos:
         self._replace((topic, group, queue_id), info, visible=visible)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """Opens a queue: its offset was set (clearBlock)."""
+        """Opens a queue, since its offset was set (clearBlock)."""
         key = f"{topic}@{group}"
         queues = self._table.get(key)
         if queues is not None and queues.pop(queue_id, None) is not None:
@@ -223,7 +231,7 @@ class OrderInfos:
                 del self._table[key]
 
     def tick(self) -> None:
-        """Tells of queues that may be popped again; to be called every 100 ms or so."""
+        """Announces queues that may be popped again; to be called about every 100 ms."""
         free, now_ms = self._free, self._now_ms()
         while free and free[0][0] <= now_ms:
             look_ms, key = heappop(free)
@@ -241,7 +249,7 @@ class OrderInfos:
                     heard(topic, group, queue_id)
 
     def clean(self) -> Steps[None]:
-        """Forgets what is of no use any more; to be done before each saving (autoClean)."""
+        """Forgets what is no longer needed; to be done before each saving (autoClean)."""
         now_ms = self._now_ms()
         for key in list(self._table):
             topic, _, group = key.partition("@")

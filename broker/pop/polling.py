@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pops that found nothing wait here for messages, or for the end of their time.
+"""Pops that found nothing wait here for messages, or until their time is over.
 
-One waits for a topic and its group, at one queue or at any (-1). A message of the topic wakes one
-of each group; so does one of the group's retry topics, and a queue popped in order that is free
-again. Whoever is woken pops; if more is left than it may have, it wakes the next, and if it finds
-nothing for itself it waits on. So a burst of messages wakes no crowd. Counterpart of
+A request waits for a topic and its group, at one queue or at any (-1). A message of the topic wakes
+one request of each group; so does a message of the group's retry topics, and a queue popped in
+order that is free again. A woken request pops; if messages are left over it wakes the next one, and
+if it finds nothing for itself it waits on. So a burst of messages wakes no crowd. Counterpart of
 PopLongPollingService and PopRequest.
 """
 
@@ -22,19 +22,19 @@ from txrocketmq.remoting.message.pop import retry_topic_v1, retry_topic_v2
 
 ANY_QUEUE: Final = -1
 EARLY_MS: Final = 50
-"""A request is answered so long before the time at which its client stops waiting."""
+"""How long before its client stops waiting a request is answered, in ms."""
 SLICE: Final = 200
-"""So many requests are run again in one turn."""
+"""How many requests are run again in one turn of the reactor."""
 _SECOND_MS: Final = 1_000
 
 Place = tuple[str, str]
-"""Topic and group."""
+"""A topic and a group."""
 Woken = tuple[Place, int | None]
-"""Who is to look, and at which queue."""
+"""A place where a request is to be woken, and for which queue; None: for any queue."""
 
 
 class PollingResult(Enum):
-    """What becomes of a request that would wait; the names are the original's."""
+    """What becomes of a request that asks to wait; the names are the original's."""
 
     POLLING_SUC = auto()
     POLLING_FULL = auto()
@@ -51,7 +51,7 @@ class Waiting:
     group: str
     queue_id: int
     deadline_ms: int
-    """Steady time."""
+    """The steady time at which it is answered at the latest."""
     resume: Callable[[], None]
 
 
@@ -65,29 +65,32 @@ class PopPolling:
         self._wake_soon = wake_soon
         self._is_waking = False
         self._waiting: dict[Place, dict[int, dict[Waiting, None]]] = {}
-        """By topic and group, then by queue id, in the order in which they came."""
+        """Requests by topic and group, and then by queue id, in the order in which they came."""
         self._places: dict[str, dict[Place, None]] = {}
-        """By topics whose messages wake: the topic itself, and the group's retry topics."""
+        """The places that the messages of a topic wake: those of the topic itself, and those of
+        which it is a retry topic."""
         self._by_peer: dict[Peer, dict[Waiting, None]] = {}
         self._by_second: dict[int, dict[Waiting, None]] = {}
-        """By the second of their deadline; those that are ready are there no more."""
+        """Requests by the second of their deadline, without those that are ready."""
         self._count = 0
         self._woken: set[Woken] = set()
         self._to_look: deque[Woken] = deque()
-        """The same in order: to take the first out of a long dict looks for it each time."""
+        """The members of `_woken` in order."""
         self._ready: deque[Waiting] = deque()
 
     def __len__(self) -> int:
         return self._count
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """How many wait at one queue (-1: at any)."""
+        """How many requests wait at one queue (-1: at any queue)."""
         return len(self._waiting.get((topic, group), {}).get(queue_id, ()))
 
     def hold(
         self, request: Waiting, born_ms: int, poll_ms: int, now_ms: int, steady_ms: int
     ) -> PollingResult:
-        """Takes a request in that was made at `born_ms` by its client's clock, for `poll_ms`."""
+        """Lets a request wait for `poll_ms` from `born_ms` on, which is a time of its client's
+        clock.
+        """
         if poll_ms <= 0:
             return PollingResult.NOT_POLLING
         if self._count >= self._config.max_pop_polling_size:
@@ -111,22 +114,25 @@ class PopPolling:
         return PollingResult.POLLING_SUC
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """Messages are in a queue; cheap when nobody waits for them."""
+        """Wakes requests for messages in a queue; cheap when none waits for them."""
         places = self._places.get(topic)
         if places is not None:
             for place in places:
-                # A retry topic's queue is none of the topic's, so any waiting request will do.
+                # The queues of a retry topic are not those of the topic, so any waiting request
+                # will do.
                 self._note((place, queue_id if place[0] == topic else None))
             self._wake()
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
-        """Something is left, or free again, for a group at a queue (-1: at any)."""
+        """Wakes a request: a group has messages left, or a free queue again, at a queue (-1:
+        any).
+        """
         if (topic, group) in self._waiting:
             self._note(((topic, group), queue_id))
             self._wake()
 
     def run_woken(self) -> None:
-        """Resumes those whose time is over, and one for each that was told of; a slice of them."""
+        """Resumes requests whose time is over, and those that were woken; a slice of them."""
         self._is_waking = False
         for _ in range(SLICE):
             if self._ready:
@@ -142,7 +148,7 @@ class PopPolling:
             self._wake()
 
     def tick(self, steady_ms: int) -> None:
-        """Resumes those whose time is over."""
+        """Resumes requests whose time is over."""
         this_second = steady_ms // _SECOND_MS
         late = [second for second in self._by_second if second < this_second]
         for second in late:
@@ -171,7 +177,9 @@ class PopPolling:
             self._wake_soon(self.run_woken)
 
     def _choose(self, place: Place, queue_id: int | None) -> list[Waiting]:
-        """Who is to look: one that waits at any queue, and one that waits at this one."""
+        """Chooses whom to wake: one request that waits at any queue, and one that waits at this
+        one.
+        """
         queues = self._waiting.get(place, {})
         if queue_id is None:
             wanted = [next(iter(queues.values()))] if queues else []
@@ -186,7 +194,7 @@ class PopPolling:
             request.resume()
 
     def _forget(self, request: Waiting) -> None:
-        """Takes a request out of all tables."""
+        """Removes a request from all tables."""
         place = request.topic, request.group
         queues = self._waiting[place]
         del queues[request.queue_id][request]

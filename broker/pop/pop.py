@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of POP, built together: what was popped, who waits, what is brought back.
+"""The parts of POP, built together: what was popped, which pops wait, what is brought back.
 
 Java: the fields of PopMessageProcessor, AckMessageProcessor and NotificationProcessor.
 """
@@ -61,7 +61,7 @@ class Pop:
     notifications: PopPolling = field(init=False)
 
     def __post_init__(self) -> None:
-        """Builds them."""
+        """Builds the parts."""
         config, intake, offsets = self.config, self.intake, self.offsets
         topic = self.revive_topic = ReviveTopic(
             config.broker_cluster_name, config.broker_name, self.store_host
@@ -88,33 +88,33 @@ class Pop:
 
     @property
     def on_arrival(self) -> tuple[Callable[[str, int, int], None], ...]:
-        """What is to be called when messages are in a queue."""
+        """The functions that are to be called when messages arrive in a queue."""
         return self.polling.arrived, self.notifications.arrived
 
     def notify(self, topic: str, group: str, queue_id: int) -> None:
-        """A group may pop a queue again."""
+        """Wakes a waiting pop of a group, which may pop a queue again."""
         for polling in (self.polling, self.notifications):
             polling.notify(topic, group, queue_id)
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """A peer has gone."""
+        """Forgets the waiting pops of a peer that has disconnected."""
         self.polling.disconnected(peer, steady_ms)
         self.notifications.disconnected(peer, steady_ms)
 
     def tick(self, now_ms: int, steady_ms: int) -> None:
-        """Time goes on."""
+        """Does what is due in the parts that depend on time."""
         self.check_points.tick(now_ms)
         self.orders.tick()
         self.polling.tick(steady_ms)
         self.notifications.tick(steady_ms)
 
     def save(self) -> Steps[None]:
-        """Begins to write consumerOrderInfo.json, without what is of no use any more."""
+        """Begins to save consumerOrderInfo.json, without entries that are no longer needed."""
         yield from self.orders.clean()
         self.orders.saving.begin()
 
     def settle(self) -> None:
-        """Moves offsets as far as the log is durable: before they are written for the last time."""
+        """Moves offsets as far as the log is durable, before they are written for the last time."""
         self.check_points.settle()
         self.revive.settle()
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Popping: takes messages from the queues of a topic and of its retry topic for a group.
 
-Where a pop of all queues begins is left to chance, so that none is preferred, and so is whether the
-retry topic comes first; else it comes last, if there is room. A pop of a topic of the type PRIORITY
-begins with the queue of the highest number, and messages that come back are last, unless
-popFromRetryProbabilityForPriority says otherwise; how many of a group's pops do so is the group's
-priority.factor. If it is not in order, a pop is remembered by a check point for each queue that it
-took from, and the group's offset follows later; in order, the queue is closed until the messages
-are acknowledged, and the offset moves then.
+A pop of all queues begins with a random one, so that none is preferred. It is random, too, whether
+the retry topic comes first; otherwise it comes last, if there is room. A pop of a topic of the type
+PRIORITY begins with the queue of the highest number, and messages that come back are last, unless
+popFromRetryProbabilityForPriority says otherwise; the group's priority.factor tells how many of its
+pops do so. A pop that is not in order is remembered by a check point for each queue that it took
+messages from, and the group's offset follows later. A pop in order closes the queue until the
+messages are acknowledged, and the offset moves then.
 
 Java: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue, getPopOffset, getInitOffset.
 """
@@ -51,8 +51,8 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 from txrocketmq.remoting.protocol.body.route import TopicConfig
 
 INIT_MIN: Final = 0
-"""A group without an offset begins with the first message (ConsumeInitMode.MIN), else near the
-last."""
+"""With this init mode a group without an offset begins with the first message
+(ConsumeInitMode.MIN); otherwise it begins near the last one."""
 _NO_BYTE_LIMIT: Final = 2**31 - 1
 _PERCENT: Final = 100
 _MOVED: Final = frozenset(
@@ -62,7 +62,7 @@ _MOVED: Final = frozenset(
         GetMessageStatus.OFFSET_FOUND_NULL,
     }
 )
-"""The offset was wrong: the group's is set right, and the queue is looked at again."""
+"""The offset was wrong: the group's offset is corrected, and the queue is read again."""
 _PASSED: Final = frozenset(
     {
         GetMessageStatus.NO_MATCHED_MESSAGE,
@@ -70,13 +70,13 @@ _PASSED: Final = frozenset(
         GetMessageStatus.MESSAGE_WAS_REMOVING,
     }
 )
-"""What was looked at is for nobody of the group, or is gone."""
+"""The messages that were looked at are for nobody of the group, or are gone."""
 
 
 class Wanted(NamedTuple):
-    """What a pop asks for; `queue_id` -1 is any queue.
+    """What a pop asks for; a `queue_id` of -1 means any queue.
 
-    Of 100 pops of a topic of priorities `priority_factor` go by them.
+    Of 100 pops of a topic with priorities, `priority_factor` go by them.
     """
 
     topic: str
@@ -100,7 +100,7 @@ class Popped:
         self.buffers: list[Buffer] = []
         self.count = 0
         self.has_passed = False
-        """Whether it went past messages that are for nobody of the group."""
+        """Whether the pop went past messages that are for nobody of the group."""
         self.rest = 0
         """How many messages are left in the queues, whoever they are for."""
         self.start_offsets: list[str] = []
@@ -109,7 +109,9 @@ class Popped:
 
 
 class PopQueues:
-    """Takes messages. `chance` returns a random number from 0 up to, not including, another."""
+    """Takes messages. `chance` returns a random number from 0 up to, but not including, its
+    argument.
+    """
 
     def __init__(
         self,
@@ -137,7 +139,11 @@ class PopQueues:
     def pop(
         self, wanted: Wanted, topic: TopicConfig, now_ms: int, *, only_in_memory: bool = True
     ) -> Popped:
-        """Takes messages. Raises NotInMemory when it would have to wait for the disk for any."""
+        """Takes messages for a pop.
+
+        With `only_in_memory`, raises NotInMemory when any message would have to be read from the
+        disk.
+        """
         revive_queue_id = ORDER_REVIVE_QUEUE
         if not wanted.is_order:
             revive_queue_id = self._turn % self._config.revive_queue_num
@@ -167,7 +173,9 @@ class PopQueues:
         return popped
 
     def offset(self, topic: str, group: str, queue_id: int) -> int:
-        """Where the group goes on with a queue, or would begin with its first message."""
+        """The offset at which the group goes on with a queue, or the first one when it is new to
+        it.
+        """
         offset = self._offsets.query(group, topic, queue_id)
         if offset < 0:
             offset = self._store.min_offset(topic, queue_id)
@@ -238,7 +246,7 @@ class PopQueues:
         )
 
     def _begin(self, wanted: Wanted, topic: str, queue_id: int, *, only_in_memory: bool) -> int:
-        """Where to begin with a queue; a group that is new to it has an offset from now on."""
+        """The offset to begin with; it is also stored when the group is new to the queue."""
         group = wanted.group
         reset = self._offsets.take_reset(group, topic, queue_id)
         if reset is not None:
@@ -292,7 +300,9 @@ class PopQueues:
         result: GetResult,
         popped: Popped,
     ) -> bool:
-        """Hands out what was found; False when it cannot be remembered, so it is not."""
+        """Hands out the messages that were found; returns False, and hands out none, when the pop
+        cannot be remembered.
+        """
         group = wanted.group
         offsets = offsets_of(topic, result.buffers)
         if wanted.is_order:
@@ -323,7 +333,7 @@ class PopQueues:
     def _as_original(
         self, wanted: Wanted, topic: str, offset: int, result: GetResult, popped: Popped
     ) -> list[Buffer]:
-        """Messages of a retry topic as if they came from the topic, with their handles in them."""
+        """Rewrites messages of a retry topic as if they came from the topic, with their handles."""
         made: list[Buffer] = []
         for record in records_of(result.buffers):
             try:

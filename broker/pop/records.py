@@ -2,8 +2,8 @@
 """Records of the revive topic: what was popped, and which of it was acknowledged.
 
 A check point stands for the messages of one queue that one pop has handed out; an ack, or a batch
-of them, names it by where it started and when. Their bodies are JSON with names of one or two
-letters, and a tag says which is which. Java: PopCheckPoint, AckMsg, BatchAckMsg,
+of acks, names it by its first offset and its time. Their bodies are JSON with names of one or two
+letters, and the tag tells the kind. Java: PopCheckPoint, AckMsg, BatchAckMsg,
 PopMessageProcessor.buildCkMsg and genCkUniqueId.
 """
 
@@ -27,9 +27,9 @@ CHECK_POINT_TAG: Final = "ck"
 ACK_TAG: Final = "ack"
 BATCH_ACK_TAG: Final = "bAck"
 ACK_INTERVAL_MS: Final = 1_000
-"""A check point is due so much before its time in the original, which reads acks after it."""
+"""How long before its time a check point is due in the original, which reads acks after it."""
 MAX_MESSAGES: Final = 32
-"""A check point stands for so many messages at most: one bit each of an int."""
+"""How many messages a check point stands for at most: one for each bit of an int."""
 _MAX_SPAN: Final = 2**31 - 1
 _MIN_SPAN: Final = -MAX_BATCH_MESSAGES
 _MAX_REPUTS: Final = 127
@@ -37,7 +37,7 @@ _LONG_MAX: Final = 2**63 - 1
 
 
 class Key(NamedTuple):
-    """What names a check point: its mergeKey."""
+    """The parts of a check point's name, its mergeKey."""
 
     topic: str
     group: str
@@ -49,11 +49,11 @@ class Key(NamedTuple):
 
 @body("org.apache.rocketmq.store.pop.PopCheckPoint")
 class PopCheckPoint(Body):
-    """What was popped. `diffs` are distances of messages from `start_offset`. Times in ms.
+    """What was popped. `diffs` are distances of messages from `start_offset`. Times are in ms.
 
-    Of a queue of batches, an original broker has the distances of records, which may be negative
-    for the first. Where `is_by_message` is set they are those of messages, as of other queues; an
-    original passes over it, and so do other queues.
+    For a queue of batches, an original broker writes the distances of records, the first of which
+    may be negative. Where `is_by_message` is set they are those of messages, as for other queues;
+    an original broker ignores this, and check points of other queues do not have it.
     """
 
     bit_map: int = member(wire="bm", default=0)
@@ -73,21 +73,25 @@ class PopCheckPoint(Body):
 
     @property
     def key(self) -> Key:
-        """Its name."""
+        """The name of the check point."""
         return Key(
             self.topic or "", self.group or "", self.queue_id, self.start_offset, self.pop_time,
             self.broker_name or "",
         )  # fmt: skip
 
     def distances(self) -> list[int]:
-        """Of its messages from the first offset; older check points have them one by one."""
+        """The distances of the messages from the first offset; older check points list them
+        singly.
+        """
         count = min(max(self.count, 0), MAX_MESSAGES)
         if not self.diffs:
             return list(range(count))
         return [each for each in self.diffs[:count] if _MIN_SPAN <= each <= _MAX_SPAN]
 
     def times_put_again(self) -> int:
-        """How often it was put at the end of the queue again, since messages failed."""
+        """How often the check point was put at the end of the queue again, because messages
+        failed.
+        """
         text = self.reput_times
         if text is None:
             return 0
@@ -97,7 +101,7 @@ class PopCheckPoint(Body):
 def check_point(
     key: Key, invisible_ms: int, distances: Sequence[int], *, has_batches: bool = False
 ) -> PopCheckPoint:
-    """A check point for messages at these distances from the key's offset.
+    """Makes a check point for messages at these distances from the key's offset.
 
     `has_batches` tells whether the queue is one of batches.
     """
@@ -118,7 +122,7 @@ def check_point(
 
 @body("org.apache.rocketmq.store.pop.AckMsg")
 class AckMsg(Body):
-    """One message of a check point is consumed."""
+    """Says that one message of a check point is consumed."""
 
     ack_offset: int = member(wire="ao", default=0)
     broker_name: str | None = member(wire="bn", default=None)
@@ -141,7 +145,7 @@ _members_of_ack: Final = itemgetter(
 
 @body("org.apache.rocketmq.store.pop.BatchAckMsg")
 class BatchAckMsg(Body):
-    """Some messages of a check point are consumed."""
+    """Says that some messages of a check point are consumed."""
 
     ack_offset: int = member(wire="ao", default=-1)
     ack_offsets: Sequence[int] = member(wire="aol", default=())
@@ -154,16 +158,18 @@ class BatchAckMsg(Body):
 
 
 class Acks(NamedTuple):
-    """An ack of either kind, as it is read: the check point, and offsets of its queue."""
+    """An ack of either kind, as it is read: the name of the check point, and offsets in its
+    queue.
+    """
 
     key: Key
     offsets: Sequence[int]
 
 
 class ReviveTopic:
-    """The revive topic of a cluster: makes records for it, and reads them.
+    """Makes and reads records of the revive topic of a cluster.
 
-    `store_host` gives the broker's own address, as records hold it, once that is known.
+    `store_host` returns the broker's own address, as records contain it, once that is known.
     """
 
     def __init__(self, cluster: str, broker_name: str, store_host: Callable[[], bytes]) -> None:
@@ -172,7 +178,7 @@ class ReviveTopic:
         self._broker_name = broker_name
 
     def check_point(self, point: PopCheckPoint, queue_id: int, now_ms: int) -> InnerMessage:
-        """The record of a check point."""
+        """Makes the record of a check point."""
         unique = (
             f"{point.topic}@{point.queue_id}@{point.start_offset}@{point.group}"
             f"@{point.pop_time}@{point.broker_name}@{CHECK_POINT_TAG}"
@@ -183,7 +189,7 @@ class ReviveTopic:
     def ack(
         self, key: Key, offset: int, revive_ms: int, queue_id: int, now_ms: int
     ) -> InnerMessage:
-        """The record of an ack."""
+        """Makes the record of an ack."""
         made = AckMsg(
             ack_offset=offset,
             broker_name=key.broker_name,
@@ -202,7 +208,7 @@ class ReviveTopic:
     def batch_ack(
         self, key: Key, offsets: Sequence[int], revive_ms: int, queue_id: int, now_ms: int
     ) -> InnerMessage:
-        """The record of acks of several messages of a check point."""
+        """Makes the record of acks of several messages of one check point."""
         made = BatchAckMsg(
             ack_offsets=offsets,
             broker_name=key.broker_name,
@@ -230,7 +236,9 @@ class ReviveTopic:
         )
 
     def read(self, record: memoryview) -> PopCheckPoint | Acks | None:
-        """What a record of the topic says; None for what is none of it, or is cut short."""
+        """Reads a record of the topic; returns None for one that is of no such kind, or
+        incomplete.
+        """
         try:
             message = usual_record(record) or decode_message(record, decompress_body=False)[0]
             tag, content = message.properties.get(names.TAGS), message.body
@@ -257,9 +265,9 @@ class ReviveTopic:
         )  # fmt: skip
 
 
-# The path of every acknowledgement.
+# Every acknowledgement that is read passes here.
 def _usual_ack(content: bytes) -> Acks | None:
-    """What an ack says that has all its members, each of its own type; None for any other."""
+    """Reads an ack that has all its members, each of its usual type; None for any other."""
     try:
         offset, broker_name, group, pop_time, queue_id, start_offset, topic = _members_of_ack(
             decode_body(content)

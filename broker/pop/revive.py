@@ -2,17 +2,15 @@
 """Brings back messages that were popped and not acknowledged in time.
 
 The revive topic is read as it grows. Its check points wait here until their time is over, and acks
-are noted with them; the time of one whose messages are all acknowledged never comes. What is left
-of the others goes to the retry topic of the group, tried once more. A message that cannot be put
-there gets a check point of its own, at the end of the queue, with a longer time.
-
-How far each queue is done with is kept under CID_RMQ_SYS_REVIVE_GROUP, as the offset of the last
-record, and only when the log is durable so far: a crash may bring a message back twice, and loses
-none. What waits here is limited; beyond that the queues are read on as there is room again, and
-what is acknowledged meanwhile may come back all the same.
-
-The original has each record delivered to the topic by its timer when it is due. Here it is written
-at once, and this looks at the time; so both kinds of records are read.
+are noted with them; a check point whose messages are all acknowledged is done. The messages left of
+the others go to the retry topic of the group, with one more attempt counted. A message that cannot
+be put there gets a check point of its own, at the end of the queue, with a longer time. The
+progress of each queue is kept under CID_RMQ_SYS_REVIVE_GROUP, as the offset of the last finished
+record, and only when the log is durable up to there: a crash may bring a message back twice, and
+loses none. The number of waiting check points is limited; beyond that the queues are read on when
+there is room again, and messages acknowledged meanwhile may come back all the same. In the original
+each record is delivered to the topic by the timer when it is due. Here it is written at once, and
+its time is checked on reading; both kinds of records are understood.
 
 Java: PopReviveService.
 """
@@ -54,24 +52,25 @@ from txrocketmq.remoting.message.pop import REVIVE_GROUP, normal_topic, retry_to
 from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 MAX_WAITING: Final = 200_000
-"""Check points that wait at once, of all queues together."""
+"""How many check points wait at once, of all queues together."""
 MAX_READ: Final = 64
-"""Records of a queue that are read at once."""
+"""How many records of a queue are read at once."""
 MAX_BATCH: Final = 32
-"""Messages that are put in one write, unless a single check point has more."""
+"""How many messages are put in one write, unless a single check point has more."""
 MAX_BATCH_BYTES: Final = 512 * 1024
 REPUT_S: Final = (
     10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
 )  # fmt: skip
-"""By how much longer messages are hidden that failed so often (ckRewriteIntervalsInSeconds)."""
+"""By how many seconds longer a message is hidden after each failure
+(ckRewriteIntervalsInSeconds)."""
 RETRY_MS: Final = 10_000
-"""Pause when the store takes nothing."""
+"""How long bringing back pauses when the store takes nothing, in ms."""
 RETRY_QUEUES: Final = 1
 _SECOND_MS: Final = 1_000
 
 
 class _Waiting:
-    """A check point whose time is not over; `left` are the distances that are not acknowledged."""
+    """A check point whose time is not over; `left` are the distances not acknowledged."""
 
     __slots__ = ("due_ms", "left", "offset", "point", "queue_id")
 
@@ -84,7 +83,10 @@ class _Waiting:
 
 
 class _ByTime:
-    """What waits, by the second in which it is due: what is taken out leaves nothing behind."""
+    """Waiting check points by the second in which they are due.
+
+    Removing one leaves nothing behind that would add up.
+    """
 
     def __init__(self) -> None:
         self._seconds: dict[int, dict[_Waiting, None]] = {}
@@ -110,7 +112,7 @@ class _ByTime:
                 del self._seconds[second]
 
     def first(self, now_ms: int) -> _Waiting | None:
-        """One that is due."""
+        """Returns a check point that is due; None if none is."""
         while self._heap and self._heap[0] <= now_ms // _SECOND_MS:
             second = self._heap[0]
             found = self._seconds.get(second)
@@ -124,19 +126,19 @@ class _ByTime:
 
 
 class _Queue:
-    """A queue of the revive topic: how far it is read, and what waits of it."""
+    """A queue of the revive topic: how far it is read, and its waiting check points."""
 
     def __init__(self, queue_id: int, kept: int) -> None:
         self.queue_id = queue_id
         self.kept = kept
-        """The last record that is done with, as consumerOffset.json has it."""
+        """The offset of the last finished record, as consumerOffset.json has it."""
         self.next_offset = kept + 1
         self.waiting: dict[Key, _Waiting] = {}
-        """In the order of their records."""
+        """The waiting check points, in the order of their records."""
 
     @property
     def done_offset(self) -> int:
-        """The last record before which nothing waits."""
+        """The offset of the last record such that nothing waits at it or before it."""
         first = next(iter(self.waiting.values()), None)
         return (self.next_offset if first is None else first.offset) - 1
 
@@ -174,13 +176,15 @@ class Revive:
         self._count = 0
         self._paused_until_ms = 0
         self._awaited: tuple[int, dict[int, int]] | None = None
-        """Progress that can be kept, once the log is durable up to an offset."""
+        """Progress that can be saved once the log is durable up to an offset: that offset, and the
+        progress by queue."""
         self.is_behind = False
-        """Whether the last `tick` had to stop before it was done."""
+        """Whether the last `tick` had to stop before it was finished."""
         self.on_refused: list[Callable[[int, str, str], None]] = []
-        """Called with how many messages could not be put, the topic of the first, and why."""
+        """Called with how many messages could not be put, the topic of the first, and the
+        reason."""
         self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with queue and offset of a record that is none."""
+        """Called with queue and offset of a record that cannot be understood."""
 
     def __len__(self) -> int:
         """How many check points wait."""
@@ -189,7 +193,7 @@ class Revive:
     def tick(
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
     ) -> None:
-        """Reads what is new and brings back what is due, until that is done or the time is up."""
+        """Reads new records and brings back what is due, until that is done or the time is up."""
         self.settle()
         self.is_behind = False
         if self._store.config.is_slave or self.reading.is_busy(steady_ms):
@@ -198,7 +202,7 @@ class Revive:
         try:
             while True:
                 read = [self._read(queue) for queue in self._queues.values()]
-                # What is acknowledged is known before anything is brought back.
+                # First, so that all acknowledgements are known before anything is brought back.
                 if not any(read) and not self._bring_back(now_ms, steady_ms):
                     return
                 if is_time_up():
@@ -208,7 +212,7 @@ class Revive:
             self.reading.begin(cold.read)
 
     def settle(self) -> None:
-        """Keeps the progress as far as the log is durable."""
+        """Saves the progress as far as the log is durable."""
         flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
         if self._awaited is None or flushed >= end:
             self._awaited = (
@@ -225,9 +229,9 @@ class Revive:
                 queue.kept = offset
 
     def behind(self, now_ms: int) -> Steps[list[tuple[int, int, int]]]:
-        """Of each queue: its id, how many records are not read, and since when, as an age in ms.
+        """Returns for each queue its id, how many records are not read, and their age in ms.
 
-        The age is at least that by which the first check point of all is late.
+        The age is at least the time by which the first check point of all is late.
         """
         found, store, name = [], self._store, self._topic.name
         first = self._by_time.first(now_ms)
@@ -244,7 +248,7 @@ class Revive:
     # ---------------------------------------------------------------- reading
 
     def _look(self) -> None:
-        """Takes in queues that are new."""
+        """Adds queues that are new."""
         name = self._topic.name
         for queue_id in self._store.queue_ids(name):
             if queue_id in self._queues:
@@ -254,7 +258,9 @@ class Revive:
             self._queues[queue_id] = _Queue(queue_id, min(max(kept, NOT_FOUND), top))
 
     def _read(self, queue: _Queue) -> bool:
-        """Reads some records of a queue; whether there were any, and room for them."""
+        """Reads some records of a queue; returns False when there were none, or no room for
+        them.
+        """
         store, name, queue_id = self._store, self._topic.name, queue.queue_id
         queue.next_offset = max(queue.next_offset, store.min_offset(name, queue_id))
         offset = queue.next_offset
@@ -308,7 +314,7 @@ class Revive:
     # ----------------------------------------------------------- bringing back
 
     def _bring_back(self, now_ms: int, steady_ms: int) -> bool:
-        """Brings back a batch of what is due; whether there was any."""
+        """Brings back a batch of messages that are due; returns whether there were any."""
         if steady_ms < self._paused_until_ms:
             return False
         batch: list[tuple[_Waiting, list[tuple[int, InnerMessage]]]] = []
@@ -351,7 +357,10 @@ class Revive:
         failed: Sequence[tuple[int, PutStatus]],
         now_ms: int,
     ) -> bool:
-        """What became of a check point; False when it has to wait on, since nothing is taken."""
+        """Finishes a check point, or puts failed messages again.
+
+        Returns False when it has to wait on, since the store takes nothing.
+        """
         point, queue = waiting.point, self._queues[waiting.queue_id]
         topic, group = point.topic or "", point.group or ""
         self._in_flight.add(topic, group, point.queue_id, len(failed) - count)
@@ -370,7 +379,10 @@ class Revive:
         return True
 
     def _reput(self, waiting: _Waiting, distance: int, now_ms: int) -> bool:
-        """Puts a check point for one message at the end of the queue; whether it was taken."""
+        """Puts a check point for one message at the end of the queue.
+
+        Returns whether it was taken, or is given up after too many attempts.
+        """
         point = waiting.point
         times = point.times_put_again()
         if times >= len(REPUT_S) and self._config.skip_when_ck_re_put_reach_max_times:
@@ -383,7 +395,9 @@ class Revive:
         return self._intake.take([record], now_ms)[0] is PutStatus.PUT_OK
 
     def _messages(self, waiting: _Waiting) -> list[tuple[int, InnerMessage]]:
-        """What is put for a check point: distances and messages, of those that there still are."""
+        """Makes what is put for a check point: distances and messages, of those that still
+        exist.
+        """
         point = waiting.point
         topic, group = point.topic or "", point.group or ""
         normal = normal_topic(topic, group)
@@ -400,7 +414,9 @@ class Revive:
         return found
 
     def _stored(self, point: PopCheckPoint, topic: str, offset: int) -> list[MessageExt]:
-        """The message of an offset, or all of a record that the check point stands for."""
+        """Returns the message at an offset, or all messages of a record that the check point stands
+        for.
+        """
         units = self._store.queue_units(topic, point.queue_id, offset, 1, only_in_memory=True)
         for physical_offset, size, _ in units:
             record = self._store.message_at(physical_offset, size, only_in_memory=True)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timer messages: what waits for a time of its own, and how it is delivered then."""
+"""Timer messages: they wait for delivery times of their own, and are delivered then."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delivers timer messages through the intake to the queues to which they were sent.
 
-Each gets TIMER_ENQUEUE_MS and TIMER_DEQUEUE_MS, when it was put into the wheel and when it left it;
-what came too late never was in it, which the largest long says. What is rolled is put into the
-timer topic once more, and TIMER_ROLL_TIMES counts that. What no topic can take becomes a dead
-letter of the timer topic, as delayed messages do; while the store takes nothing, all wait. The
-original tries three times and drops it.
+Each message gets TIMER_ENQUEUE_MS and TIMER_DEQUEUE_MS, the times at which it entered and left the
+wheel; for one that came too late and never was in the wheel, the former is the largest long. A
+rolled message is put into the timer topic once more, and TIMER_ROLL_TIMES counts that. A message
+that no topic can take becomes a dead letter of the timer topic, as delayed messages do; while the
+store takes nothing, all wait. The original tries three times and drops it.
 
 Java: TimerMessageStore.convert, doPut, TimerDequeuePutMessageService.
 """
@@ -24,12 +24,12 @@ from txrocketmq.remoting.message.message import MessageDecodeError, decode_messa
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, TIMER_TOPIC
 
 MAX_BATCH: Final = 128
-"""Messages that are put at once."""
+"""How many messages are put at once."""
 MAX_BATCH_BYTES: Final = 512 * 1024
-"""Bytes of their records, or one message if that is larger."""
+"""How many bytes of records are put at once; a single larger message is put alone."""
 NEVER_ENQUEUED: Final = (1 << 63) - 1
 DEAD_LETTER_TOPIC: Final = DLQ_PREFIX + TIMER_TOPIC
-"""Where a timer message goes that cannot be delivered; it has one queue."""
+"""The topic of timer messages that cannot be delivered. It has one queue."""
 
 
 class Delivery:
@@ -39,13 +39,13 @@ class Delivery:
         self._intake = intake
         self._metrics = metrics
         self.delivered = 0
-        """How many left the timer topic since the start."""
+        """How many messages left the timer topic since the start."""
         self.on_refused: list[Callable[[str, str], None]] = []
         """Called with topic and status when the store takes nothing for now."""
         self.on_dead_letters: list[Callable[[int, str], None]] = []
-        """Called with how many, and why the first is not delivered."""
+        """Called with the number of dead letters, and why the first is not delivered."""
         self.on_unreadable: list[Callable[[int, int], None]] = []
-        """Called with how many records cannot be read, and the first one's place: the offset in
+        """Called with the number of unreadable records, and the first one's place: the offset in
         the queue, or the position in the timer log."""
 
     def batch(self) -> DueMessages:
@@ -55,10 +55,10 @@ class Delivery:
     def put(
         self, batch: DueMessages, done: set[int], now_ms: int, *, was_enqueued: bool
     ) -> int | None:
-        """Puts a batch; `done` gets the offsets of what was put.
+        """Puts a batch; adds to `done` the offsets of messages that were put.
 
-        Gives the offset of the first that the store does not take for now. `was_enqueued` tells
-        whether they were in the wheel, and counted there.
+        Returns the offset of the first message that the store refuses for now; None without one.
+        `was_enqueued` tells whether they were in the wheel, and counted there.
         """
         due = list(batch.messages)
         refused = put_due(self._intake, due, done, now_ms)
@@ -92,12 +92,14 @@ def _topic_of(each: DueMessage) -> str:
 
 
 def stamps(enqueued_ms: int, now_ms: int) -> dict[str, str]:
-    """What a message gets on its way."""
+    """The properties that a message gets on its way."""
     return {names.TIMER_ENQUEUE_MS: str(enqueued_ms), names.TIMER_DEQUEUE_MS: str(now_ms)}
 
 
 def rolled(offset: int, record: memoryview, enqueued_ms: int, now_ms: int) -> DueMessage | None:
-    """A message for the end of the timer topic, since it is due later; None: it is damaged."""
+    """Makes a message for the end of the timer topic, since it is due later; None if it is
+    damaged.
+    """
     try:
         stored = decode_message(record, decompress_body=False)[0]
     except MessageDecodeError:

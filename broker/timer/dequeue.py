@@ -2,9 +2,9 @@
 """Takes what is due from the wheel, slot by slot, and delivers it.
 
 The chain of a slot is walked from its end; then its messages are delivered in the order in which
-they came, but for those that are taken back by others of the same chain. A slot is done with when
-all of it is; a crash in between delivers it once more. Positions of the units of one slot are all
-that is held in memory.
+they came, except those withdrawn by others of the same chain. A slot is finished when all of it is;
+after a crash in between it is delivered once more. Only the positions of one slot's units are held
+in memory.
 
 A chain that does not lead to its beginning is broken: the wheel is then made anew from the timer
 log, and if that does not help, the timer log from the queue.
@@ -32,13 +32,13 @@ from txrocketmq.broker.timer.timer_store import TimerStore
 from txrocketmq.broker.timer.waiting import waiting_of
 
 _EMPTY_SLOTS: Final = 1_000
-"""Slots that are passed over in one step."""
+"""How many empty slots are passed in one step."""
 _WALK: Final = 500
-"""Units of a chain that are looked at in one step."""
+"""How many units of a chain are examined in one step."""
 
 
 class BrokenChain(Exception):
-    """A slot or a unit leads to what is no unit of the same time."""
+    """A slot or a unit does not lead to a unit of the same time."""
 
 
 class _DueSlot:
@@ -47,13 +47,13 @@ class _DueSlot:
     def __init__(self, due_ms: int, last_pos: int) -> None:
         self.due_ms = due_ms
         self.next_pos = last_pos
-        """Of the unit that the walk has come to."""
+        """The position of the unit that the walk has reached."""
         self.left = array("q")
         self.takings_back = array("q")
         self.keys: dict[str, str] = {}
-        """By key of what is taken back: the topic of what takes it."""
+        """By key of a message that is withdrawn: the topic of the message that withdraws it."""
         self.found: set[str] = set()
-        """Keys of what was taken back."""
+        """The keys of messages that were withdrawn."""
         self.done: set[int] = set()
 
 
@@ -76,14 +76,14 @@ class Dequeue:
         self._slot: _DueSlot | None = None
 
     def forget(self) -> None:
-        """Begins with the slot anew, of a wheel that was made anew."""
+        """Begins again with the slot, as the wheel was made anew."""
         self._slot = None
         self._timers.is_slot_begun = False
 
     def step(self, now_ms: int, steady_ms: int, *, may_begin: bool = True) -> bool:
-        """Delivers some of what is due; whether there may be more to do. Raises BrokenChain.
+        """Delivers some of what is due; returns whether there may be more to do.
 
-        No slot is begun unless that may be.
+        Begins a new slot only with `may_begin`. Raises BrokenChain.
         """
         timers = self._timers
         if timers.config.timer_stop_dequeue or (self._slot is None and not may_begin):
@@ -113,7 +113,7 @@ class Dequeue:
         return True
 
     def _walk(self, slot: _DueSlot) -> bool:
-        """Looks at some units of the chain."""
+        """Examines some units of the chain; returns False if it has to wait for a read."""
         log, wheel = self._timers.log, self._timers.wheel
         for _ in range(_WALK):
             at = slot.next_pos
@@ -134,7 +134,9 @@ class Dequeue:
         return True
 
     def _units(self, positions: array[int]) -> list[tuple[int, TimerUnit]] | None:
-        """The oldest units of a batch, no more than is delivered at once; None: they are cold."""
+        """The oldest units of a batch of limited size; None if their messages have to be read from
+        the disk.
+        """
         units: list[tuple[int, TimerUnit]] = []
         left_bytes = MAX_BATCH_BYTES
         for position in reversed(positions[-MAX_BATCH:]):
@@ -153,15 +155,15 @@ class Dequeue:
         return units
 
     def _record(self, unit: TimerUnit) -> memoryview | None:
-        """The message of a unit; None when there is none, or another one."""
+        """The message of a unit; None when there is none, or a different one."""
         record = self._messages.message_at(unit.physical_offset, unit.size_bytes)
         if record is None or unit.is_rolled:
             return record
-        # Made anew, the unit of a message that has waited for too long has another time than it.
+        # In a wheel made anew, a message that has waited for too long has a unit with another time.
         return record if waiting_of(record).out_ms <= unit.due_ms else None
 
     def _read_takings_back(self, slot: _DueSlot) -> bool:
-        """Learns from some messages what is taken back."""
+        """Reads some messages that withdraw others; returns False if it has to wait for a read."""
         units = self._units(slot.takings_back)
         if units is None:
             return False
@@ -180,7 +182,7 @@ class Dequeue:
         return True
 
     def _deliver(self, slot: _DueSlot, now_ms: int, steady_ms: int) -> bool:
-        """Delivers some messages."""
+        """Delivers some messages; returns whether to go on."""
         units = self._units(slot.left)
         if units is None:
             return False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes messages from the queue of the timer topic into the timer log and the wheel, in order.
 
-What was due before the slot that has its turn is delivered at once and never enters the wheel; a
-message that takes such a one back comes too late and does nothing. What does not say when it is
-due, since it was sent to the topic by hand, is taken to be due; the original stops there for ever.
+A message that was due before the current slot is delivered at once and never enters the wheel; a
+message that withdraws such a one comes too late and does nothing. A message that does not say when
+it is due, as it was sent to the topic by hand, is taken to be due; the original stops there for
+ever.
 
 Java: TimerMessageStore.enqueue, TimerEnqueueGetService, TimerEnqueuePutService.
 """
@@ -26,7 +27,7 @@ from txrocketmq.remoting.message.topics import TIMER_TOPIC
 
 _NOTHING: Final = Waiting(0, "", "", "")
 _BATCH: Final = 64
-"""Messages of the queue that are looked at in one step."""
+"""How many messages of the queue are examined in one step."""
 
 
 class Enqueue:
@@ -46,11 +47,12 @@ class Enqueue:
         self._metrics = metrics
         self._reading = reading
         self._done: set[int] = set()
-        """Offsets beyond the progress that were delivered all the same."""
+        """Offsets beyond the progress whose messages were delivered already."""
         self.count = 0
-        """How many were put into the wheel since the start."""
+        """How many messages were put into the wheel since the start."""
         self.on_trouble: list[Callable[[OSError | None], None]] = []
-        """Called with why a message cannot be put into the wheel, and with None when it can."""
+        """Called with the reason when a message cannot be put into the wheel, and with None when it
+        can again."""
 
     @property
     def queue_end(self) -> int:
@@ -59,11 +61,11 @@ class Enqueue:
 
     @property
     def behind(self) -> int:
-        """How many messages of the queue are not looked at yet."""
+        """How many messages of the queue were not examined yet."""
         return max(self.queue_end - self._timers.queue_offset, 0)
 
     def behind_since_ms(self, *, only_in_memory: bool = False) -> int:
-        """When the first message was stored that is not looked at yet; -1 without one."""
+        """When the first message not examined yet was stored, in ms; -1 if there is none."""
         if not self.behind:
             return -1
         return self._messages.store_time_at(
@@ -71,7 +73,7 @@ class Enqueue:
         )
 
     def step(self, now_ms: int, steady_ms: int) -> bool:
-        """Takes some messages of the queue; whether there may be more to do."""
+        """Takes some messages of the queue; returns whether there may be more to do."""
         timers, messages = self._timers, self._messages
         if timers.config.timer_stop_enqueue:
             return False
@@ -115,7 +117,9 @@ class Enqueue:
         return refused is None
 
     def _units(self, offset: int) -> list[Unit]:
-        """The units of the next messages of the queue; NotInMemory when these are not."""
+        """The units of the next messages of the queue; raises NotInMemory when the messages are not
+        in memory.
+        """
         messages = self._messages
         units = list(
             messages.queue_units(TIMER_TOPIC, QUEUE_ID, offset, _BATCH, only_in_memory=True)
@@ -126,7 +130,9 @@ class Enqueue:
         return units
 
     def _put(self, waiting: Waiting, physical_offset: int, size: int) -> bool:
-        """Has a message wait; False when the disk has no room for it."""
+        """Puts a message into the timer log and the wheel; returns False when the disk has no
+        room.
+        """
         topic, takes_back = waiting.real_topic, bool(waiting.takes_back)
         place = physical_offset, size, java_string_hash(topic) if topic else 0
         try:

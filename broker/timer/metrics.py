@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many timer messages of each topic wait (config/timermetrics), came and went.
+"""How many timer messages of each topic wait (config/timermetrics), and how many came and went.
 
-It is a count for people, and nothing follows from it: a message counts when it is put into the
-wheel, one that takes another back counts the other way, and what leaves the wheel counts no more.
-After a crash it is off by what came since the file was written, as the original's.
+These are counts for people, and nothing else depends on them: a message counts when it is put into
+the wheel, one that withdraws another counts as -1, and a message that leaves the wheel is
+subtracted. After a crash the counts are off by what came since the file was written, as the
+original's.
 
 Java: timer.TimerMetrics.
 """
@@ -21,33 +22,33 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
 
 _DELAY_BOUNDS_S: Final = (60, 600, 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600)
-"""Of the original's histogram."""
+"""The bounds of the original's histogram, in seconds."""
 
 
 @dataclass(slots=True)
 class Flow:
-    """What went through the wheel since the start, of a topic."""
+    """What went through the wheel since the start, for one topic."""
 
     entered: int = 0
     left: int = 0
     delays_s: Histogram = field(default_factory=lambda: Histogram(_DELAY_BOUNDS_S))
-    """How long messages were to wait, from when they were sent."""
+    """How long messages had to wait, from when they were sent, in seconds."""
 
 
 class TimerMetrics:
-    """Counts by topic; `saving` writes the file, in the compact form of the original."""
+    """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
         self._file = file
         self._now_ms = now_ms
         self._counts: dict[str, tuple[int, int]] = {}
-        """How many, and when that changed."""
+        """By topic: the number of waiting messages, and when it changed."""
         self.flows: dict[str, Flow] = {}
         self.saving = Saving(file, self._snapshot)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
-        """Takes what timermetrics holds; raises JsonFileError."""
+        """Loads timermetrics; raises JsonFileError."""
         with self._file.content() as content:
             for topic, metric in (content.get("timingCount") or {}).items():
                 self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
@@ -55,7 +56,7 @@ class TimerMetrics:
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def add(self, topic: str, number: int) -> None:
-        """So many more messages of a topic wait, or fewer."""
+        """Adds to the number of waiting messages of a topic; `number` may be negative."""
         if not topic:
             return  # of a message that does not say where it is to go
         count, _ = self._counts.get(topic, (0, 0))
@@ -63,17 +64,17 @@ class TimerMetrics:
         self._file.is_stale = True
 
     def entered(self, topic: str, delay_ms: int) -> None:
-        """A message was put into the wheel that was to wait for so long."""
+        """Counts a message that was put into the wheel to wait for `delay_ms`."""
         flow = self._flow(topic)
         flow.entered += 1
         flow.delays_s.add(max(delay_ms, 0) // 1000)
 
     def left(self, topic: str) -> None:
-        """A message was delivered, or put at the end of the timer topic again."""
+        """Counts a message that was delivered, or put at the end of the timer topic again."""
         self._flow(topic).left += 1
 
     def forget(self, topic: str) -> None:
-        """Counts no more for a topic that was deleted."""
+        """Forgets the counts of a topic that was deleted."""
         self.flows.pop(topic, None)
         if self._counts.pop(topic, None) is not None:
             self._file.is_stale = True
@@ -83,11 +84,11 @@ class TimerMetrics:
         return self._counts.get(topic, (0, 0))[0]
 
     def counts(self) -> dict[str, int]:
-        """How many wait, by topic."""
+        """How many messages wait, by topic."""
         return {topic: count for topic, (count, _) in self._counts.items()}
 
     def encode(self) -> bytes:
-        """As GET_TIMER_METRICS answers it."""
+        """Encodes the counts as the answer to GET_TIMER_METRICS."""
         return _encode(self.data_version.to_json(), self._counts)
 
     def _flow(self, topic: str) -> Flow:

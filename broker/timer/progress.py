@@ -2,8 +2,9 @@
 """Saves the progress of timers as far as everything that it depends on is durable.
 
 Every timerFlushIntervalMs, when something has changed, the timer log and the wheel are synced in a
-thread. What the progress was before that is written as soon as the commit log is durable up to
-where it ended then: so what was delivered, and what the units of the timer log stand for.
+thread. The progress from before that sync is written as soon as the commit log is durable up to its
+end at that time: then the delivered messages are durable, and those that the units of the timer log
+stand for.
 
 Java: TimerFlushService, prepareTimerCheckPoint.
 """
@@ -33,19 +34,20 @@ class ProgressKeeper:
         self._is_syncing = False
         self._kept_changes = 0
         self._awaited: tuple[int, TimerProgress] | None = None
-        """What is to be written, once the commit log is durable up to an offset."""
+        """Progress to write once the commit log is durable up to an offset: that offset, and the
+        progress."""
         self._is_check_synced = True
         self.kept = TimerProgress()
-        """What the file says."""
+        """The progress in the file."""
         self.on_sync: list[Callable[[OSError | None], None]] = []
-        """Called with why files could not be synced, and with None when they were."""
+        """Called with the error when files could not be synced, and with None when they were."""
 
     def begin_with(self, kept: TimerProgress | None) -> None:
-        """Takes what the file says at the start."""
+        """Starts from the progress in the file; None without one."""
         self.kept = kept or TimerProgress()
 
     def tick(self, now_ms: int, steady_ms: int) -> None:
-        """Syncs when it is time for that, and writes what can be written."""
+        """Syncs when it is time for that, and writes progress that may be written."""
         self._write(now_ms)
         if self._is_syncing or (self._next_ms is not None and steady_ms < self._next_ms):
             return
@@ -108,7 +110,7 @@ class ProgressKeeper:
         self._is_check_synced = False
 
     def close(self, now_ms: int) -> None:
-        """Makes all durable, when the commit log is; OSError when that fails."""
+        """Makes everything durable, after the commit log; raises OSError when that fails."""
         for path in self._paths():
             self._files.sync(path)
         if self._timers.changes or self._timers.read_ms != self.kept.read_ms:

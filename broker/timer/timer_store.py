@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timer log, the wheel and the progress: what waits, and what is finished.
 
-The commit log has all messages that wait, in the queue of the timer topic. The timer log says which
-of them are due when, and the wheel says where in the timer log those of one time are. Each follows
-from the one before it, so that each can be made anew from it:
+The commit log has all waiting messages, in the queue of the timer topic. The timer log says when
+each of them is due, and the wheel says where in the timer log those of one time are. Each follows
+from the one before it, and can be made anew from it:
 
 - Whenever a store is opened, and when a chain turns out to be broken, the wheel is made from the
   timer log. So no slot counts that another process, or a crash, has left.
-- When the timer log lacks what the progress says that it has, or is none, it is put aside and made
-  from the queue: what was due before the progress is delivered, all else waits again.
-- When there is no progress to go by, all messages of the queue are delivered or wait again.
+- When the timer log lacks units that it should have by the progress, or is no such log, it is
+  moved aside and made from the queue: what was due before the progress is delivered, the rest
+  waits again.
+- Without a progress, all messages of the queue are delivered or wait again.
 
 A crash costs nothing: the progress is behind what has been done, and never ahead of what is
-durable. What is in the timer log already, and would be read from the queue once more, is known by
-its place.
+durable. Messages that would be read from the queue once more although they are in the timer log
+are recognized by their offsets in the commit log.
 
 Java: the state of TimerMessageStore; recover, recoverAndRevise, reviseQueueOffset, doEnqueue.
 """
@@ -44,7 +45,7 @@ _A_DAY_MS: Final = 24 * 3600 * 1000
 
 
 class TimerStore:
-    """The files of timers. Nothing of it may be used before `open`."""
+    """The files of timers. Nothing may be used before `open`."""
 
     def __init__(self, files: Files, store: MessageStore, config: StoreConfig) -> None:
         self._files = files
@@ -58,29 +59,31 @@ class TimerStore:
         slots = config.timer_roll_window_slot
         self._roll_slots = slots if 2 <= slots <= _MOST_SLOTS else _MOST_SLOTS
         self.read_ms = 0
-        """All that was due before this time is delivered."""
+        """All messages due before this time are delivered."""
         self.write_ms = 0
-        """The time that it is; what is due before it is delivered."""
+        """The present time; messages due before it are to be delivered."""
         self.is_slot_begun = False
         """Whether the slot of `read_ms` is being delivered."""
         self.queue_offset = 0
-        """Messages of the timer topic's queue before this offset are done with, or in the log."""
+        """Messages before this offset of the timer topic's queue are finished, or in the timer
+        log."""
         self.known: set[int] = set()
-        """Where messages are in the commit log that are in the timer log, though the queue is not
-        read up to them."""
+        """The log offsets of messages that are in the timer log although the queue is not read up
+        to them."""
         self._settled = (0, 0)
-        """What lies before an offset of the queue, and was due before a time, is delivered."""
+        """A queue offset and a time: messages before the offset that were due before the time are
+        delivered."""
         self.waiting = 0
         """How many messages wait in the wheel."""
         self.changes = 0
-        """Counts what the progress does not say yet."""
+        """Counts the changes that are not in the saved progress yet."""
         self.warnings: list[str] = []
-        """What is to be said about the files, in whole sentences."""
+        """Warnings about the files, in whole sentences."""
 
     # --- opening ---
 
     def open(self, now_ms: int) -> None:
-        """Takes what the files say, and makes the wheel; OSError when the disk fails."""
+        """Loads the files, and makes the wheel; raises OSError when the disk fails."""
         progress = self.check.read()
         self.write_ms = self.read_ms = self.wheel.floored(now_ms)
         is_whole = self.log.load()
@@ -107,7 +110,9 @@ class TimerStore:
         self.log.keep_dues()
 
     def _lacks_its_beginning(self) -> bool:
-        """Whether files are gone whose messages the store still has, not due yet."""
+        """Whether files are missing whose messages the store still has and which are not due
+        yet.
+        """
         files = self.log.files
         first = self.log.unit(files.min_offset) if files.min_offset > 0 else None
         if first is None:
@@ -134,7 +139,7 @@ class TimerStore:
         )
 
     def _reset(self, now_ms: int, progress: TimerProgress | None = None) -> None:
-        """Puts timer log and wheel aside, and begins with the queue's first message."""
+        """Moves timer log and wheel aside, and begins with the queue's first message."""
         self._settled = (0, 0)
         if progress is not None:
             self._settled = progress.queue_offset, self.read_ms
@@ -149,16 +154,18 @@ class TimerStore:
         self.changes += 1
 
     def reset_when_broken(self, now_ms: int) -> None:
-        """As it was opened with a broken timer log: when making the wheel anew has not helped."""
+        """Moves the broken timer log aside and begins again, as making the wheel anew has not
+        helped.
+        """
         self.warnings.append(self._broken("has units that are none"))
         self._reset(now_ms, TimerProgress(self.read_ms, 0, self.queue_offset))
 
     # --- the wheel from the timer log ---
 
     def rebuild(self, now_ms: int, progress: TimerProgress | None = None) -> Iterator[None]:
-        """Makes the wheel anew, in steps; without a progress it is the present one that counts.
+        """Makes the wheel anew, in steps, for a progress (None: the present one).
 
-        Ends with a reset when the timer log is not what the progress says.
+        Ends with a reset when the timer log does not fit the progress.
         """
         self.wheel.remove()
         self.waiting = 0
@@ -182,7 +189,7 @@ class TimerStore:
         yield from self._file_again(walk.stranded)
 
     def _file_again(self, stranded: list[TimerUnit]) -> Iterator[None]:
-        """Puts units into the log once more, unless their chains have them since."""
+        """Puts units into the timer log once more, unless their chains contain them by now."""
         chains: dict[int, set[int]] = {}
         for unit in stranded:
             due_ms = max(unit.due_ms, self.read_ms)
@@ -194,7 +201,7 @@ class TimerStore:
             yield
 
     def _chain(self, due_ms: int) -> set[int]:
-        """Where the messages of a chain are in the commit log."""
+        """The log offsets of the messages of a chain."""
         found: set[int] = set()
         slot = self.wheel.slot(due_ms)
         unit = None if slot is None else self.log.unit(slot.last_pos)
@@ -204,7 +211,9 @@ class TimerStore:
         return found
 
     def link(self, position: int, unit: TimerUnit) -> list[TimerUnit]:
-        """Adds a unit of the log to its chain; gives what the chain so loses."""
+        """Adds a unit of the timer log to its chain; returns the units that the chain loses
+        thereby.
+        """
         self.wheel.make()
         lost: list[TimerUnit] = []
         at = self._count(unit.due_ms, position, unit.magic)
@@ -219,7 +228,7 @@ class TimerStore:
     # --- messages that wait ---
 
     def is_settled(self, offset: int, physical_offset: int, due_ms: int) -> bool:
-        """Whether a message of the queue is done with, or in the timer log."""
+        """Whether a message of the queue is finished, or in the timer log."""
         if physical_offset in self.known:
             self.known.remove(physical_offset)
             return True
@@ -228,14 +237,17 @@ class TimerStore:
 
     @property
     def first_open_ms(self) -> int:
-        """What is due before this time is delivered already, so nothing more can be due then."""
+        """All that is due before this time is delivered, so no message may be put for an earlier
+        time.
+        """
         return self.read_ms + (self.wheel.precision_ms if self.is_slot_begun else 0)
 
     def put(self, due_ms: int, place: tuple[int, int, int], *, takes_back: bool) -> None:
-        """Has a message wait: `place` is its offset in the commit log, size, and topic's hash.
+        """Lets a message wait; `place` is its offset in the commit log, its size, and its topic's
+        hash.
 
-        What is due beyond the window is rolled: it leaves the wheel at the end of the window, or in
-        its middle if little would be left then. OSError without room on the disk.
+        A message due beyond the window is rolled: it leaves the wheel at the end of the window, or
+        in its middle if little time would be left then. Raises OSError without room on the disk.
         """
         magic = formats.TIMER_MAGIC_DEFAULT
         precision_ms, slots = self.wheel.precision_ms, self._roll_slots
@@ -263,7 +275,7 @@ class TimerStore:
         return self.wheel.add(due_ms, position, num)
 
     def is_rejected(self, due_ms: int, draw: float) -> bool:
-        """Whether one more is too much at this time; `draw` is a random number below 1."""
+        """Whether a further message is too much at this time; `draw` is a random number below 1."""
         slot, most = self.wheel.slot(due_ms), self.config.timer_congest_num_each_slot
         if slot is None or slot.num <= most:
             return False
@@ -272,12 +284,12 @@ class TimerStore:
     # --- time ---
 
     def set_time(self, now_ms: int) -> None:
-        """Goes with the clock, also back: what waits for an absolute time waits for it again."""
+        """Follows the clock, also backwards: what waits for an absolute time waits for it again."""
         self.write_ms = self.wheel.floored(now_ms)
         self.read_ms = min(self.read_ms, self.write_ms)
 
     def done_with_slot(self) -> None:
-        """All that is due at `read_ms` is delivered; the next slot has its turn."""
+        """Notes that all that is due at `read_ms` is delivered; the next slot has its turn."""
         slot = self.wheel.slot(self.read_ms)
         if slot is not None:
             self.waiting -= slot.num
@@ -287,11 +299,11 @@ class TimerStore:
         self.is_slot_begun = False
 
     def progress(self) -> TimerProgress:
-        """How far all is done."""
+        """The present progress."""
         return TimerProgress(self.read_ms, self.log.end, self.queue_offset)
 
     def close(self) -> None:
-        """Forgets the mappings."""
+        """Saves notes, and drops the mappings."""
         self.log.keep_dues()
         self.log.close()
         self.wheel.close()
@@ -299,10 +311,10 @@ class TimerStore:
 
 
 class _LogWalk:
-    """A walk through the timer log that links its units, from which they belong into the wheel.
+    """A walk through the timer log that links the units that belong into the wheel.
 
-    `log_end` is where the log is known to go at least; what was due before `least_ms` waited while
-    nobody was there for so long that its slot is another's.
+    `log_end` is the position that the log is known to reach at least; messages due before
+    `least_ms` waited so long while no broker ran that their slots belong to other times.
     """
 
     def __init__(
@@ -313,11 +325,11 @@ class _LogWalk:
         self._log_end = log_end
         self._least_ms = least_ms
         self.end = 0
-        """Where the walk has ended, behind the last unit that is one."""
+        """The position behind the last valid unit, where the walk has ended."""
         self.lost = 0
-        """How many messages the commit log has lost that were not due yet."""
+        """How many messages that were not due yet the commit log has lost."""
         self.stranded: list[TimerUnit] = []
-        """What has no place in a chain."""
+        """The units that have no place in a chain."""
 
     def run(self) -> Iterator[None]:
         """Walks, in steps."""

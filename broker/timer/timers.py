@@ -2,12 +2,12 @@
 """Timer messages: they wait in the timer topic, each for its own time, and are then delivered.
 
 `broker/intake/timer.py` sends them there; here they go from the topic's queue into the wheel
-(enqueue.py) and out of it (dequeue.py), in slices, and progress is kept (progress.py). Nothing is
-made on the disk before the first timer message has come.
+(enqueue.py) and out of it (dequeue.py), in slices, and progress is saved (progress.py). Nothing is
+created on the disk before the first timer message has come.
 
 timerStopEnqueue leaves messages in the queue, timerStopDequeue in the wheel. A broker that starts
-with timerWheelEnable=false leaves all as it is; one that is told so while it runs takes no more,
-and delivers what it has.
+with timerWheelEnable=false leaves all as it is; if that is set while it runs, it takes no further
+ones, and delivers those it has.
 
 Java: timer.TimerMessageStore.
 """
@@ -31,7 +31,7 @@ from txrocketmq.broker.timer.progress import ProgressKeeper
 from txrocketmq.broker.timer.timer_store import TimerStore
 
 _EXPIRE_MS: Final = 30_000
-"""How often files of the timer log are looked at that may go."""
+"""How often, in ms, expired files of the timer log are looked for."""
 _RATE_MS: Final = 1_000
 
 
@@ -57,11 +57,11 @@ class Timers:
         self._repaired_ms = -1
         """The time of the slot whose chain was broken when the wheel was last made anew."""
         self._turn = -1, 0
-        """The time of the slot that has its turn, and where the queue ended when it got it."""
+        """The time of the current slot, and where the queue ended when its turn came."""
         self._try_again_ms = 0
         self._expire_ms = 0
         self._rates = (0.0, 0.0)
-        """Messages a second, into the wheel and out."""
+        """The messages per second that enter and leave the wheel."""
         self._counted: tuple[int, int, int] | None = None
         self.on_warning: list[Callable[[str], None]] = []
         """Called with a sentence when something is wrong with the files."""
@@ -69,9 +69,9 @@ class Timers:
     # --- opening and closing ---
 
     def open(self, now_ms: int) -> list[str]:
-        """Takes what the files say, once the store is open; what is to be said of them.
+        """Loads the files, once the store is open; returns warnings.
 
-        What cannot be opened for want of room is tried again with the ticks.
+        What cannot be opened for lack of room is tried again with the ticks.
         """
         if not self._messages.config.timer_wheel_enable:
             return []
@@ -88,7 +88,10 @@ class Timers:
         return said
 
     def close(self, now_ms: int) -> None:
-        """Makes all durable; to be called when the commit log is. OSError when that fails."""
+        """Makes everything durable; to be called after the commit log is.
+
+        Raises OSError when that fails.
+        """
         if self.is_open:
             self.is_open = False
             if self._repair is None:
@@ -100,7 +103,7 @@ class Timers:
     def tick(
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
     ) -> None:
-        """Goes on with all that is to be done, until the time is up."""
+        """Continues with all that there is to do, until the time is up."""
         self.is_behind = False
         if self._messages.config.is_slave or not self._messages.writeable:
             return
@@ -124,7 +127,7 @@ class Timers:
         self._measure(steady_ms)
 
     def _open_late(self, now_ms: int, steady_ms: int) -> bool:
-        """Opens what was not there, or not to be used, at the start."""
+        """Opens files that did not exist, or could not be used, at the start."""
         if not self._messages.config.timer_wheel_enable or steady_ms < self._try_again_ms:
             return False
         self._try_again_ms = steady_ms + RETRY_MS
@@ -149,7 +152,9 @@ class Timers:
                 return
 
     def _step(self, now_ms: int, steady_ms: int) -> bool:
-        """A step of each; a slot is begun when all is in it that came before its turn."""
+        """Takes a step of both; a slot begins only when all messages that came before its turn are
+        in it.
+        """
         is_behind = self.enqueue.step(now_ms, steady_ms)
         if self.reading.is_busy(steady_ms):
             return False
@@ -160,7 +165,7 @@ class Timers:
         return is_behind or is_due
 
     def _broken(self, now_ms: int) -> None:
-        """Makes the wheel anew; when the same slot is broken again, the timer log too."""
+        """Makes the wheel anew; when the same slot is broken again, the timer log as well."""
         self._dequeue.forget()
         wheelwork = self.wheelwork
         if wheelwork.read_ms == self._repaired_ms:
@@ -187,11 +192,11 @@ class Timers:
     # --- what others ask ---
 
     def is_rejected(self, due_ms: int) -> bool:
-        """Whether too many messages are due at a time for one more (isReject)."""
+        """Whether too many messages are due at this time for a further one (isReject)."""
         return self.is_open and self.wheelwork.is_rejected(due_ms, random())
 
     def progress(self) -> TimerProgress:
-        """How far all is done, as GET_TIMER_CHECK_POINT tells it."""
+        """The progress as GET_TIMER_CHECK_POINT returns it."""
         kept = self.keeper.kept
         if not self.is_open:
             return kept
@@ -200,7 +205,7 @@ class Timers:
         )
 
     def runtime_info(self, now_ms: int) -> dict[str, str]:
-        """The share of timers of GET_BROKER_RUNTIME_INFO."""
+        """The timers' figures for GET_BROKER_RUNTIME_INFO."""
         enqueued, dequeued = self._rates
         behind_ms = now_ms - self.wheelwork.read_ms if self.is_open else 0
         return {
@@ -212,7 +217,7 @@ class Timers:
         }
 
     def _measure(self, steady_ms: int) -> None:
-        """Figures of the last second."""
+        """Computes the figures of the last second."""
         now = steady_ms, self.enqueue.count, self.delivery.delivered
         if self._counted is None:
             self._counted = now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record of the timer topic says: its time, its topic, and what is to be done with it.
+"""The contents of a record of the timer topic: its time, its topic, and what to do with it.
 
 Java: TimerMessageStore.enqueue, doEnqueue.
 """
@@ -19,28 +19,28 @@ _NAMES: Final = (
 )  # fmt: skip
 _BORN: Final = fixed(records.RECORD_FIXED).codec_of("born_timestamp")
 _BORN_AT: Final = fixed(records.RECORD_FIXED).offset_of("born_timestamp")
-"""Before the hosts, so all forms of a record have it there."""
+"""The offset is the same in all forms of a record, since it is before the hosts."""
 _MAX_DIGITS: Final = 18
-"""So many digits are surely a long."""
+"""A number of at most this many digits certainly fits into a long."""
 
 
 class Waiting(NamedTuple):
-    """A waiting message; a text that is missing is empty."""
+    """A waiting message; missing texts are empty."""
 
     out_ms: int
-    """When it is due; 0 when it does not say, as for what was sent to the topic by hand."""
+    """When it is due, in ms; 0 when it does not say, as when it was sent to the topic by hand."""
     real_topic: str
     uniq_key: str
     takes_back: str
-    """The key of the message that this one takes back."""
+    """The key of the message that this one withdraws."""
 
     def delete_key(self, *, with_topic: bool) -> str:
-        """What takes this message back (TimerMessageStore.buildDeleteKey)."""
+        """The key by which this message can be withdrawn (TimerMessageStore.buildDeleteKey)."""
         return f"{self.real_topic}+{self.uniq_key}" if with_topic else self.uniq_key
 
 
 def waiting_of(record: memoryview) -> Waiting:
-    """What a record says."""
+    """Reads a record."""
     found = pick_properties(record_properties(record), _NAMES)
     out_ms = found.get(names.TIMER_OUT_MS, "")
     is_time = out_ms.isascii() and out_ms.isdigit() and len(out_ms) <= _MAX_DIGITS
@@ -53,5 +53,5 @@ def waiting_of(record: memoryview) -> Waiting:
 
 
 def born_ms(record: memoryview) -> int:
-    """When a message was sent, by the clock of its producer."""
+    """When a message was sent, in ms by its producer's clock."""
     return int(_BORN.unpack_from(record, _BORN_AT)[0])

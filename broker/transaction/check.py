@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check of half messages: finds transactions that have not ended in time, and handles them.
 
-Every transactionCheckInterval the broker goes through the half queues, past what is ended. An open
-message that is younger than transactionTimeOut ends the round. An older one is put at the end of
-its queue again, and a producer of its group is asked what became of it; the answer is an ordinary
-END_TRANSACTION. After transactionCheckMax questions, or when it is older than the files of the log
-are kept, it goes to TRANS_CHECK_MAX_TIME_TOPIC, from where an administrator can bring it back. So a
-group that nobody is left of has its messages there in the end.
+Every transactionCheckInterval the broker goes through the half queues, skipping messages that have
+ended. An open message that is younger than transactionTimeOut ends the round. An older one is put
+at the end of its queue again, and a producer of its group is asked for its state; the answer is an
+ordinary END_TRANSACTION. After transactionCheckMax questions, or when it is older than the files of
+the log are kept, it goes to TRANS_CHECK_MAX_TIME_TOPIC, from where an administrator can bring it
+back. That is where the messages of a group end that has no producers left.
 
 A round is done in slices, however many messages there are. Messages are put before progress is
-kept, and progress is kept when they are durable: a crash may ask twice, and loses nothing.
+saved, and progress is saved when they are durable: after a crash a question may be repeated, but
+nothing is lost.
 
 Java: TransactionalMessageServiceImpl.check, TransactionalMessageCheckService.
 """
@@ -38,19 +39,19 @@ from txrocketmq.remoting.message.message import MessageExt
 from txrocketmq.remoting.message.topics import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
 
 MAX_BATCH: Final = 32
-"""Half messages that are put in one write."""
+"""How many half messages are put in one write."""
 MAX_BATCH_BYTES: Final = 512 * 1024
-"""Bytes of records in one write, or one message if that is larger."""
+"""How many bytes of records are put in one write; a single larger message is put alone."""
 _HOUR_MS: Final = 3_600_000
 _NEVER: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
-"""What the store says of a message that it will never take."""
+"""The statuses with which the store refuses a message for good."""
 
 
 class _Fate(Enum):
     """What is done with an open half message."""
 
     WAIT = auto()
-    """Nothing yet; nor with any behind it."""
+    """Nothing yet, nor with any message behind it."""
     LEAVE = auto()
     """It goes to the end of the queue: its producer wants to be asked later."""
     ASK = auto()
@@ -58,7 +59,7 @@ class _Fate(Enum):
 
 
 class TransactionCheck:
-    """Goes through the half queues; `tick` wants to be called every second."""
+    """Goes through the half queues; `tick` is to be called every second."""
 
     def __init__(
         self,
@@ -79,21 +80,21 @@ class TransactionCheck:
         self._metrics = metrics
         self.reading = Reading(in_thread)
         self.is_behind = False
-        """Whether the round that was begun can go on at once."""
+        """Whether the current round can go on at once."""
         self._queues: dict[int, HalfQueue] = {}
         self._round: deque[HalfQueue] = deque()
-        """Queues that this round has not done with."""
+        """The queues that this round has not finished."""
         self._began_ms: int | None = None
         self.on_given_up: list[Callable[[int, str, str], None]] = []
-        """Called with how many, and topic and unique key of the first."""
+        """Called with the number of messages given up, and topic and unique key of the first."""
         self.on_unreadable: list[Callable[[int, int], None]] = []
         """Called with queue and offset of a half message that cannot be read."""
 
     def ended(self, queue_id: int, offset: int) -> list[int]:
-        """Takes note that the half message that a producer knows so is ended.
+        """Notes that the half message which its producer knows by this offset has ended.
 
-        Gives the offsets under which op messages are to say so: they come later, and nobody is to
-        be asked meanwhile.
+        Returns the offsets for which op messages have to be put: they come later, and no producer
+        is asked meanwhile.
         """
         queue = self._queue(queue_id)
         offsets = queue.moves.ended(offset)
@@ -107,14 +108,14 @@ class TransactionCheck:
         return queue
 
     def settle(self) -> None:
-        """Keeps the progress, as far as all that it rests on is durable."""
+        """Saves the progress as far as everything that it depends on is durable."""
         for queue in self._queues.values():
             queue.settle()
 
     def tick(
         self, now_ms: int, steady_ms: int, is_time_up: Callable[[], bool] = lambda: False
     ) -> None:
-        """Begins a round when it is time for one, or goes on with it until the time is up."""
+        """Begins a round when it is time for one, or continues it, until the time is up."""
         self.settle()
         self.is_behind = False
         if self.reading.is_busy(steady_ms) or not (self._round or self._begin(steady_ms)):
@@ -146,9 +147,10 @@ class TransactionCheck:
         return True
 
     def _step(self, queue: HalfQueue, now_ms: int) -> bool:
-        """Goes on with a queue, by some op messages or some half messages; whether it is done.
+        """Continues with a queue, by some op messages or half messages; returns whether it is
+        finished.
 
-        Half messages are only looked at when what says which are ended was read.
+        Half messages are only examined when the op messages, which tell what has ended, were read.
         """
         if not queue.read_ops():
             return False
@@ -163,7 +165,9 @@ class TransactionCheck:
     def _collect(
         self, queue: HalfQueue, now_ms: int
     ) -> tuple[list[tuple[MessageExt, _Fate]], int, bool]:
-        """Open messages to be acted on, where they end, and whether the round ends there."""
+        """Returns the open messages to be acted on, the offset after them, and whether the round
+        ends there.
+        """
         found: list[tuple[MessageExt, _Fate]] = []
         size_bytes = 0
         offset = queue.next_open(queue.ended.half_offset)
@@ -208,7 +212,8 @@ class TransactionCheck:
     def _act(
         self, queue: HalfQueue, found: list[tuple[MessageExt, _Fate]], now_ms: int
     ) -> int | None:
-        """Puts the messages where they go, and asks; gives the offset of the first that cannot be.
+        """Puts the messages where they belong, and asks; returns the offset of the first one
+        refused.
 
         The store takes no messages then, so the round ends.
         """

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which half messages of a queue have ended: marks that are read from the op queue.
 
-A mark is a byte for each half message from `half_offset` on, whether or not its message is in
-memory, and for each op message there is the last offset that it named: so little that hundreds of
-thousands may be under way. What goes beyond the limits is not read yet; it is when those before are
-done with.
-
-Both offsets are kept by the broker, under CID_RMQ_SYS_TRANS: before them nothing matters any more.
+There is a byte for each half message from `half_offset` on, whether or not its message is in
+memory, and for each op message the last offset that it named: so little that hundreds of thousands
+may be under way. Beyond the limits nothing is read until earlier messages are finished. The broker
+saves both offsets under CID_RMQ_SYS_TRANS: nothing before them matters any more.
 """
 
 from __future__ import annotations
@@ -15,37 +13,38 @@ from array import array
 from typing import Final
 
 MAX_MARKS: Final = 16 * 1024 * 1024
-"""Half messages, and op messages, that are looked at together."""
+"""How many half messages, and how many op messages, are examined together."""
 _OPEN: Final = b"\0"
 
 
 class Ended:
-    """The ended half messages of a queue; the offsets say where to begin."""
+    """The ended half messages of a queue; the offsets given are those to begin with."""
 
     def __init__(self, half_offset: int, op_offset: int, max_marks: int = MAX_MARKS) -> None:
         self.half_offset = half_offset
-        """The first half message that is not done with."""
+        """The first half message that is not finished."""
         self.op_offset = op_offset
-        """The first op message that may name such a one."""
+        """The first op message that may name an unfinished half message."""
         self._max_marks = max_marks
         self._marks = bytearray()
         self._last_named = array("q")
 
     @property
     def read_offset(self) -> int:
-        """The next op message to be read."""
+        """The next op message to read."""
         return self.op_offset + len(self._last_named)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more op messages can be taken before half messages are done with."""
+        """Whether no more op messages can be taken before half messages are finished."""
         return len(self._last_named) >= self._max_marks
 
     def read(self, half_offsets: list[int], half_top: int) -> bool:
-        """Takes what the op message at `read_offset` names; False if that is too far ahead.
+        """Marks the half messages that the op message at `read_offset` names; False if one is too
+        far ahead.
 
-        Nothing is kept of what lies before `half_offset`, or behind `half_top`, the queue's end:
-        there is no such half message.
+        Offsets before `half_offset`, or behind `half_top`, the queue's end, are ignored: there are
+        no such half messages.
         """
         named = [offset for offset in half_offsets if self.half_offset <= offset < half_top]
         last = max(named, default=-1)
@@ -56,9 +55,9 @@ class Ended:
         return True
 
     def mark(self, half_offsets: list[int]) -> None:
-        """These half messages are ended, though their op messages are yet to come.
+        """Marks half messages as ended whose op messages are yet to come.
 
-        Nothing is kept of what is done with, or too far ahead.
+        Those that are finished, or too far ahead, are ignored.
         """
         half_offset, marks = self.half_offset, self._marks
         for offset in half_offsets:
@@ -69,14 +68,14 @@ class Ended:
                 marks[at] = 1
 
     def next_open(self, offset: int) -> int:
-        """The first half message from this offset on that is not ended."""
+        """The first half message at this offset or later that has not ended."""
         at = self._marks.find(_OPEN, offset - self.half_offset)
         if at >= 0:
             return self.half_offset + at
         return max(offset, self.half_offset + len(self._marks))
 
     def done_before(self, half_offset: int) -> None:
-        """All half messages before this offset are done with."""
+        """Notes that all half messages before this offset are finished."""
         del self._marks[: half_offset - self.half_offset]
         self.half_offset = half_offset
         count = 0

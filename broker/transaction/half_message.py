@@ -2,9 +2,9 @@
 """Half messages: what a producer has sent in a transaction that has not ended yet.
 
 They wait in the half topic, to which `broker/intake/transaction.py` has sent them, and their
-properties say where they are to go. Each of the functions here gives what is put in one of the
-turns that such a message takes. What the original loses when it puts one back, its flag and how
-often it was tried, is kept.
+properties say where they are to go. Each function here makes the message that is put at one stage
+of a half message's life. The flag of the message and its number of attempts are kept, which the
+original loses when it puts one back.
 
 Java: TransactionalMessageBridge, EndTransactionProcessor.endMessageTransaction,
 DefaultTransactionalMessageCheckListener.toMessageExtBrokerInner.
@@ -28,11 +28,13 @@ _TRANSACTION_BITS: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 Half = MessageExt | UsualRecord
-"""As it is read."""
+"""A half message in either form in which it is read."""
 
 
 def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage | None:
-    """What `committed` and the intake make of it, when no transform touches that; else None."""
+    """Does what `committed` and the intake do, if no transform touches the message; otherwise
+    None.
+    """
     properties = half.properties
     place = destination(properties)
     sys_flag = half.sys_flag & ~_TRANSACTION_BITS | MessageSysFlag.TRANSACTION_COMMIT_TYPE
@@ -60,7 +62,7 @@ def committed_as_it_is(half: UsualRecord, transforms: Transforms) -> PutMessage 
 
 
 def committed(half: MessageExt) -> InnerMessage | None:
-    """The message for the queue it was sent to; None when it does not say which."""
+    """The message for the queue that it was sent to; None when its properties name no queue."""
     place = destination(half.properties)
     if place is None:
         return None
@@ -82,8 +84,8 @@ def asked_once_more(half: MessageExt) -> InnerMessage:
 def left_alone(half: MessageExt) -> InnerMessage:
     """The half message for the end of its queue, since its producer is not to be asked yet.
 
-    It is not counted as a question, other than by the original, which so gives up messages whose
-    time for the first question is late.
+    This does not count as a question. In the original it does, so that it gives up messages whose
+    first question is due late.
     """
     message = _copy(half, half.topic, half.queue_id)
     message.properties.setdefault(names.TRAN_PREPARED_QUEUE_OFFSET, str(half.queue_offset))
@@ -91,12 +93,14 @@ def left_alone(half: MessageExt) -> InnerMessage:
 
 
 def given_up(half: MessageExt) -> InnerMessage:
-    """The half message for where those go whose producers were asked in vain."""
+    """The half message for the topic of those whose producers were asked in vain."""
     return _copy(half, TRANS_CHECK_MAX_TIME_TOPIC, 0)
 
 
 def resumed(given_up: MessageExt) -> InnerMessage:
-    """A message that was given up, for the half topic, as if nobody had been asked yet."""
+    """A message that was given up, for the half topic, as if its producer had not been asked
+    yet.
+    """
     message = _copy(given_up, TRANS_HALF_TOPIC, 0)
     message.properties[names.TRANSACTION_CHECK_TIMES] = "0"
     return message
@@ -109,15 +113,15 @@ def _copy(half: MessageExt, topic: str, queue_id: int, way: Way = Way.COMMIT) ->
 
 
 def times_asked(half: MessageExt) -> int:
-    """How often its producer was asked; a text that is no number counts as -1, as in Java."""
+    """How often its producer was asked; a text that is not a number counts as -1, as in Java."""
     text = half.properties.get(names.TRANSACTION_CHECK_TIMES)
     return 0 if text is None else number_of(text)
 
 
 def immunity_ms(half: Half) -> int | None:
-    """How old it is before its producer may be asked, as the producer wants; None: no wish.
+    """The age in ms before which the producer does not want to be asked; None if it did not say.
 
-    -1 for a text that is no number.
+    -1 for a text that is not a number.
     """
     text = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
     if not text:
@@ -127,14 +131,14 @@ def immunity_ms(half: Half) -> int | None:
 
 
 def prepared_offset(half: MessageExt) -> int:
-    """Where in its queue it was first put, as its producer knows it."""
+    """The queue offset at which it was first put, which its producer knows."""
     text = half.properties.get(names.TRAN_PREPARED_QUEUE_OFFSET)
     offset = -1 if text is None else number_of(text)
     return half.queue_offset if offset < 0 else offset
 
 
 def number_of(text: str) -> int:
-    """A number as Java's Long.parseLong reads it, -1 for anything else."""
+    """A number as Java's Long.parseLong reads it; -1 for anything else."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
         return -1

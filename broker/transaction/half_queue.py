@@ -18,9 +18,9 @@ from txrocketmq.remoting.message.message import MessageDecodeError, MessageExt, 
 from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, TRANS_OP_TOPIC
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""Under its name the broker keeps how far it has come (MixAll.CID_SYS_RMQ_TRANS)."""
+"""The group under which the broker keeps its progress (MixAll.CID_SYS_RMQ_TRANS)."""
 _MAX_OPS: Final = 256
-"""Op messages that are read at once."""
+"""How many op messages are read at once."""
 
 
 class HalfQueue:
@@ -30,20 +30,23 @@ class HalfQueue:
         self.queue_id = queue_id
         self.moves = Moves()
         self.top = 0
-        """Where the queue ended when the round began: what comes later is for the next one."""
+        """The end of the queue when the round began; later messages are for the next round."""
         self._store = store
         self._offsets = offsets
         self._kept = self._in_file()
         self.ended = Ended(*self._begin())
         self._awaited: tuple[int, tuple[int, int]] | None = None
-        """Progress that can be kept, once the log is durable up to an offset."""
+        """Progress that can be saved once the log is durable up to an offset: that offset, and the
+        progress in both queues."""
 
     def _in_file(self) -> tuple[int, int]:
         query, queue_id = self._offsets.query, self.queue_id
         return query(GROUP, TRANS_HALF_TOPIC, queue_id), query(GROUP, TRANS_OP_TOPIC, queue_id)
 
     def _begin(self) -> tuple[int, int]:
-        """Where to begin, after the progress that is kept and by what the store has."""
+        """Returns where to begin in both queues, by the saved progress and by what the store still
+        has.
+        """
         topics, queue_id = (TRANS_HALF_TOPIC, TRANS_OP_TOPIC), self.queue_id
         found = []
         for topic, kept in zip(topics, self._kept, strict=True):
@@ -55,7 +58,7 @@ class HalfQueue:
         return found[0], found[1]
 
     def begin_round(self) -> None:
-        """Takes the queue as it is now; and the progress that is kept, if somebody has set it."""
+        """Takes the queue's present end, and the saved progress if somebody else has set it."""
         if self._in_file() != self._kept:
             self._kept = self._in_file()
             self._awaited = None
@@ -63,7 +66,10 @@ class HalfQueue:
         self.top = self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
 
     def read_ops(self) -> bool:
-        """Reads some op messages; whether all were read that can be. NotInMemory: none was."""
+        """Reads some op messages; returns whether all available ones were read.
+
+        Raises NotInMemory when none could be read.
+        """
         ended, half_top = self.ended, self._store.max_offset(TRANS_HALF_TOPIC, self.queue_id)
         least = self._store.min_offset(TRANS_OP_TOPIC, self.queue_id)
         while ended.read_offset < least and not ended.is_full:
@@ -86,13 +92,14 @@ class HalfQueue:
         return ended.read_offset == at  # else there may be more
 
     def next_open(self, offset: int) -> int:
-        """The first half message from this offset on that is not ended, or the top."""
+        """The first half message at this offset or later that has not ended; or the top."""
         least = self._store.min_offset(TRANS_HALF_TOPIC, self.queue_id)
         return min(self.ended.next_open(max(offset, least, self.ended.half_offset)), self.top)
 
     def message(self, offset: int) -> MessageExt | None:
-        """The half message at an offset; None when it cannot be read, NotInMemory when it would
-        have to be waited for.
+        """The half message at an offset; None when it cannot be read.
+
+        Raises NotInMemory when it would have to be read from the disk.
         """
         for at, size, _ in self._store.queue_units(
             TRANS_HALF_TOPIC, self.queue_id, offset, 1, only_in_memory=True
@@ -106,7 +113,9 @@ class HalfQueue:
         return None
 
     def settle(self) -> None:
-        """Keeps the progress as far as the log is durable: it must not be ahead of messages."""
+        """Saves the progress as far as the log is durable, since it must not be ahead of
+        messages.
+        """
         flushed, end = self._store.flush.flushed_offset, self._store.max_physical_offset
         progress = self.ended.half_offset, self.ended.op_offset
         if self._awaited is None or flushed >= end:

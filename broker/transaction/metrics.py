@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many half messages of each topic are open: config/transactionMetrics.
 
-It is a count for people, and nothing follows from it: a message counts when it comes, when its
-transaction is ended and when it is given up. After a crash it is off by what came since the file
-was written, as the original's. Counterpart of TransactionMetrics.
+These are counts for people, and nothing else depends on them: they change when a half message
+comes, when its transaction ends and when it is given up. After a crash they are off by what came
+since the file was written, as the original's. Counterpart of TransactionMetrics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion
 from txrocketmq.remoting.serialize.json import encode_body
 
 _AGE_BOUNDS_S: Final = (5, 60, 600, 3600, 12 * 3600, 24 * 3600)
-"""Of the original's histogram."""
+"""The bounds of the original's histogram, in seconds."""
 
 
 @dataclass(slots=True)
@@ -29,23 +29,23 @@ class Ends:
     committed: int = 0
     rolled_back: int = 0
     ages_s: Histogram = field(default_factory=lambda: Histogram(_AGE_BOUNDS_S))
-    """How old the half messages of those were that were committed."""
+    """How old the half messages of committed transactions were, in seconds."""
 
 
 class TransactionMetrics:
-    """Counts by topic; `saving` writes the file, in the compact form of the original."""
+    """Counts by topic; `saving` writes the file in the compact form of the original."""
 
     def __init__(self, file: JsonFile, now_ms: Callable[[], int]) -> None:
         self._file = file
         self._now_ms = now_ms
         self.ends: dict[str, Ends] = {}
         self._counts: dict[str, tuple[int, int]] = {}
-        """How many, and when that changed."""
+        """By topic: the number of open half messages, and when it changed."""
         self.saving = Saving(file, self._snapshot)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
-        """Takes what transactionMetrics holds; raises JsonFileError."""
+        """Loads transactionMetrics; raises JsonFileError."""
         with self._file.content() as content:
             for topic, metric in (content.get("transactionCount") or {}).items():
                 self._counts[topic] = int(metric.get("count")), int(metric.get("timeStamp") or 0)
@@ -53,7 +53,7 @@ class TransactionMetrics:
                 self.data_version = DataVersion.from_json(content["dataVersion"])
 
     def add(self, topic: str, number: int) -> None:
-        """So many more half messages of a topic are open, or fewer."""
+        """Adds to the number of open half messages of a topic; `number` may be negative."""
         if not topic:
             return  # of a half message that does not say where it is to go
         count, _ = self._counts.get(topic, (0, 0))
@@ -61,7 +61,7 @@ class TransactionMetrics:
         self._file.is_stale = True
 
     def ended(self, topic: str, *, is_committed: bool, age_ms: int) -> None:
-        """The transaction of a half message of this topic and age is ended."""
+        """Counts the end of a transaction, whose half message was of this topic and age."""
         if not topic:
             return
         found = self.ends.get(topic)

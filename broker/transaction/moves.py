@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The new places of half messages that were put at the end of their queue again.
+"""The new offsets of half messages that were put at the end of their queue again.
 
 A producer may end a transaction under the offset that it knows while the broker has put the message
-elsewhere to ask for it. With this table the message is ended there too, and nobody is asked for it
-again; the original asks, and so has it twice. The table is only in memory, and of a limited size:
-what is not in it is asked for, as by the original.
+elsewhere to ask for it. With this table the message is ended there as well, and nobody is asked for
+it again; the original asks, and so gets the answer twice. The table is kept in memory, and its size
+is limited: for messages that are not in it producers are asked again, as by the original.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from __future__ import annotations
 from typing import Final
 
 MAX_MOVES: Final = 65_536
-"""Half messages that are remembered; beyond, the oldest are forgotten."""
+"""How many half messages are remembered; beyond that, the oldest are forgotten."""
 
 
 class Moves:
-    """Those of one queue."""
+    """The moved half messages of one queue."""
 
     def __init__(self, max_moves: int = MAX_MOVES) -> None:
         self._max_moves = max_moves
         self._now_at: dict[int, int] = {}
-        """By the offset that the producer knows."""
+        """By the offset that the producer knows: the present offset."""
         self._known_as: dict[int, int] = {}
-        """By the offset that it has now."""
+        """By the present offset: the offset that the producer knows."""
 
     def moved(self, offset: int, to: int, prepared: int) -> None:
-        """A message was put again; `prepared` is where its properties say that it was at first."""
+        """Notes that a message was put again; `prepared` is the first offset that its properties
+        name.
+        """
         known_as = self._known_as.pop(offset, prepared)
         self._now_at.pop(known_as, None)
         if len(self._now_at) >= self._max_moves:
@@ -35,7 +37,7 @@ class Moves:
         self._known_as[to] = known_as
 
     def ended(self, offset: int) -> list[int]:
-        """All offsets of the message that is ended under this one; it is forgotten."""
+        """Returns all offsets of the message that ended under this one, and forgets it."""
         known_as = self._known_as.pop(offset, offset)
         now_at = self._now_at.pop(known_as, offset)
         self._known_as.pop(now_at, None)

@@ -2,8 +2,8 @@
 """Op messages: the offsets of ended half messages in the queue with the same id.
 
 One is written for each half message, with the offset as its text: both generations of the original
-read that. 5.x itself collects offsets for some seconds and writes them with commas, which 4.9 does
-not read, and which a crash costs; both forms are read here.
+read that. 5.x itself collects offsets for some seconds and writes them separated by commas; 4.9
+does not read that, and a crash loses them. Both forms are read here.
 
 Java: TransactionalMessageBridge.makeOpMessageInner,
 TransactionalMessageServiceImpl.fillOpRemoveMap.
@@ -27,11 +27,11 @@ ENDED_CODE: Final = tags_code(ENDED)
 _PROPERTIES: Final = encode_properties({"TAGS": ENDED, "WAIT": "true"}).encode()
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _MAX_DIGITS: Final = 18
-"""So many digits are surely a long."""
+"""A number of at most this many digits certainly fits into a long."""
 
 
 def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> PutMessage:
-    """What says that a half message is ended; `host` is the broker's own, as records hold it."""
+    """Makes the op message for an ended half message; `host` is the broker's own, as in records."""
     sys_flag = _IPV6_HOSTS if len(host) > 8 else 0
     return tuple.__new__(PutMessage, (
         TRANS_OP_TOPIC, queue_id, b"%d" % half_offset, _PROPERTIES, ENDED_CODE, now_ms, host, host,
@@ -40,9 +40,9 @@ def op_message(queue_id: int, half_offset: int, host: bytes, now_ms: int) -> Put
 
 
 def half_offsets(record: memoryview, code: int) -> list[int]:
-    """The half messages that an op message calls ended; `code` is its unit's hash of the tag.
+    """The half messages that an op message names as ended; `code` is the tag hash in its unit.
 
-    What is no offset is passed over, and so is a record of another kind.
+    Text that is not an offset is ignored, and so is a record of another kind.
     """
     if code != ENDED_CODE:
         return []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """CHECK_TRANSACTION_STATE: asks a producer about its transaction.
 
-Any producer of the group is asked, in turns, since all of them know the same database. It answers
-with an END_TRANSACTION of its own. One that does not read what it is sent is not asked: the
-question would only pile up. Java: AbstractTransactionalMessageCheckListener.sendCheckMessage,
+The producers of the group are asked in turns, since all of them know the same database. They answer
+with an END_TRANSACTION of their own. A producer that does not read what it is sent is not asked:
+questions would only pile up. Java: AbstractTransactionalMessageCheckListener.sendCheckMessage,
 ProducerManager.getAvailableChannel.
 """
 
@@ -30,7 +30,9 @@ class Questions:
         self._turn = 0
 
     def ask(self, half: MessageExt) -> bool:
-        """Asks for a half message as it is stored now; False when there is nobody to ask."""
+        """Asks about a half message as it is stored now; returns False when there is nobody to
+        ask.
+        """
         peer = self._peer(half.properties.get(names.PGROUP, ""))
         topic, queue_id = half.properties.get(names.REAL_TOPIC), half.properties.get(names.REAL_QID)
         if peer is None or not topic or number_of(queue_id or "") < 0:

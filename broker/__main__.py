@@ -36,13 +36,13 @@ IMPORTANT = frozenset(
     storePathRootDir traceTopicEnable
     """.split()
 )
-"""What -m prints: fields that the original marks as important."""
+"""The settings that -m prints: those that the original marks with @ImportantField."""
 MASTER_ID = 0
-"""A master's brokerId, whatever the file says."""
+"""The brokerId of a master, which is used whatever the file says."""
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The flags of mqbroker."""
+    """Parses the command line of mqbroker."""
     parser = argparse.ArgumentParser(
         prog="mqbroker",
         description="Runs a RocketMQ broker, which stores messages and delivers them.",
@@ -74,9 +74,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dict[str, str]]:
-    """Returns broker and store settings of a file, and the file's own values. Raises ConfigError.
+    """Reads a configuration file and returns broker settings, store settings and the file's own
+    values.
 
-    Settings without effect are named on standard error.
+    Settings without effect are named on standard error. Raises ConfigError.
     """
     refuse_unserved(os.environ, BrokerConfig.UNSERVED)
     given = read_file(path) if path is not None else {}
@@ -102,14 +103,14 @@ def configure(path: str | None, namesrv_addr: str | None) -> tuple[Any, Any, dic
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until it is stopped by a signal; the exit code."""
+    """Runs the broker until a signal stops it, and returns the exit code."""
     options = parse_arguments(arguments)
     with ends_without_memory("mqbroker"):
         return run(options)
 
 
 def run(options: argparse.Namespace) -> int:
-    """As `main`, with the flags that were given."""
+    """Does what `main` does, with options that are parsed already."""
     try:
         config, store_config, given = configure(options.configFile, options.namesrvAddr)
     except ConfigError as error:

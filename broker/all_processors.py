@@ -36,7 +36,10 @@ from txrocketmq.remoting.codes import SerializeType
 def all_processors(
     parts: Parts, serialize_type: SerializeType = SerializeType.JSON
 ) -> list[object]:
-    """What answers requests to a broker that has these parts, in a form of headers."""
+    """Makes the processors that answer the requests to a broker with these parts.
+
+    `serialize_type` is the form in which headers are written.
+    """
     return [
         *_send_processors(parts, serialize_type),
         PullMessageProcessor(

@@ -29,16 +29,19 @@ _LONG = re.compile(r"-?[0-9]{1,18}")
 
 
 class AttributeChangeError(ValueError):
-    """A change that cannot be made; the text is the answer's remark."""
+    """A change that cannot be made; its text becomes the remark of the answer."""
 
 
 class Unserved(NamedTuple):
-    """What values promise that are valid and not served; `instead` is one that is."""
+    """A promise that valid values of an attribute make, and that this broker does not keep.
+
+    `promise` names it in an error text; `instead` is a value that can be used in place of those.
+    """
 
     promise: str
     instead: str
     takes_nothing: bool = False
-    """Whether a topic that has such a value, from an original broker, takes no messages."""
+    """Whether a topic that got such a value from an original broker accepts no messages."""
 
 
 class Attribute(NamedTuple):
@@ -53,7 +56,9 @@ class Attribute(NamedTuple):
     is_served: Callable[[str], bool] = lambda _: True
 
     def promise_of(self, value: str) -> Unserved | None:
-        """What the value promises that is not served."""
+        """Returns the promise of the value that this broker does not keep; None if there is
+        none.
+        """
         return None if self.unserved is None or self.is_served(value) else self.unserved
 
 
@@ -86,7 +91,10 @@ TOPIC_ATTRIBUTES: Mapping[str, Attribute] = {
         is_served="-1".__eq__,
     ),
 }
-"""The original goes by reserve.time where it has a tiered store, and by no other."""
+"""The attributes of topics.
+
+The original reads reserve.time only where it has a tiered store.
+"""
 GROUP_ATTRIBUTES: Mapping[str, Attribute] = {
     PRIORITY_FACTOR: Attribute(
         changeable=True,
@@ -98,9 +106,9 @@ GROUP_ATTRIBUTES: Mapping[str, Attribute] = {
 def promises(
     known: Mapping[str, Attribute], attributes: Mapping[str, str] | None
 ) -> dict[str, Unserved]:
-    """What attributes promise that is not served, by "name=value".
+    """Returns what the attributes promise and this broker does not serve, by "name=value".
 
-    A topic or group can have them from an original broker that had the store before.
+    A topic or group can have such attributes when an original broker used the store before.
     """
     found: dict[str, Unserved] = {}
     for name, value in (attributes or {}).items():
@@ -131,7 +139,7 @@ def priority_factor(attributes: Mapping[str, str] | None) -> int:
 
 
 def why_nothing_is_taken(attributes: Mapping[str, str] | None) -> str:
-    """Why a topic with these attributes takes no messages; empty when it does."""
+    """Says why a topic with these attributes accepts no messages; empty when it accepts them."""
     for setting, unserved in promises(TOPIC_ATTRIBUTES, attributes).items():
         if unserved.takes_nothing:
             return f"{setting}: {unserved.promise}"
@@ -139,7 +147,7 @@ def why_nothing_is_taken(attributes: Mapping[str, str] | None) -> str:
 
 
 def unserved_in(kind: str, known: Mapping[str, Attribute], table: Mapping[str, Any]) -> list[str]:
-    """What is to be said of topics or groups whose `attributes` promise what is not served."""
+    """Returns a warning for each topic or group whose attributes promise what is not served."""
     owners: dict[tuple[str, Unserved], list[str]] = {}
     for name, each in table.items():
         for promised in promises(known, each.attributes).items():
@@ -156,7 +164,10 @@ def unserved_in(kind: str, known: Mapping[str, Attribute], table: Mapping[str, A
 
 
 def parse_changes(text: str | None) -> dict[str, str]:
-    """Changes of "+name=value,-name"; raises AttributeChangeError (AttributeParser.parseToMap)."""
+    """Parses changes written as "+name=value,-name"; raises AttributeChangeError.
+
+    Java: AttributeParser.parseToMap.
+    """
     changes: dict[str, str] = {}
     for part in (text or "").split(",") if text else ():
         name, equals, value = part.partition("=")
@@ -173,9 +184,9 @@ def parse_changes(text: str | None) -> dict[str, str]:
 def changed(
     known: Mapping[str, Attribute], current: Mapping[str, str] | None, changes: Mapping[str, str]
 ) -> dict[str, str]:
-    """Attributes after changes; `current` is None for a topic or group that is being made.
+    """Returns the attributes after the changes; `current` is None for a new topic or group.
 
-    Raises AttributeChangeError: unknown names, values that are not valid, changes of what is fixed
+    Raises AttributeChangeError for unknown names, invalid values and changes of what is fixed
     (AttributeUtil.alterCurrentAttributes).
     """
     result = dict(current or {})

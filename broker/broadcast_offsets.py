@@ -29,15 +29,18 @@ from txrocketmq.remoting.errors import ResponseError
 from txrocketmq.remoting.protocol.pull import PullMessageRequestHeader, RequestSource
 
 MAX_MEMBERS: Final = 100_000
-"""Members that are remembered, of all groups and topics; those beyond are strangers each time."""
+"""How many members are remembered at most, in all groups and topics together.
+
+A member beyond this limit is unknown at each of its pulls.
+"""
 BROADCAST_MS: Final = 5_000
-"""How often `scan` is due."""
+"""How often the owner is to call `scan`, in ms."""
 _MS: Final = 1000
 
 
 @dataclass(slots=True)
 class _Member:
-    """What one member has pulled of one topic: offsets by queue."""
+    """What one member has pulled of one topic: the next offset of each queue."""
 
     by_proxy: bool
     seen_ms: int
@@ -45,7 +48,7 @@ class _Member:
 
 
 class BroadcastOffsets:
-    """The offsets of broadcasting members. Times are those of the steady clock."""
+    """The offsets of the members of broadcasting groups. All times are of the steady clock."""
 
     def __init__(
         self,
@@ -61,9 +64,9 @@ class BroadcastOffsets:
         self._store = store
         self._steady_ms = steady_clock
         self._members: dict[tuple[str, str], dict[str, _Member]] = {}
-        """By topic and group, then by client id."""
+        """The members by (topic, group), and then by client id."""
         self.count = 0
-        """How many members are remembered, one for each topic."""
+        """How many members are remembered; a client counts once for each topic and group."""
         self._is_scanning = False
 
     def client_of(self, header: PullMessageRequestHeader, peer: Peer) -> str | None:
@@ -85,9 +88,10 @@ class BroadcastOffsets:
     def first_offset(
         self, header: PullMessageRequestHeader, client_id: str, *, only_in_memory: bool = False
     ) -> int | None:
-        """Where a pull is to begin instead of where it asks to; None: it is right as it is.
+        """Returns where a pull should begin; None when the offset that it asks for is right.
 
-        NotInMemory when that is to be found out in a queue that is not.
+        With `only_in_memory`, raises NotInMemory when a part of the queue that is not in memory
+        would have to be read.
         """
         by_proxy = _is_by_proxy(header)
         members = self._members.get((header.topic, header.consumer_group))
@@ -103,7 +107,10 @@ class BroadcastOffsets:
         return None
 
     def pulled(self, header: PullMessageRequestHeader, client_id: str, offset: int) -> None:
-        """Notes where a member continues; this only rises, unless the queue is created again."""
+        """Remembers where a member continues.
+
+        The offset never falls, unless it lies beyond the end of the queue, which was created again.
+        """
         members = self._members.get((header.topic, header.consumer_group), {})
         member = members.get(client_id) or self._join(header, client_id)
         member.seen_ms, member.by_proxy = self._steady_ms(), _is_by_proxy(header)
@@ -135,7 +142,9 @@ class BroadcastOffsets:
         return 0 if store.is_recent(topic, queue_id, 0, only_in_memory=only_in_memory) else end
 
     def scan(self, walks: Walks) -> None:
-        """Forgets members that are gone, and keeps where the slowest of each group are."""
+        """Forgets members that are gone, and saves the offset of the slowest member of each
+        group.
+        """
         if not self._is_scanning and self._members:
             self._is_scanning = True
             with suppress(ResponseError):  # too many walks: next time

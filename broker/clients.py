@@ -33,9 +33,9 @@ class Client:
     language: str
     version: int
     last_seen_ms: int
-    """Steady time of the last heartbeat: its age is measured by it."""
+    """Steady time of the last heartbeat, by which its age is measured."""
     last_update_timestamp_ms: int = 0
-    """The wall clock's time of the same, to be shown."""
+    """Wall-clock time of the last heartbeat, which administrators see."""
 
 
 @dataclass(slots=True)
@@ -50,15 +50,18 @@ class ConsumerGroup:
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     def client_ids(self) -> list[str]:
-        """The ids of its members, each once, in order."""
+        """The client ids of the members, sorted and without duplicates."""
         return sorted({client.client_id for client in self.members.values()})
 
     def find(self, client_id: str) -> Client | None:
-        """The member with an id."""
+        """Returns the member with this client id; None if there is none."""
         return next((c for c in self.members.values() if c.client_id == client_id), None)
 
     def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Takes a heartbeat's subscriptions: newer replace, missing go. Whether any did."""
+        """Replaces older subscriptions by those of a heartbeat, and removes those that it lacks.
+
+        Returns whether anything changed.
+        """
         changed = False
         wanted = {each.topic: each for each in subscriptions}
         for topic, new in wanted.items():
@@ -75,17 +78,17 @@ class ConsumerGroup:
 
 
 class GroupsOfPeers:
-    """In which groups a connection is a member."""
+    """The groups that each connection is a member of."""
 
     def __init__(self) -> None:
         self._groups: dict[Peer, dict[str, None]] = {}
 
     def add(self, peer: Peer, group: str) -> None:
-        """It is a member of this one."""
+        """Notes that a connection is a member of a group."""
         self._groups.setdefault(peer, {})[group] = None
 
     def remove(self, peer: Peer, group: str) -> None:
-        """Removes a client from the group."""
+        """Notes that a connection is no longer a member of a group."""
         groups = self._groups.get(peer)
         if groups is not None:
             groups.pop(group, None)
@@ -93,7 +96,7 @@ class GroupsOfPeers:
                 del self._groups[peer]
 
     def of(self, peer: Peer) -> list[str]:
-        """All of them, in the order in which it came to them."""
+        """The groups of a connection, in the order in which it joined them."""
         return list(self._groups.get(peer, ()))
 
 
@@ -101,7 +104,10 @@ GroupChanged = Callable[[ConsumerGroup], None]
 
 
 class Consumers:
-    """Consumer groups with members. Each of `on_change` hears of changed members and topics."""
+    """The consumer groups that have members.
+
+    Each function in `on_change` is called with a group whose members or topics have changed.
+    """
 
     def __init__(self, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
@@ -123,7 +129,10 @@ class Consumers:
         consume_from_where: str,
         subscriptions: Iterable[SubscriptionData] | None,
     ) -> bool:
-        """A heartbeat. `subscriptions` None: as before (heartbeat v2). Whether it changed."""
+        """Takes a heartbeat; returns whether it changed the group's members or subscriptions.
+
+        `subscriptions` is None when they are the same as before (heartbeat v2).
+        """
         group = self._groups.get(group_name)
         if group is None:
             group = self._groups[group_name] = ConsumerGroup(group_name)
@@ -141,18 +150,20 @@ class Consumers:
         return changed
 
     def unregister(self, group_name: str, client_id: str, peer: Peer) -> None:
-        """A member says that it leaves."""
+        """Removes a member that says it is leaving."""
         group = self._groups.get(group_name)
         if group is not None and self._remove(group, peer):
             self._left(group)
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """A connection ended: all its members leave."""
+        """Removes all members that used a connection which has ended."""
         for name in self._of_peers.of(peer):
             self.unregister(name, "", peer)
 
     def expire(self, steady_ms: int) -> Steps[list[Peer]]:
-        """Forgets members without heartbeat; gives their connections, to be closed."""
+        """Forgets members without a recent heartbeat; returns their connections, which are to be
+        closed.
+        """
         gone: list[Peer] = []
         for group in self.groups():
             is_one_late = False
@@ -169,7 +180,7 @@ class Consumers:
         return gone
 
     def _remove(self, group: ConsumerGroup, peer: Peer) -> bool:
-        """Whether it was a member."""
+        """Removes the member on a connection; returns whether there was one."""
         self._of_peers.remove(peer, group.name)
         return group.members.pop(peer, None) is not None
 
@@ -184,18 +195,22 @@ class Consumers:
 
 
 class Producers:
-    """Producer groups with members. Each of `on_change` hears of a group's name and members."""
+    """The producer groups that have members.
+
+    Each function in `on_change` is called with the name of a group and the new number of its
+    members.
+    """
 
     def __init__(self, expired_ms: int = EXPIRED_MS) -> None:
         self._groups: dict[str, dict[Peer, Client]] = {}
         self._by_id: dict[str, dict[Peer, int]] = {}
-        """By client id its connections, the last one last, and in how many groups it is there."""
+        """By client id: its connections, the newest last, each with the number of its groups."""
         self._of_peers = GroupsOfPeers()
         self._expired_ms = expired_ms
         self.on_change: list[Callable[[str, int], None]] = []
 
     def register(self, group: str, client: Client) -> None:
-        """A heartbeat."""
+        """Takes a heartbeat of a producer."""
         members = self._groups.setdefault(group, {})
         known = members.get(client.peer)
         members[client.peer] = client
@@ -209,7 +224,7 @@ class Producers:
             self._tell(group, len(members))
 
     def unregister(self, group: str, peer: Peer) -> None:
-        """A member says that it leaves."""
+        """Removes a member that says it is leaving."""
         members = self._groups.get(group)
         if members is None:
             return
@@ -230,16 +245,18 @@ class Producers:
             del self._by_id[client.client_id]
 
     def find(self, client_id: str) -> Peer | None:
-        """The latest connection of the producer with an id (findChannel)."""
+        """Returns the newest connection of the producer with this client id (findChannel)."""
         return next(reversed(self._by_id.get(client_id, {})), None)
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """A connection ended."""
+        """Removes all members that used a connection which has ended."""
         for group in self._of_peers.of(peer):
             self.unregister(group, peer)
 
     def expire(self, steady_ms: int) -> Steps[list[Peer]]:
-        """Forgets members without heartbeat; gives their connections, to be closed."""
+        """Forgets members without a recent heartbeat; returns their connections, which are to be
+        closed.
+        """
         gone: list[Peer] = []
         for group, members in list(self._groups.items()):
             for count, client in enumerate(list(members.values()), 1):
@@ -254,7 +271,7 @@ class Producers:
         return gone
 
     def members(self, group: str) -> list[Client]:
-        """The members of a group, none when it is unknown."""
+        """The members of a group; an empty list when the group is unknown."""
         return list(self._groups.get(group, {}).values())
 
     def groups(self) -> list[str]:

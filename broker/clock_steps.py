@@ -15,37 +15,43 @@ from __future__ import annotations
 from collections import deque
 
 TOLERANCE_MS = 100
-"""Smaller changes are not steps: the two clocks are read one after the other."""
+"""Differences in ms up to this are no steps, since the two clocks are not read at the same
+moment.
+"""
 
 
 class ClockSteps:
     """The steps of the wall clock that matter to one queue.
 
-    `ahead_ms` is always by how much the wall clock is ahead of the steady one.
+    `ahead_ms` is always the number of milliseconds by which the wall clock is ahead of the steady
+    one.
     """
 
     def __init__(self) -> None:
         self._since: deque[tuple[int, int]] = deque()
-        """(offset, ahead_ms when the messages from there on were stored)."""
+        """Pairs of an offset and the `ahead_ms` at which the messages from there on were stored."""
         self.seen_offset = 0
         """Where the queue ended when it was last looked at."""
 
     def is_step(self, ahead_ms: int) -> bool:
-        """Whether the wall clock was set since the last step was noted."""
+        """Whether the wall clock has been set since the last step was noted."""
         if not self._since:
             self._since.append((0, ahead_ms))
         return abs(ahead_ms - self._since[-1][1]) > TOLERANCE_MS
 
     def note(self, ahead_ms: int, offset: int) -> None:
-        """The messages from `offset` on were stored, or will be, after the clock was set."""
+        """Notes a step: messages from `offset` on were, or will be, stored after the clock was
+        set.
+        """
         while self._since and self._since[-1][0] >= offset:  # nothing was stored under that one
             self._since.pop()
         self._since.append((offset if self._since else 0, ahead_ms))
 
     def set_back_ms(self, offset: int, ahead_ms: int) -> int:
-        """How much later the wall clock would be without being set back since `offset` was stored.
+        """Returns by how many ms the wall clock was set back since the message at `offset` was
+        stored.
 
-        From call to call, `offset` must not decrease.
+        `offset` must not decrease from call to call.
         """
         since = self._since
         while len(since) > 1 and since[1][0] <= offset:

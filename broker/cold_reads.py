@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what is not in memory in threads, and continues the requests that wait for it.
+"""Reads in threads what is not in memory, and continues the requests that wait for it.
 
-So that consumers of old messages do not stop the reactor's thread while the disk is slow. How many
-reads are under way is limited, for all and for each peer; the others wait, the peers in turn and
-the reads of each peer in their order. This knows no threads: it is given what runs a piece of work
-in one.
+This way consumers of old messages do not stop the reactor's thread while the disk is slow. The
+number of reads under way is limited, for all peers and for each one; further reads wait. Peers take
+turns, and the reads of one peer keep their order. This module starts no threads: it is given a
+function that runs work in one.
 
 The original reads in the threads of its pull processor, which are many.
 """
@@ -23,29 +23,32 @@ from txrocketmq.remoting.codes import ResponseCode
 from txrocketmq.remoting.errors import ResponseError
 
 AT_ONCE: Final = 4
-"""Reads under way: fewer than threads, so that syncing the log always finds one."""
+"""How many reads may be under way. There are more threads than that, so a sync always finds one."""
 AT_ONCE_OF_PEER: Final = 2
 MAX_WAITING: Final = 10_000
-"""Reads that may wait; one more is refused."""
+"""How many reads may wait; a further one is refused."""
 
 BUSY: Final = "too many requests wait for messages that are not in memory: the disk is too slow"
 
 Who = Any
-"""For whom something is read: a peer, or a part of the broker."""
+"""Whoever something is read for: a peer, or a part of the broker."""
 InThread = Callable[[Callable[[], None], Callable[[], None]], None]
-"""Runs the first where it may block, and then, in this thread, the second, whatever happened."""
+"""Calls the first function where it may block, and then the second one in the caller's thread.
+
+The second one is called even if the first one raises.
+"""
 
 
 def at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
-    """Runs both here and now: for who has no threads."""
+    """An InThread that runs both functions at once, for users without threads."""
     work()
     done()
 
 
 class OneByOne:
-    """Has the broker's own reads done, those of all its parts, one after the other in a thread.
+    """An InThread for the broker's own reads: it runs those of all parts one after the other.
 
-    So they never take the threads that requests and syncing the log wait for.
+    So they never take all the threads that requests and syncs of the log need.
     """
 
     def __init__(self, in_thread: InThread) -> None:
@@ -54,7 +57,7 @@ class OneByOne:
         self._is_running = False
 
     def __call__(self, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """An InThread."""
+        """Runs `work` when those before it are done, and then calls `done`."""
         self._waiting.append((work, done))
         if not self._is_running:
             self._begin()
@@ -79,7 +82,7 @@ class _Waiting:
 
 
 class _OfPeer:
-    """What is under way for one peer, and what waits."""
+    """The reads under way and the waiting reads of one peer."""
 
     __slots__ = ("under_way", "waiting")
 
@@ -89,25 +92,26 @@ class _OfPeer:
 
 
 class ColdReads:
-    """The reads of what is not in memory."""
+    """All reads of what is not in memory."""
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread
         self._peers: dict[Who, _OfPeer] = {}
         self._next: deque[Who] = deque()
-        """Peers with a read that waits and that may begin, each once."""
+        """The peers that have a waiting read which may begin, each of them once."""
         self._waiting = 0
         self._under_way = 0
         self._on_idle: Callable[[], None] | None = None
 
     def __len__(self) -> int:
-        """How many reads are under way or wait."""
+        """How many reads are under way or waiting."""
         return self._under_way + self._waiting
 
     def add(self, peer: Who, read: ColdRead, go_on: Callable[[], None]) -> bool:
-        """Has this read done, then calls `go_on`; False when too many wait already.
+        """Queues a read, and calls `go_on` when it is done; returns False when too many reads wait.
 
-        Nobody hears of it when the peer has gone; what is to be heard of is for another than it.
+        `go_on` is not called when the peer has disconnected meanwhile. A continuation that must
+        happen even then is added under another name than the peer.
         """
         if self._waiting >= MAX_WAITING or self._on_idle is not None:
             return False
@@ -120,10 +124,10 @@ class ColdReads:
         return True
 
     def answer(self, peer: Who, ask: Ask[Reply[Any] | PendingReply]) -> Reply[Any] | PendingReply:
-        """Returns the result of `ask`, or a promise of it if data is not in memory.
+        """Returns the result of `ask`, or a promise of it when data is not in memory.
 
-        `ask` is called again after each read, and in the end without checking memory: on a machine
-        that is so short of memory, what was read may already be gone again.
+        `ask` is called again after each read, and after the last one allowed without checking
+        memory: on a machine that is very short of memory, what was read may already be gone again.
         """
         pending, left = PendingReply(), MOST_READS
 
@@ -154,7 +158,7 @@ class ColdReads:
         return go_on() or pending
 
     def disconnected(self, peer: Peer, steady_ms: int) -> None:
-        """Forgets what a peer that has gone waits for."""
+        """Forgets the reads of a peer that has disconnected."""
         of_peer = self._peers.get(peer)
         if of_peer is None:
             return
@@ -166,7 +170,7 @@ class ColdReads:
             del self._peers[peer]
 
     def stop(self, on_idle: Callable[[], None]) -> None:
-        """Begins no more, and calls when nothing is under way any more."""
+        """Begins no further reads, and calls `on_idle` when no read is under way any more."""
         self._on_idle = on_idle
         for peer in list(self._peers):
             self.disconnected(peer, 0)
@@ -208,7 +212,7 @@ class ColdReads:
 
 
 def unread(error: OSError) -> ResponseError:
-    """The answer when the disk fails."""
+    """Makes the answer to a request when the disk fails."""
     return ResponseError(
         ResponseCode.SYSTEM_ERROR, f"messages could not be read from the disk: {error}"
     )

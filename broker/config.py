@@ -229,7 +229,7 @@ class BrokerConfig(MetricsConfig):
     """Whether the groups that belong to the broker itself are created although others are not."""
 
     def __post_init__(self) -> None:
-        """ConfigError when the settings cannot be used."""
+        """Checks the settings; raises ConfigError when they cannot be used."""
         super().__post_init__()
         for key, name in (
             ("brokerName", self.broker_name),

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delayed messages that are due: what is stored for each, made from the record that waited.
+"""Delayed messages that are due: makes what is stored for each from the record that waited.
 
-What is put is the message itself, for the queue that it was sent to, with the bytes of all its
-properties as they are; see intake/usual_record.py. What cannot be delivered becomes a dead letter.
-
-Timer messages that are due are put in the same way; what is said of them on the way is added to
-their properties (see DueMessages).
-
-Java: ScheduleMessageService.messageTimeup, TimerMessageStore.convert, doPut.
+What is stored is the message itself, in the queue that it was sent to, with the bytes of all its
+properties as they are; see intake/usual_record.py. A message that cannot be delivered becomes a
+dead letter. Timer messages that are due are stored in the same way; properties that they get on the
+way are added (see DueMessages.add). Java: ScheduleMessageService.messageTimeup,
+TimerMessageStore.convert, doPut.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from txrocketmq.remoting.message.tags import tags_code
 from txrocketmq.remoting.message.topics import DLQ_PREFIX, SCHEDULE_TOPIC
 
 DEAD_LETTER_TOPIC = DLQ_PREFIX + SCHEDULE_TOPIC
-"""Where a delayed message goes that cannot be delivered; it has one queue."""
+"""The topic of delayed messages that cannot be delivered. It has one queue."""
 NEVER: Final = frozenset(
     {
         PutStatus.MESSAGE_ILLEGAL,
@@ -37,14 +35,14 @@ NEVER: Final = frozenset(
         PutStatus.WHEEL_TIMER_MSG_ILLEGAL,
     }
 )
-"""What the store says of a message that it will never take."""
+"""The statuses with which the store refuses a message for good."""
 
 
 class DueMessage:
-    """A message that is due, and what is to be put for it: itself, or what says that it cannot be.
+    """A due message, and what is to be stored for it: the message, a dead letter or a note.
 
-    `offset` is where it waits in its level. The record is a part of the mapped log, so a message is
-    not to be kept.
+    `offset` is where it waits in its level. The record is a part of the mapped log, so do not keep
+    a DueMessage for long.
     """
 
     __slots__ = ("_record", "_stored", "message", "offset", "why")
@@ -58,7 +56,7 @@ class DueMessage:
     ) -> None:
         self.offset = offset
         self.why = ""
-        """Why it is a dead letter."""
+        """Why the message becomes a dead letter; empty when it is delivered."""
         self._record = record
         self._stored: MessageExt | None = None
         self.message: PutMessage | InnerMessage
@@ -74,18 +72,21 @@ class DueMessage:
 
     @property
     def stored(self) -> MessageExt:
-        """The message as it waits; raises MessageDecodeError."""
+        """The waiting message, decoded. Raises MessageDecodeError."""
         if self._stored is None:
             self._stored = decode_message(self._record, decompress_body=False)[0]
         return self._stored
 
     @property
     def is_dead(self) -> bool:
-        """Whether a dead letter is put for it."""
+        """Whether a dead letter, or a note of one, is stored instead of the message."""
         return bool(self.why)
 
     def give_up(self, why: str) -> bool:
-        """Puts something else in its place; False when there is nothing left."""
+        """Falls back from the message to a dead letter, and then to a note of it.
+
+        Returns False when there is nothing left to fall back to.
+        """
         if not self.is_dead:
             self.why = why
             self.message = dead_letter(self.stored)
@@ -97,7 +98,9 @@ class DueMessage:
 
 
 class DueMessages:
-    """Those of one batch: `messages`, and `unread`, the offsets of those that cannot be read."""
+    """The due messages of one batch: `messages`, and in `unread` the offsets of unreadable
+    records.
+    """
 
     def __init__(self, transforms: Transforms) -> None:
         self.messages: list[DueMessage] = []
@@ -109,9 +112,10 @@ class DueMessages:
     def add(
         self, offset: int, record: memoryview | None, stamps: Mapping[str, str] | None = None
     ) -> None:
-        """Adds the message that waits at the offset of its level; None: its record is damaged.
+        """Adds the message that waits at an offset of its level; `record` is None when it is
+        damaged.
 
-        `stamps` are properties that it gets on its way.
+        `stamps` are properties that the message gets on its way.
         """
         if record is not None:
             try:
@@ -122,9 +126,11 @@ class DueMessages:
         if record is None:
             self.unread.append(offset)
 
-    # The path of every delayed message: no call in it that could be left out.
+    # Every delayed message passes here, so no call is made that can be avoided.
     def _plain(self, record: memoryview, stamps: Mapping[str, str] | None) -> PutMessage | None:
-        """What is put for a record when nothing about it is unusual; else None."""
+        """Returns what to store for a record that is in no way unusual; None for any other
+        record.
+        """
         usual = usual_record(record)
         place = None if usual is None else destination(usual.properties)
         if usual is None or place is None:
@@ -153,9 +159,9 @@ class DueMessages:
 
 
 def restored(stored: MessageExt) -> InnerMessage | None:
-    """A waiting message for the queue it was sent to; None when it does not say which.
+    """Makes the message for the queue it was sent to; None when its properties name no queue.
 
-    It keeps all its properties, DELAY and those of its destination too, as the original's do.
+    It keeps all its properties, also DELAY and those of its destination, as in the original.
     """
     topic = stored.properties.get(names.REAL_TOPIC)
     queue_id = stored.properties.get(names.REAL_QID, "")
@@ -165,7 +171,9 @@ def restored(stored: MessageExt) -> InnerMessage | None:
 
 
 def dead_letter(stored: MessageExt) -> InnerMessage:
-    """A waiting message that cannot be delivered, whole, for the topic of such messages."""
+    """Makes a dead letter that contains the whole message, for a message that cannot be
+    delivered.
+    """
     topic = DLQ_PREFIX + stored.topic
     message = InnerMessage.of_stored(stored, topic, 0, packed(stored.store_host))
     message.properties[names.DELAY] = "0"  # as other dead letters have it
@@ -173,7 +181,9 @@ def dead_letter(stored: MessageExt) -> InnerMessage:
 
 
 def note(stored: MessageExt, why: str) -> InnerMessage:
-    """What stands for a dead letter that is too large itself: where the message still lies."""
+    """Makes a note in place of a dead letter that is too large: it says where the message still
+    lies.
+    """
     text = (
         f"The message at offset {stored.queue_offset} of queue {stored.queue_id} of"
         f" {stored.topic} cannot be delivered: {why}"
@@ -186,10 +196,10 @@ def note(stored: MessageExt, why: str) -> InnerMessage:
 def put_due(
     intake: Intake, due: list[DueMessage], done: set[int], now_ms: int
 ) -> tuple[DueMessage, PutStatus] | None:
-    """Puts the messages, and dead letters for those that the store will never take.
+    """Stores the messages, or dead letters for those that the store refuses for good.
 
-    `done` gets the offsets of all that were put. Gives the first that the store does not take for
-    now, and what it says.
+    Adds the offsets of all stored messages to `done`. Returns the first message that the store
+    refuses for now, with the status; None when there is none.
     """
     refused: list[tuple[DueMessage, PutStatus]] = []
     while due:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large JSON object of which each member is encoded only once.
+"""A large JSON object whose members are encoded only when they change.
 
 The tables of topics and groups are written to disk and sent to name servers whole, while one entry
 changes at a time. Their values are immutable, so the text of an entry is kept as long as its value
@@ -15,14 +15,16 @@ T = TypeVar("T")
 
 
 class EncodedTable(Generic[T]):
-    """Encodes tables whose values are mostly those of the table before; in any thread."""
+    """Encodes tables that differ little from the table before; may be used in any thread."""
 
     def __init__(self, encode: Callable[[str, T], bytes]) -> None:
         self._encode = encode
         self._kept: dict[str, tuple[T, bytes]] = {}
 
     def members(self, table: Mapping[str, T]) -> bytes:
-        """The members of the object, sorted by name and separated by commas."""
+        """Encodes the members of the object, sorted by name and separated by commas, without
+        braces.
+        """
         before, encode = self._kept, self._encode
         kept: dict[str, tuple[T, bytes]] = {}
         for name in sorted(table):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notifies the consumers of a group when members join, leave or change subscriptions.
 
-They then rebalance at once, not within 20 s. What changes in one turn of the reactor is told once,
-in the next: when a thousand members of a group go at the same moment, those that stay are not told
-a thousand times. And those that stay may be many, so they are told in slices. Counterpart of
-DefaultConsumerIdsChangeListener.
+They then rebalance at once instead of within 20 s. The changes of one turn of the reactor are
+announced together in the next one: when a thousand members of a group go at the same moment, the
+remaining members are not notified a thousand times. Since there may be many members to notify, this
+is done in slices. Counterpart of DefaultConsumerIdsChangeListener.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from txrocketmq.remoting.protocol import heartbeat
 from txrocketmq.remoting.protocol.heartbeat import NotifyConsumerIdsChangedRequestHeader
 
 DELAYED_MS = 15_000
-"""How often groups are told without realTimeNotifyConsumerChange."""
+"""How often groups are notified, in ms, when realTimeNotifyConsumerChange is off."""
 TOLD_A_TURN: Final = 32
-"""So many members are told before others have their turn."""
+"""How many members are notified in one turn of the reactor."""
 _OVER: Final = object()
 
 
@@ -43,14 +43,16 @@ class GroupChanges:
         self._consumers = consumers
         self._call_soon = call_soon
         self._changed: dict[str, None] = {}
-        """Groups that changed and are to be told so soon."""
+        """Groups that have changed and are to be notified in the next turn."""
         self._waiting: dict[str, None] = {}
-        """Groups that changed and are told so with the next tick."""
+        """Groups that have changed and are to be notified at the next tick."""
         self._steps: Iterator[None] = iter(())
         self._is_telling = False
 
     def changed(self, group: ConsumerGroup) -> None:
-        """Tells the members of the group, unless they all consume for themselves anyway."""
+        """Has the members of a changed group notified, unless it is broadcasting or does not want
+        that.
+        """
         if not self._wanted(group):
             return
         if self._config.real_time_notify_consumer_change:
@@ -60,7 +62,7 @@ class GroupChanges:
             self._waiting[group.name] = None
 
     def tick(self) -> None:
-        """Tells the members of all groups that have changed since."""
+        """Has the members of all groups notified that have changed since the last tick."""
         waiting, self._waiting = self._waiting, {}
         self._changed.update(waiting)
         self._begin()
@@ -71,7 +73,7 @@ class GroupChanges:
             self._call_soon(self.tell)
 
     def tell(self) -> None:
-        """Tells some of the members of groups that have changed, the others in later turns."""
+        """Notifies some members of changed groups, and leaves the others to later turns."""
         self._is_telling = False
         for _ in range(TOLD_A_TURN):
             if next(self._steps, _OVER) is _OVER:

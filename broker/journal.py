@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs what people and clients do to the broker, one line for each event: who did what.
 
-Topics and groups that come, change and go, settings that are changed, clients that come and go
-(debug), log files that are deleted, and a disk that gets full and has room again. It hears of these
-as others do, from the lists of the parts, and stands on the path of no message.
+Logged are: topics and groups that are created, changed or deleted, changes of settings, clients
+that come and go (debug), deleted log files, and a disk that gets full or has room again. The
+journal hears of them from the parts' lists of listeners, as others do, and is on the path of no
+message.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ log = Logger()
 
 
 class Journal:
-    """Listens to the parts of a broker from `listen` on.
+    """Listens to the parts of a broker once `listen` was called.
 
     `dispatchers` tell whose request is being served while something happens.
     """
@@ -43,10 +44,10 @@ class Journal:
         self._why_not_writeable = ""
         self._why_cleaning = ""
         self._failing: set[str] = set()
-        """What failed when it was last tried, and was said to fail."""
+        """The kinds of work that failed when they were last tried, and whose failure was logged."""
 
     def listen(self) -> None:
-        """Begins, with what there is now."""
+        """Begins to listen; what exists already is not logged."""
         parts = self._parts
         self._topics.update(parts.topics.all())
         self._groups.update(parts.groups.all())
@@ -75,7 +76,7 @@ class Journal:
 
     @contextmanager
     def because(self, cause: str) -> Iterator[None]:
-        """What happens within happens because of this, and not of a request."""
+        """Attributes what happens within the context to this cause, and not to a request."""
         self._cause = cause
         try:
             yield
@@ -83,7 +84,9 @@ class Journal:
             self._cause = ""
 
     def who(self) -> str:
-        """Whose request it is that is being served now."""
+        """Names the request that is being served now, and its peer; or the cause set by
+        `because`.
+        """
         if self._cause:
             return self._cause
         for dispatcher in self.dispatchers:
@@ -93,7 +96,9 @@ class Journal:
         return _BY_ITSELF
 
     def went(self, what: str, error: object) -> None:
-        """Says that something has begun to fail, or that it fails no more."""
+        """Logs that some kind of work has begun to fail, or that it works again (`error` is
+        None).
+        """
         if error is None and what in self._failing:
             self._failing.remove(what)
             log.info("{what} works again", what=what)
@@ -102,7 +107,7 @@ class Journal:
             log.error("{what} failed: {error}; it is tried again", what=what, error=error)
 
     def tick(self) -> None:
-        """Says what has changed on the disk; called every second."""
+        """Logs what has changed on the disk; called every second."""
         store = self._parts.store
         if store.min_physical_offset > self._min_offset:
             log.info(

@@ -32,11 +32,13 @@ _WITHOUT = {
     "consumerOrderInfo.json": "queues popped in order are open again, and counts begin at 0",
     "messageRequestMode.json": "the modes that were set for groups are lost",
 }
-"""What a broker does without the file, so that nobody removes it without knowing."""
+"""What a broker does without each file; the error text says it, so that nobody removes one
+unknowingly.
+"""
 
 
 class JsonFileError(ValueError):
-    """A file, and its .bak, that cannot be read or holds something else; the text says which."""
+    """A file and its .bak cannot be read or have unexpected contents; the text says which file."""
 
 
 class JsonFile:
@@ -45,9 +47,9 @@ class JsonFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_stale = False
-        """Set by the owner when there is something newer, cleared by what saves it."""
+        """Set by the owner when its data are newer than the file; cleared by saving."""
         self.warning = ""
-        """What was wrong with the file when it was read; empty when nothing was."""
+        """What was wrong with the file when it was read; empty if nothing was."""
         self.is_missing = False
         """Whether there was neither the file nor its .bak when it was read."""
         self._written: bytes | None = None
@@ -57,11 +59,12 @@ class JsonFile:
 
     @contextmanager
     def content(self) -> Iterator[Mapping[str, Any]]:
-        """The content, to be taken apart within: an object, empty without file and .bak.
+        """Yields the content of the file to the body of a `with`: an object, empty without file and
+        .bak.
 
-        That of the .bak where the file is missing, empty or broken: then `warning` says so. Raises
-        JsonFileError when there is something, and none of it can be read; and for what fails
-        within, since then it is not what the file should hold.
+        The .bak is used when the file is missing, empty or broken; then `warning` says so. Raises
+        JsonFileError when neither can be read, and when the body of the `with` fails, since then
+        the content is not what the file should hold.
         """
         try:
             path, content, self.warning = read_kept(self.path)
@@ -85,7 +88,7 @@ class JsonFile:
         return f"Repair the file, or put back a copy; without it and its .bak, {without}."
 
     def save(self, content: Any) -> None:
-        """Replaces the content, on disk when this returns; nothing is done when nothing changed.
+        """Replaces the content, which is on disk on return; does nothing when it has not changed.
 
         Raises OSError; the file is then as it was.
         """
@@ -101,10 +104,10 @@ class JsonFile:
             self._written, self._written_version = data, version
 
     def saving(self, encode: Callable[[], bytes]) -> Callable[[], None]:
-        """What saves the content, in any thread: `encode` gives it as text, in the same thread.
+        """Returns a function that saves the content, to be called in any thread.
 
-        `encode` must not use what changes meanwhile. The file is stale again if it, or the writing,
-        raises anything.
+        It calls `encode` there for the text, which must not use anything that changes meanwhile.
+        The file is stale again if `encode` or the writing raises anything.
         """
         version = next(self._versions)
         self.is_stale = False

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long polling: pulls that found nothing wait here for a message or for the end of their time.
+"""Long polling: pulls that found nothing wait here for a message, or until their time is over.
 
-A request waits at a place of a queue, with a deadline and a filter. An arrival only marks its
-queue; `run_woken` then looks at those that wait there, so that a burst of messages wakes each of
-them once, after the producers have their answers. A request with a filter is woken only by a
-message that its filter lets through.
-
-Nothing here walks all that wait: requests are found by queue, by the second of their deadline and
-by their peer. What many wait for is done in slices, one in each turn of the reactor.
-
-Counterpart of PullRequestHoldService, ManyPullRequest and NotifyMessageArrivingListener.
+A request waits at an offset of a queue, with a deadline and a filter. An arrival only marks its
+queue; `run_woken` then looks at the requests that wait there, so that a burst of messages wakes
+each of them once, after the producers have their answers. A request with a filter is woken only by
+a message that its filter accepts. Nothing here iterates over all requests: they are found by queue,
+by the second of their deadline and by their peer. When many wait for the same thing, they are
+handled in slices, one in each turn of the reactor. Counterpart of PullRequestHoldService,
+ManyPullRequest and NotifyMessageArrivingListener.
 """
 
 from __future__ import annotations
@@ -24,19 +22,19 @@ from txrocketmq.broker.store.consume_queue import Unit
 from txrocketmq.remoting.call import Peer
 
 MAX_HELD: Final = 100_000
-"""Requests that may wait at once; one more is answered at once, as if its time were over."""
+"""How many requests may wait. A further one is answered at once, as if its time were over."""
 SLICE: Final = 500
-"""So many requests are looked at in one turn."""
+"""How many requests are looked at in one turn of the reactor."""
 _RECORDS: Final = 2_000
-"""A turn ends once filters have looked at so many messages, too."""
+"""A turn ends, too, once filters have looked at this many messages."""
 _CHECKED_QUEUES: Final = 1_000
-"""So many queues are looked at in one tick for arrivals that nobody told of."""
+"""How many queues one tick checks for arrivals that were not announced."""
 _MOST_UNITS: Final = 2_000
-"""A request that so much has arrived for is run again without a look at its filter."""
+"""A request for which more messages than this arrived is run again without asking its filter."""
 _SECOND_MS: Final = 1_000
 
 Key = tuple[str, int]
-"""Topic and queue id."""
+"""A topic and a queue id."""
 
 
 class Queues(Protocol):
@@ -46,15 +44,15 @@ class Queues(Protocol):
         """The offset after the queue's last message."""
 
     def queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> Iterable[Unit]:
-        """Units of the queue."""
+        """The units of `count` messages of the queue from `offset` on."""
 
     def message_at(self, physical_offset: int, size: int | None = None) -> memoryview | None:
-        """The record there; None when none is."""
+        """The record at a log offset; None when there is none."""
 
 
 @dataclass(slots=True, eq=False)
 class HeldRequest:
-    """A request that waits at `offset`; `resume` runs it again, for the last time."""
+    """A request that waits at `offset`; `resume` runs it for the last time."""
 
     peer: Peer
     topic: str
@@ -67,14 +65,14 @@ class HeldRequest:
 
 @dataclass(slots=True)
 class _HeldOfQueue:
-    """Those that wait for one queue, which was looked at up to `top`."""
+    """The requests that wait for one queue; arrivals below the offset `top` were dealt with."""
 
     top: int
     requests: dict[HeldRequest, None] = field(default_factory=dict)
 
 
 class LongPolling:
-    """Held requests. `wake_soon` has `run_woken` called in a later turn of the reactor."""
+    """All held requests. `wake_soon` has `run_woken` called in a later turn of the reactor."""
 
     def __init__(self, queues: Queues, wake_soon: Callable[[], None]) -> None:
         self._queues = queues
@@ -83,26 +81,26 @@ class LongPolling:
         self._held: dict[Key, _HeldOfQueue] = {}
         self._by_peer: dict[Peer, dict[HeldRequest, None]] = {}
         self._by_second: dict[int, dict[HeldRequest, None]] = {}
-        """By the second in which the deadline is."""
+        """The requests by the second of their deadline."""
         self._next_second = 0
-        """What is due before it was resumed."""
+        """All requests with a deadline before this second were resumed."""
         self._count = 0
         self._woken: dict[Key, int] = {}
-        """Queues with arrivals, and the offset after the newest of them."""
+        """Queues with arrivals, and the offset after the newest message of each."""
         self._to_look: deque[Key] = deque()
-        """The same queues in order: to take the first out of a long dict looks for it each time."""
+        """The queues of `_woken` in order: removing the first key of a long dict would be slow."""
         self._looked_at: deque[HeldRequest] = deque()
-        """Who is to be looked at, since something arrived."""
+        """Requests that are to be looked at, since something arrived in their queues."""
         self._ready: deque[HeldRequest] = deque()
         self._unchecked: list[Key] = []
         self._records = 0
-        """How many messages filters have looked at in this turn."""
+        """How many messages filters have looked at in this turn of the reactor."""
 
     def __len__(self) -> int:
         return self._count
 
     def hold(self, request: HeldRequest) -> bool:
-        """Takes a request in; False when there are too many already."""
+        """Lets a request wait; returns False when too many requests wait already."""
         if self._count >= MAX_HELD:
             return False
         key = request.topic, request.queue_id
@@ -118,14 +116,16 @@ class LongPolling:
         return True
 
     def arrived(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """Messages are in a queue, up to `max_offset`; cheap when nobody waits for it."""
+        """Notes that a queue has messages up to `max_offset`; cheap when no request waits for
+        it.
+        """
         key = (topic, queue_id)
         if key in self._held:
             self._note(key, max_offset)
             self._wake()
 
     def run_woken(self) -> None:
-        """Resumes those that are due, and those that what arrived is for; a slice of them."""
+        """Resumes requests that are due, and requests that want what arrived; a slice of them."""
         self._is_waking = False
         self._records = 0
         for _ in range(SLICE):
@@ -146,7 +146,9 @@ class LongPolling:
             self._wake()
 
     def tick(self, steady_ms: int) -> None:
-        """Resumes those whose time is over, and in turn those that an arrival was missed for."""
+        """Resumes requests whose time is over, and finds arrivals that were missed, some queues at
+        a time.
+        """
         self._take_due(steady_ms)
         if not self._unchecked:
             self._unchecked = list(self._held)
@@ -180,7 +182,7 @@ class LongPolling:
             self._wake_soon()
 
     def _take_due(self, steady_ms: int) -> None:
-        """Has those resumed whose deadline has come."""
+        """Marks the requests whose deadline has come as ready to be resumed."""
         this_second = steady_ms // _SECOND_MS
         seconds: Iterable[int] = range(self._next_second, this_second)
         if this_second - self._next_second > len(self._by_second):
@@ -210,7 +212,7 @@ class LongPolling:
             request.resume()
 
     def _forget(self, request: HeldRequest) -> None:
-        """Takes a request out of all tables."""
+        """Removes a request from all tables."""
         key, second = (request.topic, request.queue_id), request.deadline_ms // _SECOND_MS
         del self._held[key].requests[request]
         if not self._held[key].requests:
@@ -224,7 +226,9 @@ class LongPolling:
         self._count -= 1
 
     def _has_news(self, request: HeldRequest) -> bool:
-        """Whether what arrived is for this one; else it waits behind it."""
+        """Whether a new message is wanted by the request; otherwise it now waits behind these
+        messages.
+        """
         topic, queue_id, offset = request.topic, request.queue_id, request.offset
         of_queue = self._held.get((topic, queue_id))
         if of_queue is None or request not in of_queue.requests or of_queue.top <= offset:

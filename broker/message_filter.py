@@ -23,8 +23,8 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 
 class MessageFilter(NamedTuple):
-    """`tag_codes` are the hashes of the tags wanted, None for all; `wants_ext` looks at units of
-    ext files; then `wants_record` decides.
+    """`tag_codes` are the hashes of the wanted tags (None for all); `wants_ext` looks at units of
+    ext files; finally `wants_record` looks at the record.
     """
 
     tag_codes: frozenset[int] | None = None
@@ -49,7 +49,8 @@ def filter_of(subscription: SubscriptionData) -> MessageFilter:
 def filter_by(expression: Expression, data: ConsumerFilterData | None = None) -> MessageFilter:
     """The filter of a subscription by an expression.
 
-    With the data of a group, whose bits are in bitmaps of messages stored since they were made.
+    `data` are those of a group, whose bits are in the bitmaps of messages that were stored since
+    the data were made.
     """
     bloom = None if data is None else data.bloom
     if data is None or bloom is None:
@@ -67,7 +68,9 @@ def filter_by(expression: Expression, data: ConsumerFilterData | None = None) ->
 
 
 def filter_of_retries(filters: ConsumerFilters, topic: str) -> MessageFilter:
-    """The filter of a retry topic: what its group wants of the topics the messages came from."""
+    """The filter of a retry topic: the group's filters for the topics that the messages came
+    from.
+    """
     group = topic.removeprefix(RETRY_PREFIX)
 
     def wants_record(record: memoryview) -> bool:

@@ -26,18 +26,18 @@ class MessageRequestModes:
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     def load(self) -> None:
-        """Takes what messageRequestMode.json holds; raises JsonFileError."""
+        """Loads messageRequestMode.json; raises JsonFileError."""
         with self._file.content() as content:
             stored = MessageRequestModeSerializeWrapper.from_json(content)
             for topic, groups in stored.message_request_mode_map.items():
                 self._modes[topic] = dict(groups)
 
     def get(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
-        """What was set; None: nothing."""
+        """Returns the mode that was set; None if none was."""
         return self._modes.get(topic, {}).get(group)
 
     def set(self, mode: SetMessageRequestModeRequestBody) -> None:
-        """Sets a mode; `saving.answer` makes it last."""
+        """Sets a mode; `saving.answer` makes it durable."""
         self._modes.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
         self._file.is_stale = True
         self.saving.begin()
@@ -49,6 +49,6 @@ class MessageRequestModes:
         )
 
     def entries(self) -> Iterator[tuple[str, Mapping[str, SetMessageRequestModeRequestBody]]]:
-        """Topics, and modes by group. The table may change meanwhile."""
+        """Iterates over topics and their modes by group. The table may change meanwhile."""
         for topic in list(self._modes):
             yield topic, self._modes[topic]

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics of a broker for Prometheus, named and labelled as in the original's exporter (5.x).
 
-Everything is read from counters of the parts; nothing here is on the path of a message. The
-sizes of messages and the times of requests are counted only where somebody is to see them, and for
-all that came in one read together. The type of a message is told by its topic: delay in the
-schedule topic, transaction in that of half messages, else normal. docs/operations.md has the list.
-
-Java: BrokerMetricsManager, ConsumerLagCalculator, DefaultStoreMetricsManager, PopMetricsManager,
+Everything is read from counters of the parts; nothing here is on the path of a message. The sizes
+of messages and the times of requests are counted only when they are shown, and once for all that
+came in one read. The type of a message is known by its topic: delay in the schedule topic,
+transaction in that of half messages, otherwise normal. docs/operations.md has the list. Java:
+BrokerMetricsManager, ConsumerLagCalculator, DefaultStoreMetricsManager, PopMetricsManager,
 RemotingMetricsManager.
 """
 
@@ -50,7 +49,9 @@ _LATER: Final = (
     "ready_messages",
     "queueing_latency_milliseconds",
 )
-"""What is known of a group with its lag, and comes after it: each name is told at once."""
+"""Metrics that are computed together with the lag of a group, and sent after it: all samples of a
+name have to follow one another.
+"""
 _HISTOGRAMS_A_PIECE: Final = 3
 _TIMER_BOUNDS_S: Final = (5, 60, 300, 900, 3600, 4 * 3600, 8 * 3600, 24 * 3600)
 _SLOTS_A_PIECE: Final = 2_000
@@ -62,24 +63,28 @@ Family = GaugeMetricFamily | CounterMetricFamily
 
 Collecting = Iterator[Metric | ColdRead]
 Sample = tuple[tuple[str, ...], float]
-"""The values of the labels, and the value."""
+"""The values of the labels, and the value of the sample."""
 
 
 class Behind(NamedTuple):
-    """How far a group is behind in a topic; -1 stands for no time."""
+    """How far a group is behind in a topic; a time of -1 means that there is none."""
 
     not_consumed: int = 0
     oldest_ms: int = -1
-    """When the oldest of them was stored."""
+    """When the oldest message that is not consumed was stored, in ms."""
     in_flight: int = 0
-    """With consumers, which have not committed them."""
+    """Messages that consumers have got and not committed."""
     ready: int = 0
-    """Not with consumers yet."""
+    """Messages that no consumer has got yet."""
     oldest_ready_ms: int = -1
 
 
 class BrokerMetrics:
-    """Collects them. `labels` are those that the settings add to each; `times` are of requests."""
+    """Collects the metrics.
+
+    `labels` are those that the settings add to each metric; `times` counts the durations of
+    requests.
+    """
 
     def __init__(
         self,
@@ -106,7 +111,9 @@ class BrokerMetrics:
         }
 
     def collect(self) -> Collecting:
-        """All of them, in pieces of a few samples; those of one name one after the other."""
+        """Yields all metrics in pieces of a few samples; the pieces of one name follow one
+        another.
+        """
         yield from self._whole()
         yield from self._clients()
         yield from self._in()
@@ -133,7 +140,9 @@ class BrokerMetrics:
         labels: tuple[str, ...],
         samples: Iterable[Sample | None],
     ) -> Collecting:
-        """A metric of many samples, few in a piece; a piece ends where there is none yet."""
+        """Yields a metric with many samples in small pieces; a None among the samples ends a
+        piece.
+        """
         piece: list[Sample] = []
         for sample in samples:
             if sample is not None:
@@ -163,7 +172,7 @@ class BrokerMetrics:
         labels: tuple[str, ...],
         samples: Iterable[tuple[tuple[str, ...], Histogram]],
     ) -> Collecting:
-        """A metric of histograms, few in a piece, as each is many samples."""
+        """Yields a metric of histograms in small pieces, as each histogram is many samples."""
         own = tuple(self._own.values())
         piece: HistogramMetricFamily | None = None
         for number, (values, histogram) in enumerate(samples):
@@ -180,7 +189,7 @@ class BrokerMetrics:
     # --------------------------------------------------------------- collecting
 
     def _whole(self) -> Collecting:
-        """What there is one of: the broker, its store."""
+        """Yields the metrics that exist once: those of the broker and of its store."""
         parts, store = self._parts, self._parts.store
         oldest_ms = yield from when_in_memory(store.earliest_message_ms)
         age_ms = self._now_ms() - oldest_ms if oldest_ms >= 0 else 0
@@ -278,8 +287,9 @@ class BrokerMetrics:
             )
 
     def _lags(self) -> Collecting:
-        """Of groups that have members now, in what they subscribe to, without their retry topics:
-        as in the original, where only those of POP are retries.
+        """Yields the lags of groups that have members now, in the topics that they subscribe to.
+
+        Retry topics are left out: in the original, too, only those of POP count as retries.
         """
         labels = ("consumer_group", "topic", "is_retry", "is_system")
         parts, now_ms = self._parts, self._now_ms()
@@ -348,7 +358,7 @@ class BrokerMetrics:
         )
 
     def _transactions(self) -> Collecting:
-        """By the topic that a message is for."""
+        """Yields the metrics of transactions, by the topic that a message is for."""
         metrics = self._parts.transaction_metrics
         open_now, ends = metrics.counts(), list(metrics.ends.items())
         labels = ("topic",)
@@ -413,7 +423,9 @@ class BrokerMetrics:
         )
 
     def _due_within(self, now_ms: int) -> Iterator[Sample | None]:
-        """How many timer messages are due between one bound and the next."""
+        """Counts the timer messages that are due between one bound and the next; yields None to
+        pause.
+        """
         wheel, disk = self._parts.timers.wheelwork.wheel, tuple(_DISK.values())
         after_ms = 0
         for bound_s in _TIMER_BOUNDS_S:
@@ -447,7 +459,7 @@ class BrokerMetrics:
 
 
 def _named(codes: type[IntEnum], code: int) -> str:
-    """As the original names codes; the number of one that nobody knows."""
+    """The original's name of a code; the number if the code is unknown."""
     try:
         return codes(code).name.lower()
     except ValueError:
@@ -455,7 +467,7 @@ def _named(codes: type[IntEnum], code: int) -> str:
 
 
 def _least(times_ms: Sequence[int]) -> int:
-    """The earliest of times; those below 0 are of messages that are not there."""
+    """The earliest of these times; negative ones, of messages that do not exist, are ignored."""
     return min((each for each in times_ms if each >= 0), default=-1)
 
 
@@ -464,14 +476,14 @@ def _age(now_ms: int, stored_ms: int) -> int:
 
 
 def _target() -> Metric:
-    """What OpenTelemetry's exporters have at their end."""
+    """The metric at the end of the output of OpenTelemetry's exporters."""
     target = GaugeMetricFamily("target_info", "target info")
     target.add_metric([], 1)
     return target
 
 
 def _count(counted: Counter[tuple[str, ...]], members: Sequence[Client]) -> Iterator[None]:
-    """Counts members by kind, few in a step."""
+    """Counts members by kind; yields after each step of a few members."""
     for at in range(0, len(members), _A_PIECE):
         counted.update(map(_kind, members[at : at + _A_PIECE]))
         yield

@@ -19,7 +19,7 @@ log = Logger()
 
 
 def no_record(damage: Damage, more: int) -> None:
-    """A place where a queue or the index says that a message is, and none is."""
+    """A queue or the index points to a place where there is no message."""
     others = f" (and {more} more places are not listed)" if more else ""
     if damage.physical_offset < 0:
         log.error(
@@ -43,7 +43,7 @@ def no_record(damage: Damage, more: int) -> None:
 
 
 def wrong_body(damage: Damage, more: int) -> None:
-    """A message that was read from the disk has not the body that was stored."""
+    """The body of a message that was read from the disk is not the one that was stored."""
     log.error(
         "the body of a message has changed on the disk: {queue} at offset {queue_offset}, at"
         " {offset} of the log ({path}, byte {position}, {size} bytes) does not have the CRC that it"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each group has consumed each queue: consumerOffset.json.
+"""How far each group has consumed each queue: consumerOffset.json. Counterpart of
+ConsumerOffsetManager.
 
-Counterpart of ConsumerOffsetManager. A commit is taken as it comes, forwards or backwards, except
-while a reset waits to be told to the group's next pull.
-
-With light queues the file is lmqConsumerOffset.json, in which groups that are called like a light
-queue have a table of their own, without queue ids (LmqConsumerOffsetManager). Where it is missing,
-consumerOffset.json is read: the original forgets all offsets when light queues are switched on.
+A commit is taken as it comes, forwards or backwards, except while a reset waits to be given to the
+group's next pull. With light queues the file is lmqConsumerOffset.json, in which groups that are
+named like a light queue have a table of their own, without queue ids (LmqConsumerOffsetManager). If
+that file is missing, consumerOffset.json is read: the original forgets all offsets when light
+queues are switched on.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from txrocketmq.remoting.serialize.json import HOLE, encode_around, encode_body,
 
 NOT_FOUND = -1
 BROADCAST = "@broadcast"
-"""Behind the name of a group: where the slowest of its members is, if it broadcasts."""
+"""Suffix of the name under which the offset of a broadcasting group's slowest member is kept."""
 _MOST_PULLED = 100_000
 _SEPARATOR = "@"
 _LIGHT_HOLE = "@light"
-"""Where the offsets of light groups belong in the text of the file."""
+"""Marks where the offsets of light groups are inserted into the text of the file."""
 _NO_OFFSETS = "\n\t\t\t"
 
 
@@ -41,26 +41,26 @@ class ConsumerOffsets:
     ) -> None:
         self._file = file
         self._before = before
-        """With light queues: the file that was written before there were any."""
+        """With light queues: the file that was written before they were enabled."""
         self._now_ms = now_ms
         self._offsets: dict[str, dict[int, int]] = {}
         self._topics: dict[str, set[str]] = {}
-        """The topics that a group has offsets of."""
+        """By group: the topics that it has offsets of."""
         self._groups: dict[str, set[str]] = {}
-        """The groups that have offsets of a topic."""
+        """By topic: the groups that have offsets of it."""
         self._broadcasting: dict[str, set[str]] = {}
-        """The same of those with BROADCAST behind their names."""
+        """The same as `_groups`, for the names that end with BROADCAST."""
         self._resets: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._changed: set[str] = set()
-        """Keys whose offsets are not as they were when the file was last made."""
+        """Keys whose offsets have changed since the text of the file was last made."""
         self._texts: dict[str, str] | None = None
-        """What stands in the file, by key and in its order; None: all must be encoded."""
+        """The members of the file by key, in their order; None when all must be encoded."""
         self.saving = Saving(file, self._snapshot)
         self.data_version = DataVersion(timestamp=now_ms())
 
     def load(self) -> None:
-        """Takes what consumerOffset.json holds, of either version; raises JsonFileError."""
+        """Loads consumerOffset.json, as either version writes it; raises JsonFileError."""
         self._load(self._file)
         if self._before is not None and self._file.is_missing:
             self._load(self._before)
@@ -81,10 +81,10 @@ class ConsumerOffsets:
         return not self._offsets
 
     def _snapshot(self) -> Callable[[], bytes]:
-        """What makes the file, in a thread.
+        """Returns a function that makes the text of the file, to be called in a thread.
 
-        That thread copies the offsets of a topic and group in one step. It may take commits that
-        come after this; they are in the next file all the same.
+        It copies the offsets of one topic and group in one step. It may include commits that come
+        after this call; they are in the next file as well.
         """
         self.data_version = self.data_version.next(self._now_ms())
         content = {"dataVersion": self.data_version.to_json(), "offsetTable": HOLE}
@@ -109,7 +109,7 @@ class ConsumerOffsets:
         return encode
 
     def _encoded(self, texts: dict[str, str], changed: set[str] | None) -> dict[str, str]:
-        """The texts with those of changed keys, None for all, encoded anew."""
+        """Returns the texts with the changed keys (None: all keys) encoded anew."""
         is_sorted = True
         for key in list(self._offsets) if changed is None else changed:
             queues = self._offsets.get(key)
@@ -127,14 +127,16 @@ class ConsumerOffsets:
         return _encode_queues(key, queues)
 
     def entries(self) -> Iterator[tuple[str, Mapping[int, int]]]:
-        """Keys "topic@group", and the offsets of their queues. The table may change meanwhile."""
+        """Iterates over keys "topic@group" and the offsets by queue. The table may change
+        meanwhile.
+        """
         for key in list(self._offsets):
             queues = self._offsets.get(key)
             if queues is not None:
                 yield key, queues
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
-        """The committed offset, or a pending reset's; NOT_FOUND without one."""
+        """Returns the committed offset, or that of a pending reset; NOT_FOUND if there is none."""
         key = topic + _SEPARATOR + group
         reset = self._resets.get(key)
         if reset is not None and queue_id in reset:
@@ -142,7 +144,7 @@ class ConsumerOffsets:
         return self._offsets.get(key, {}).get(queue_id, NOT_FOUND)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Takes a group's offset; ignored while a reset of the queue is pending."""
+        """Sets a group's offset; ignored while a reset of the queue is pending."""
         key = topic + _SEPARATOR + group
         if queue_id in self._resets.get(key, ()):
             return
@@ -154,10 +156,10 @@ class ConsumerOffsets:
         queues[queue_id] = offset
 
     def set_back(self, max_offset: Callable[[str, int], int]) -> int:
-        """Sets offsets beyond the ends of their queues back to these; how many there were.
+        """Sets offsets beyond the end of their queue back to the end; returns how many there were.
 
-        They were saved before the messages in front of them were durable, and a crash took those.
-        The group would miss the messages that come to their places.
+        They were saved before the messages in front of them were durable, and a crash took those
+        messages. Without this the group would miss the messages that take their places.
         """
         count = 0
         for key, queues in self.entries():
@@ -170,7 +172,7 @@ class ConsumerOffsets:
         return count
 
     def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """A group was given what is before this offset; it is not written to the file."""
+        """Notes that a group was given all messages before this offset; this is not saved."""
         key = topic + _SEPARATOR + group
         queues = self._pulled.get(key)
         if queues is None:
@@ -180,11 +182,13 @@ class ConsumerOffsets:
         queues[queue_id] = offset
 
     def pulled_of(self, group: str, topic: str) -> dict[int, int]:
-        """Up to where a group was given messages of a topic, by queue."""
+        """Returns by queue the offset up to which a group was given messages of a topic."""
         return dict(self._pulled.get(topic + _SEPARATOR + group, {}))
 
     def _queues_of(self, key: str) -> dict[int, int]:
-        """The offsets of a topic and group, made when they are missing."""
+        """Returns the offsets of a topic and group by queue, and adds an empty table when
+        missing.
+        """
         queues = self._offsets.get(key)
         if queues is None:
             queues = self._offsets[key] = {}
@@ -204,7 +208,7 @@ class ConsumerOffsets:
         pending[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The pending reset of a queue, which is done with it."""
+        """Returns the pending reset of a queue and removes it; None if there is none."""
         if not self._resets:
             return None
         key = topic + _SEPARATOR + group
@@ -217,15 +221,15 @@ class ConsumerOffsets:
         return offset
 
     def of(self, group: str, topic: str) -> dict[int, int]:
-        """Offsets of all queues of a topic."""
+        """The offsets of a group in all queues of a topic."""
         return dict(self._offsets.get(topic + _SEPARATOR + group, {}))
 
     def topics_of(self, group: str) -> set[str]:
-        """Topics a group has offsets of."""
+        """The topics that a group has offsets of."""
         return set(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> set[str]:
-        """Groups that have offsets of a topic."""
+        """The groups that have offsets of a topic."""
         return set(self._groups.get(topic, ()))
 
     def forget_topic(self, topic: str) -> Iterator[None]:
@@ -243,7 +247,7 @@ class ConsumerOffsets:
                 yield
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Gives a group the offsets another has of a topic (cloneOffset)."""
+        """Gives the group `target` the offsets that `source` has of a topic (cloneOffset)."""
         key = topic + _SEPARATOR + target
         self._queues_of(key)
         self._offsets[key] = self.of(source, topic)
@@ -251,7 +255,7 @@ class ConsumerOffsets:
         self._file.is_stale = True
 
     def remove(self, group: str, topic: str) -> None:
-        """Forgets the offsets of a group in a topic, if it has any."""
+        """Forgets the offsets of a group in a topic, if there are any."""
         key = topic + _SEPARATOR + group
         self._pulled.pop(key, None)
         if self._offsets.pop(key, None) is None:
@@ -272,8 +276,6 @@ def _table(members: Iterable[str]) -> bytes:
 
 
 def _encode_queues(key: str, queues: Mapping[int, int]) -> str:
-    """A member of the table as `encode_pretty` writes it, for which it would take three times as
-    long.
-    """
+    """Encodes a member of the table as `encode_pretty` would, in a third of the time."""
     offsets = ",".join([f"\n\t\t\t{queue_id}:{offset}" for queue_id, offset in queues.items()])
     return f"\n\t\t{encode_body(key).decode()}:{{{offsets or _NO_OFFSETS}\n\t\t}}"

@@ -49,7 +49,7 @@ UNREGISTER_TIMEOUT_MS = 3_000
 QUERY_TIMEOUT_MS = 3_000
 FIRST_PAUSE_MS = 1_000
 MAX_PAUSE_MS = 60_000
-"""The longest pause is no shorter than the longest period of registrations."""
+"""The longest pause between two attempts to register, in ms; not below the longest period."""
 NEVER_MS = 1 << 62
 _READ_WRITE = PermName.READ | PermName.WRITE
 
@@ -68,7 +68,7 @@ class Identity:
 
 
 class TopicTable(NamedTuple):
-    """What is registered: the topics, their version, and the permission of the broker."""
+    """What is registered: the topics, their data version, and the permission of the broker."""
 
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
@@ -78,8 +78,8 @@ class TopicTable(NamedTuple):
 class NameServers:
     """All name servers of a broker.
 
-    `topic_table` gives the topics as they are when it is called. `on_order_topics` hears which
-    topics are order topics.
+    `topic_table` returns the topics as they are when it is called. `on_order_topics` is called with
+    the topics that are order topics.
     """
 
     def __init__(
@@ -102,21 +102,25 @@ class NameServers:
         self._has_left = False
         self._registered: dict[str, bool] = {}
         self._take_single: set[str] = set()
-        """Name servers that can be told one topic alone."""
+        """The name servers that can be told of one topic alone."""
         self._due: dict[str, None] = {}
-        """Name servers that are to be told everything, in order."""
+        """The name servers that are to be told everything, in order."""
         self._again: dict[str, tuple[int, int]] = {}
-        """Name servers that did not register us: when they are asked again, after which pause."""
+        """The name servers that did not register us: the steady time of the next attempt, and the
+        pause before it.
+        """
         self._steady_ms = steady_ms
         self._is_encoding = False
         self._registration = _RegistrationText()
 
     def set_addresses(self, text: str) -> None:
-        """Addresses "host:port" separated by semicolons."""
+        """Sets the addresses, given as "host:port" separated by semicolons."""
         self.addresses = tuple(part.strip() for part in text.split(";") if part.strip())
 
     def register(self, *, force: bool) -> None:
-        """Tells every name server all topics; without `force` only those that miss some."""
+        """Registers all topics at every name server; without `force` only at those that miss
+        some.
+        """
         for address in self.addresses:
             if force or not self._registered.get(address):
                 self._due[address] = None
@@ -126,7 +130,7 @@ class NameServers:
 
     @property
     def is_registered(self) -> bool:
-        """Whether some name server has registered the broker, or there is none to do so."""
+        """Whether a name server has registered the broker, or there is none that could do so."""
         if self._has_left:
             return False
         return not self.addresses or any(map(self._registered.get, self.addresses))
@@ -150,7 +154,8 @@ class NameServers:
         permission = self._topic_table().permission
         told = [_permitted(topic, permission) for topic in topics]
         for address in self.addresses:
-            # A registration that is being made may lack these topics, and must not come after them.
+            # A registration that is being made may lack these topics, so it must not arrive after
+            # them.
             if address in self._take_single and not self._is_encoding:
                 for topic in told:
                     self._register_topic(address, topic)
@@ -159,9 +164,9 @@ class NameServers:
         self._register_due()
 
     def unregister(self, then: Callable[[], None]) -> None:
-        """Takes leave of every name server; `then` is called when all have answered, or not.
+        """Unregisters at every name server; `then` is called when all have answered or failed.
 
-        They are told of nothing more.
+        After that the name servers are told nothing more.
         """
         self._has_left = True
         waiting = set(self.addresses)
@@ -186,7 +191,9 @@ class NameServers:
             ).then(answered)
 
     def ask_route(self, topic: str) -> PendingReply:
-        """The route of a topic, of the first name server that answers; or the last one's error."""
+        """Asks for the route of a topic: resolves to the first answer, or to the last server's
+        error.
+        """
         promise = PendingReply()
         header = GetRouteInfoRequestHeader(topic=topic)
         left = list(self.addresses)
@@ -254,7 +261,9 @@ class NameServers:
         ).then(answered)
 
     def _register_due(self) -> None:
-        """Makes one registration for all that wait for one; again when more have come meanwhile."""
+        """Makes one registration for all name servers that wait for one, and again for those added
+        since.
+        """
         if self._is_encoding or not self._due or self._has_left:
             return
         self._is_encoding = True
@@ -349,7 +358,7 @@ class _RegistrationText:
 
 
 def _permitted(topic: TopicConfig, permission: int) -> TopicConfig:
-    """A topic with no more than the broker's permission."""
+    """Returns the topic with no more than the broker's permission."""
     if permission & _READ_WRITE == _READ_WRITE:
         return topic
     return replace(topic, perm=topic.perm & permission)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Page:
     """What a caller asks for: `limit` entries from number `start` on, of a version that it knows.
 
-    A caller that says nothing of all this is an old one, and wants everything.
+    A caller that states none of these is an old one, and wants everything.
     """
 
     start: int | None
@@ -31,9 +31,10 @@ class Page:
         return self.start is None and self.limit is None and self.data_version is None
 
     def of(self, table: Mapping[str, T], current: DataVersion, largest: int) -> dict[str, T]:
-        """The entries, by name; from the first one on when the table has changed meanwhile.
+        """Returns the entries by name, starting from the first when the table has changed
+        meanwhile.
 
-        `largest` is the most that is given at once. Raises HeaderError when the version is no
+        `largest` is the most that is returned at once. Raises HeaderError when the version is no
         DataVersion.
         """
         if self.is_everything:

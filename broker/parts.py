@@ -61,9 +61,9 @@ class KnownAs:
     """How others know this broker, once it listens."""
 
     address: str = ""
-    """What clients are told, "host:port"."""
+    """The address that clients are told, "host:port"."""
     store_host: bytes = b""
-    """The same as records hold it: 4 or 16 bytes of IP, 4 of port."""
+    """The same address as in records: 4 or 16 bytes of IP, 4 of port."""
 
     def unique_keys(self) -> UniqueKeys:
         """A source of unique keys for messages that come without one."""
@@ -71,7 +71,7 @@ class KnownAs:
 
 
 def unanswered(_: str) -> PendingReply:
-    """Stands for name servers as long as the broker knows none."""
+    """Answers for name servers while the broker knows none."""
     pending = PendingReply()
     pending.resolve(ConnectError("this broker has not started"))
     return pending
@@ -79,16 +79,18 @@ def unanswered(_: str) -> PendingReply:
 
 @dataclass(kw_only=True)
 class Parts:
-    """The parts. `clock` returns the time in milliseconds since the epoch, `steady_clock` that
-    which durations are measured by: the same, unless told.
+    """The parts of a broker.
 
-    `ask_route` asks a name server for the route of a topic, and `wake_soon` has `polling.run_woken`
-    called in a later turn of the reactor, `call_soon` anything else; `in_thread` runs what may
-    block. They are the service's. So is `walks`; without a service a walk goes on to its end.
+    `clock` returns the time in milliseconds since the epoch, `steady_clock` the time by which
+    durations are measured; without the latter, the former is used for both. The service provides
+    the rest: `ask_route` asks a name server for the route of a topic, `wake_soon` has
+    `polling.run_woken` called in a later turn of the reactor, `call_soon` anything else, and
+    `in_thread` runs what may block. `walks` is the service's too; without a service a walk runs to
+    its end at once.
     """
 
     configuration: Configuration
-    """What the broker is configured with: a BrokerConfig and a StoreConfig."""
+    """The settings of the broker: a BrokerConfig and a StoreConfig."""
     clock: Callable[[], int]
     steady_clock: Callable[[], int] | None = None
     ask_route: Callable[[str], PendingReply] = unanswered
@@ -126,7 +128,7 @@ class Parts:
     _files: list[JsonFile] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        """Builds all of them; no file is read yet."""
+        """Builds all parts; reads no file yet."""
         clock, steady_clock = self.clock, self.steady_clock or self.clock
         config = self.config = self.configuration.get(BrokerConfig)
         store_config = self.configuration.get(StoreConfig)
@@ -232,9 +234,9 @@ class Parts:
             self.timers.metrics.forget(name)
 
     def load(self) -> list[str]:
-        """Takes what the files of the parts hold, but for the store's; raises JsonFileError.
+        """Loads the files of all parts but the store; raises JsonFileError.
 
-        Gives what was wrong with them, though a .bak stood in.
+        Returns warnings about files that were broken but had a usable .bak.
         """
         parts: tuple[Any, ...] = (
             self.topics, self.groups, self.offsets, self.schedule, self.modes,
@@ -245,7 +247,7 @@ class Parts:
         return [file.warning for file in self._files if file.warning]
 
     def restore(self, *, after_crash: bool = False) -> list[str]:
-        """Makes up for files that were lost, once the store is open; gives what is to be said."""
+        """Makes up for lost files, once the store is open; returns warnings about them."""
         said: list[str] = []
         store = self.store
         queue_nums = {name: max(store.queue_ids(name), default=0) + 1 for name in store.topics()}
@@ -289,13 +291,15 @@ class Parts:
         return said + unserved_in("group", GROUP_ATTRIBUTES, self.groups.all())
 
     def flush_all(self) -> None:
-        """Makes all durable, here and now, also what was to be put after that; raises OSError."""
+        """Makes everything durable at once, with what was to be put after that; raises OSError."""
         self.store.flush.flush_all()
         self.after_durable.put_all()
         self.store.flush.flush_all()
 
     def _lost_groups(self, queues: int) -> list[str]:
-        """What is to be said of groups and their offsets; so many queues have messages."""
+        """Returns warnings about lost groups and offsets; `queues` is how many queues have
+        messages.
+        """
         said: list[str] = []
         groups = {name for name in self.groups.all() if not is_system_group(name)}
         is_missing = self.groups.is_missing
@@ -314,7 +318,7 @@ class Parts:
         return said
 
     def _lost_progress(self) -> list[str]:
-        """What is to be said of the progress of delayed messages."""
+        """Returns warnings about lost progress of delayed messages."""
         store = self.store
         waiting = [
             store.max_offset(SCHEDULE_TOPIC, each) - store.min_offset(SCHEDULE_TOPIC, each)

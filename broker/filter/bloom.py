@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bloom filters: the groups that may want a message, in the few bytes of its bitmap.
 
-Each group has some bits, by the hash of its name and the topic's; the bitmap of a message has the
-bits of all groups whose expression is true of it. How many bits there are, and how many a group
-has, follows from the settings, as does what is in the files.
-
-Java: filter.util.BloomFilter, BloomFilterData, BitsArray; Guava's Hashing.murmur3_128.
+Each group and topic has some bits, chosen by a hash of the two names. The bitmap of a message has
+the bits of all groups whose expression is true for it. The number of bits, and how many of them a
+group has, follow from the settings in the same way as in the original, so both read each other's
+files. Java: filter.util.BloomFilter, BloomFilterData, BitsArray; Guava's Hashing.murmur3_128.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ _BYTE_BITS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterData:
-    """The bits of one group and topic, of `bit_num`."""
+    """The bits of one group and topic, in bitmaps of `bit_num` bits."""
 
     bit_pos: tuple[int, ...]
     bit_num: int
 
     def is_hit(self, bitmap: bytes) -> bool:
-        """Whether all of them are set in a bitmap of as many bits."""
+        """Whether all these bits are set in a bitmap of `bit_num` bits."""
         return all(bitmap[at >> 3] >> (at & 7) & 1 for at in self.bit_pos)
 
 
 class BloomFilter:
-    """What follows from an error rate in percent, and the number of groups to expect.
+    """The size of bitmaps for an error rate in percent and an expected number of groups.
 
-    ValueError says what is wrong with these.
+    Raises ValueError when one of the two is out of range.
     """
 
     def __init__(self, error_rate: int, expected: int) -> None:
@@ -51,7 +50,7 @@ class BloomFilter:
         self.bits = _BYTE_BITS * math.ceil(bits / _BYTE_BITS)
 
     def data_of(self, group: str, topic: str) -> BloomFilterData:
-        """The bits of a group and topic."""
+        """Computes the bits of a group and topic."""
         low, _ = hash64(f"{group}#{topic}".encode("utf-8", "replace"), signed=False)
         first, second = low & _INT_MASK, low >> 32
         positions = []
@@ -63,7 +62,7 @@ class BloomFilter:
         return BloomFilterData(tuple(positions), self.bits)
 
     def fits(self, data: BloomFilterData | None) -> bool:
-        """Whether these are bits of this filter."""
+        """Whether these bits were made by a filter of this size."""
         return (
             data is not None
             and data.bit_num == self.bits
@@ -72,7 +71,7 @@ class BloomFilter:
         )
 
     def bitmap(self, hit: Iterable[BloomFilterData]) -> bytes:
-        """A bitmap that has the bits of all these."""
+        """Makes a bitmap in which the bits of all these are set."""
         bitmap = bytearray(self.bits // _BYTE_BITS)
         for data in hit:
             for at in data.bit_pos:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SQL92 subscriptions of groups, consumerFilter.json.
 
-A group's expression for a topic is kept when its last consumer has left, as dead: should one come
-back with the same expression, bitmaps made meanwhile are good for it. What has been dead for
-filterDataCleanTimeSpan goes.
-
-Java: ConsumerFilterManager, ConsumerFilterData, CommitLogDispatcherCalcBitMap.
+When the last consumer of a group has left, its expression for a topic is marked as dead and kept:
+if a consumer comes back with the same expression, the bitmaps made meanwhile are still good for it.
+Dead expressions are removed after filterDataCleanTimeSpan. Java: ConsumerFilterManager,
+ConsumerFilterData, CommitLogDispatcherCalcBitMap.
 """
 
 from __future__ import annotations
@@ -33,22 +32,30 @@ from txrocketmq.remoting.message.tags import SQL92, TAG, SubscriptionData
 from txrocketmq.remoting.serialize.json import encode_pretty
 
 FILTERS_MS: Final = 10_000
-"""How often `clean` wants to be called."""
+"""How often the owner is to call `clean`, in ms."""
 MAX_FILTERS: Final = 100_000
-"""So many are kept; of those that come then, dead ones make room, or they are not taken."""
+"""How many filters are kept. Beyond this, a new one replaces a dead one, or is not taken."""
 MAX_FILTER_CHARS: Final = 16 * 1024 * 1024
-"""Their texts, together; likewise."""
+"""How many characters all expressions may have together; the same happens beyond this limit."""
 _FORGOTTEN: Final = 1_000
-"""So many of the long dead are forgotten at a time."""
+"""How many filters that have been dead for long are removed in one call of `clean`."""
 _HEARTBEAT_CHARS: Final = 32_768
-"""New expressions of one heartbeat; the first is always taken, those beyond with the next one."""
+"""How many characters of new expressions are taken from one heartbeat.
+
+The first expression is always taken; those beyond the limit are taken from the next heartbeat.
+"""
 _DEAD_SINCE_MS: Final = 30_000
-"""A consumer that was alive when its broker stopped counts as dead so long before the start."""
+"""How long before the start, in ms, a filter died whose consumers were alive when the broker
+stopped.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilterData:
-    """What a group wants of a topic. Times are in ms since the epoch; dead_time 0: it is alive."""
+    """What a group wants of a topic.
+
+    Times are in ms since the epoch; `dead_time` is 0 while the group has consumers.
+    """
 
     topic: str
     consumer_group: str
@@ -64,7 +71,7 @@ class ConsumerFilterData:
         return self.dead_time >= self.born_time
 
     def to_json(self) -> dict[str, Any]:
-        """The object of the file."""
+        """Returns the object that represents these data in the file."""
         bloom = self.bloom
         return {
             "bloomFilterData": None
@@ -82,7 +89,9 @@ class ConsumerFilterData:
 
     @classmethod
     def from_json(cls, topic: str, group: str, value: Mapping[str, Any]) -> ConsumerFilterData:
-        """Of the object of the file; ValueError, TypeError, AttributeError for anything else."""
+        """Reads the object of the file; raises ValueError, TypeError or AttributeError for anything
+        else.
+        """
         bloom = value.get("bloomFilterData")
         return cls(
             topic,
@@ -101,8 +110,10 @@ class ConsumerFilterData:
 
 
 class ConsumerFilters:
-    """By topic and group. `born_ms` gives the time that a filter begins at: no message that is
-    there already may be stored later.
+    """The filters by topic and group.
+
+    `born_ms` returns the time from which a new filter's bitmaps count: no message that is in the
+    log already has a later store time.
     """
 
     def __init__(
@@ -123,9 +134,9 @@ class ConsumerFilters:
         self.saving = Saving(file, self._snapshot)
         self._by_topic: dict[str, dict[str, ConsumerFilterData]] = {}
         self._topics: dict[str, set[str]] = {}
-        """The topics of a group."""
+        """The topics that each group has filters for."""
         self._dead: dict[tuple[str, str], int] = {}
-        """Topic and group of those that are dead, with their times of death, which rise."""
+        """The dead filters by (topic, group), with their times of death in rising order."""
         self._count = self._chars = 0
 
     def __len__(self) -> int:
@@ -134,10 +145,10 @@ class ConsumerFilters:
     # ---------------------------------------------------------------- file
 
     def load(self) -> None:
-        """Takes what consumerFilter.json holds; raises JsonFileError.
+        """Loads consumerFilter.json; raises JsonFileError.
 
-        All of them are dead then. None is taken where bits are of another filter, since then
-        bitmaps are, too.
+        All loaded filters are dead at first. None is loaded when its bits are of another filter
+        size, since the bitmaps are then, too.
         """
         found: list[ConsumerFilterData] = []
         with self._file.content() as content:
@@ -172,9 +183,10 @@ class ConsumerFilters:
     # ---------------------------------------------------------------- heartbeats
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """A heartbeat has told what a group wants; topics that it leaves out are dead.
+        """Takes a group's subscriptions from a heartbeat; its filters for other topics become dead.
 
-        False when it has told more than is taken at once, and should do so again.
+        Returns False when the heartbeat has more new expressions than are taken at once; the client
+        should then repeat it.
         """
         room = _HEARTBEAT_CHARS
         is_all = True
@@ -218,13 +230,13 @@ class ConsumerFilters:
             self._put(new)
 
     def changed(self, group: ConsumerGroup) -> None:
-        """Hears of changed groups: the last consumer of one may have left."""
+        """Hears of changed groups, the last consumer of which may have left."""
         if not group.members:
             for topic in self._topics.get(group.name, ()):
                 self._end(self._by_topic[topic][group.name])
 
     def clean(self) -> None:
-        """Forgets those that have been dead for long, and begins to write what has changed."""
+        """Removes filters that have been dead for long, and begins to save what has changed."""
         long_ago_ms = self._now_ms() - self._config.filter_data_clean_time_span
         oldest = islice(self._dead.items(), _FORGOTTEN)
         for topic, group in [key for key, dead_ms in oldest if dead_ms <= long_ago_ms]:
@@ -277,12 +289,14 @@ class ConsumerFilters:
         return self._config.enable_property_filter
 
     def get(self, topic: str, group: str) -> ConsumerFilterData | None:
-        """What a group wants of a topic."""
+        """Returns what a group wants of a topic; None if it has no filter."""
         groups = self._by_topic.get(topic)
         return None if groups is None else groups.get(group)
 
     def compile(self, expression: str, expression_type: str) -> Expression:
-        """What is to be asked of messages; ExpressionError says why there is nothing."""
+        """Compiles an expression; raises ExpressionError with the reason when that is
+        impossible.
+        """
         if expression_type != SQL92:
             raise ExpressionError(
                 f"messages are filtered by {TAG} and {SQL92}, not by {expression_type:.40}"
@@ -290,17 +304,18 @@ class ConsumerFilters:
         return self.expressions.compile(expression)
 
     def compiled(self, data: ConsumerFilterData) -> Expression | None:
-        """The expression of these data; None if it is not valid."""
+        """Returns the compiled expression of these data; None if it is not valid."""
         try:
             return self.compile(data.expression, data.expression_type)
         except ExpressionError:
             return None
 
     def bitmap(self, topic: str, record: memoryview | None) -> bytes:
-        """The bits of the groups that want a message; none at all where nobody filters its topic.
+        """Makes the bitmap of a message: the bits of all groups that want it.
 
-        Where not all expressions can be kept compiled at once, a group whose expression is not at
-        hand gets its bits, so that its pull looks at the message.
+        It is empty when no group filters the topic. When there are too many expressions to keep all
+        of them compiled, a group whose expression is not at hand gets its bits, so that its pull
+        looks at the message.
         """
         groups = self._by_topic.get(topic)
         if not groups or record is None or not self._config.enable_calc_filter_bit_map:

@@ -36,11 +36,13 @@ __all__ = [
 MAX_CHARS: Final = 65_536
 """The longest expression. The grammar bounds the number of its words, too."""
 MAX_KEPT_CHARS: Final = 1_048_576
-"""The texts of what is kept compiled, together. What was used longest ago goes first, and is
-compiled again when it is wanted."""
+"""How many characters of texts are kept compiled, together.
+
+The least recently used expression goes first, and is compiled again when it is needed.
+"""
 _FEW_NAMES: Final = 4
 LEAST_CHARS: Final = 256
-"""A short expression counts as so many."""
+"""A shorter expression counts as this many characters."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -51,7 +53,9 @@ class Expression:
     names: frozenset[str]
 
     def matches(self, properties: Properties) -> bool:
-        """Whether the expression is true for these properties: not false, unknown or an error."""
+        """Whether the expression is true for these properties: neither false nor unknown nor an
+        error.
+        """
         try:
             return evaluate(self.operand, properties) is True
         except EvaluationError:
@@ -66,7 +70,7 @@ class Expression:
 
 
 class Expressions:
-    """What is compiled."""
+    """The compiled expressions and the refusals that are kept."""
 
     def __init__(self, max_kept_chars: int = MAX_KEPT_CHARS) -> None:
         self._max_kept_chars = max_kept_chars
@@ -89,7 +93,7 @@ class Expressions:
         return found
 
     def is_kept(self, text: str) -> bool:
-        """Whether it costs nothing to compile this."""
+        """Whether this text is kept, so that compiling it costs nothing."""
         return text in self._kept
 
     def _keep(self, text: str, found: Expression | ExpressionError) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The grammar of SQL92 expressions and its parser, imported with the first expression.
 
-An expression ends where it cannot go on: what follows is passed over, though the next token must
-be one, as the original's parser has it. CONTAINS, STARTSWITH and ENDSWITH are names to a 4.9
-broker, and words to one of 5.x and to this one.
-
-Java: filter.parser.SelectorParser and its grammar, SelectorParser.jj.
+An expression ends where it cannot go on: what follows is ignored, although the next token must be a
+valid one, as in the original's parser. CONTAINS, STARTSWITH and ENDSWITH are names to a 4.9 broker,
+and words to one of 5.x and to this one. Java: filter.parser.SelectorParser and its grammar,
+SelectorParser.jj.
 """
 
 from __future__ import annotations
@@ -81,17 +80,19 @@ _WORDS: Final = frozenset(
     "NOT AND OR BETWEEN IN TRUE FALSE NULL IS CONTAINS STARTSWITH ENDSWITH".split()
 )
 _MAX_COMMENT_CHARS: Final = 4_000_000
-"""What may be looked through for the ends of comments that have none: each -- that is no comment,
-since no line ends behind it, costs a look at all that follows."""
+"""How many characters may be searched in vain for the end of a comment. Each "--" without a line
+end behind it is no comment, but costs a search of all that follows.
+"""
 _END: Final = "$END"
 _NAME: Final = "ID"
 MAX_TOKENS: Final = 5_000
-"""Words, names, numbers, texts and signs of an expression: a list of IN may have half as many. It
-bounds how long everybody waits for one that is read, to some 50 ms."""
+"""How many tokens an expression may have; a list of IN may have half as many elements. This bounds
+the time that parsing one stops everybody else to some 50 ms.
+"""
 
 
 def _word_or_name(token: Token) -> Token:
-    """Words are written in any case; a name is what is no word."""
+    """Tells words, which are written in upper or lower case, from names."""
     word = token.upper()
     if word in _WORDS:
         token.type = f"_{word}"
@@ -104,7 +105,9 @@ def _text(token: str) -> str:
 
 @v_args(inline=True)
 class _Operands(Transformer[Token, Operand]):
-    """Makes operands while an expression is read; what has no rule here is in `operators`."""
+    """Makes operands during parsing; the rules without a method here are functions of
+    `operators`.
+    """
 
     conjunction = staticmethod(operators.conjunction)
     disjunction = staticmethod(operators.disjunction)

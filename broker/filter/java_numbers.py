@@ -54,7 +54,7 @@ def long(text: str) -> int:
 
 
 def _without_zeros(text: str) -> str:
-    """The same number with at most one zero in front, of whatever script."""
+    """Returns the same number with at most one leading zero; digits may be of any script."""
     sign = text[0] if text[0] in "+-" else ""
     digits = text[len(sign) :]
     if digits.isascii():
@@ -88,7 +88,7 @@ def compare_doubles(left: float, right: float) -> int:
 
 
 def _rank(value: float) -> int:
-    """Of what is neither less nor more than the other: zeros, and NaN beside anything."""
+    """Orders values of which neither is less than the other: zeros, and NaN beside anything."""
     if math.isnan(value):
         return 2
     return -1 if value == 0 and math.copysign(1, value) < 0 else 0

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators of SQL92 expressions, as closures over the properties of a message.
 
-An operand knows its kind before any message comes, since properties are texts, and all else follows
-from the expression; so each comparison is made for its two kinds, once. A closure gives True, False
-or None, which is SQL's unknown, or raises EvaluationError. What is refused, what is compared how,
-and that TRUE = a fails for every a, is the original's.
-
-Java: filter.expression.ComparisonExpression, LogicExpression, UnaryExpression, PropertyExpression,
-ConstantExpression, BooleanConstantExpression.
+The kind of an operand is known before any message comes: properties are texts, and all else follows
+from the expression. So a comparison is chosen once for the kinds of its two operands. A closure
+returns True, False or None, which is SQL's unknown, or raises EvaluationError. The original decides
+which expressions are refused and how values compare; even its oddities are kept, such as that TRUE
+= a fails for every a. Java: filter.expression.ComparisonExpression, LogicExpression,
+UnaryExpression, PropertyExpression, ConstantExpression, BooleanConstantExpression.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from txrocketmq.broker.filter.java_numbers import (
 )
 
 MAX_DEPTH: Final = 128
-"""How deep an expression may be nested, chains of AND and of OR counted once; far below what the
-interpreter can call."""
+"""How deep an expression may be nested; a chain of ANDs or of ORs counts as one level. This is far
+below the interpreter's limit of recursion.
+"""
 _MAX_INTEGER: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
 _LEAST_DOUBLE: Final = 5e-324
@@ -48,7 +48,7 @@ class EvaluationError(ValueError):
 
 
 class Kind(Enum):
-    """What the values of an operand are, if they are not null."""
+    """The kind of an operand's values when they are not null."""
 
     TEXT = auto()
     INTEGER = auto()
@@ -56,7 +56,7 @@ class Kind(Enum):
     DOUBLE = auto()
     BOOLEAN = auto()
     NOTHING = auto()
-    """They are always null."""
+    """The operand is always null."""
 
 
 _NUMBERS: Final = (Kind.INTEGER, Kind.LONG, Kind.DOUBLE)
@@ -65,7 +65,7 @@ _READ: Final = {Kind.INTEGER: integer, Kind.LONG: long, Kind.DOUBLE: double}
 
 @dataclass(slots=True, frozen=True)
 class Operand:
-    """A part of an expression; `is_boolean` where it can stand for a condition by itself."""
+    """A part of an expression; `is_boolean` tells whether it can be a condition by itself."""
 
     kind: Kind
     evaluate: Evaluate
@@ -76,7 +76,7 @@ class Operand:
     depth: int = 1
 
     def __str__(self) -> str:
-        """For messages to those who wrote it."""
+        """The operand as error messages show it to the author of the expression."""
         if self.name is not None:
             return self.name
         if not self.is_constant:
@@ -88,7 +88,7 @@ class Operand:
 
 
 def constant(kind: Kind, value: Any, *, is_boolean: bool = False) -> Operand:
-    """A literal."""
+    """Makes the operand of a literal."""
     return Operand(kind, lambda _: value, is_boolean=is_boolean, is_constant=True, value=value)
 
 
@@ -98,7 +98,7 @@ NULL: Final = constant(Kind.NOTHING, None, is_boolean=True)
 
 
 def whole(digits: str) -> Operand:
-    """A number without a point: an Integer if it fits, or a Long."""
+    """A number without a point: an Integer if it fits, otherwise a Long."""
     digits = digits.rstrip("lL")
     value = int(digits) if len(digits) <= 19 else _MAX_LONG + 1
     if value > _MAX_LONG:
@@ -107,7 +107,7 @@ def whole(digits: str) -> Operand:
 
 
 def fraction(digits: str) -> Operand:
-    """A number with a point or an exponent; the original has no 0.0."""
+    """A number with a point or an exponent. As in the original, 0.0 is refused."""
     value = double(digits)
     if not _LEAST_DOUBLE <= value <= _MOST_DOUBLE:
         raise ExpressionError(
@@ -122,7 +122,7 @@ def property_of(name: str) -> Operand:
 
 
 def negated(operand: Operand) -> Operand:
-    """A minus sign; null of what is no number, and so of every property."""
+    """A minus sign. The result is null for anything that is not a number, so for every property."""
     if operand.kind in _NUMBERS:
         value = -operand.evaluate({})
         return Operand(operand.kind, lambda _: value)
@@ -142,7 +142,7 @@ def negated(operand: Operand) -> Operand:
 
 
 def condition(operand: Operand) -> Operand:
-    """What is asked for true or false. A property alone is false, whatever it is."""
+    """Makes a condition of an operand. A property alone is false, whatever its value is."""
     if operand.is_boolean:
         return operand
     if operand.name is None:
@@ -164,7 +164,7 @@ def negation(operand: Operand) -> Operand:
 
 
 def conjunction(*operands: Operand) -> Operand:
-    """AND, of two or more."""
+    """AND of two or more operands."""
     parts = [condition(operand) for operand in operands]
     evaluates = [part.evaluate for part in parts]
     if len(evaluates) == 2:
@@ -193,7 +193,7 @@ def conjunction(*operands: Operand) -> Operand:
 
 
 def disjunction(*operands: Operand) -> Operand:
-    """OR, of two or more."""
+    """OR of two or more operands."""
     parts = [condition(operand) for operand in operands]
     evaluates = [part.evaluate for part in parts]
 
@@ -224,7 +224,7 @@ def equal(left: Operand, right: Operand) -> Operand:
 
 
 def not_equal(left: Operand, right: Operand) -> Operand:
-    """Inequality: true or false wherever equality is."""
+    """Inequality: it is unknown exactly where equality is."""
     return negation(equal(left, right))
 
 
@@ -262,7 +262,7 @@ def _equal(left: Operand, right: Operand) -> Operand:
 
 
 def _equality(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
-    """Whether two values of these kinds are equal."""
+    """Returns the function that tells whether two values of these kinds are equal."""
     if Kind.NOTHING in (left, right):
         return lambda _value, _other: False
     if left == right and left != Kind.DOUBLE:
@@ -278,17 +278,21 @@ def _equality(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
 
 
 def _fail(_value: object, _other: object) -> bool:
-    """What the original does by mistake: it takes the truth value for the text."""
+    """Fails as the original does, which mistakes the truth value for a text."""
     raise EvaluationError("a truth value cannot be compared with a property: turn it round")
 
 
 def ordered(left: Operand, right: Operand, test: Callable[[int, int], bool]) -> Operand:
-    """A comparison by >, >=, <, <=: whether `test` says so of the order of the two, and 0."""
+    """A comparison by >, >=, <, or <=.
+
+    `test` is called with the order of the two values (negative, 0 or positive) and 0.
+    """
     for operand in (left, right):
         if operand.is_boolean or (operand.is_constant and operand.kind not in _NUMBERS):
             raise ExpressionError(f"{operand} cannot be compared by >, >=, <, <= and BETWEEN")
     if Kind.NOTHING in (left.kind, right.kind):
-        # Operands that are always null, and yet no conditions, may fail on the way.
+        # Operands that are always null but are no conditions may still fail when they are
+        # evaluated.
         first, second = left.evaluate, right.evaluate
         return _boolean(lambda p: None if first(p) is None else (second(p), None)[1], left, right)
     compare = _comparison(left.kind, right.kind)
@@ -309,7 +313,7 @@ def ordered(left: Operand, right: Operand, test: Callable[[int, int], bool]) -> 
 def _with_number(
     name: str, number: Operand, compare: Compare, test: Callable[[Any, Any], bool]
 ) -> Evaluate:
-    """The usual comparison: of a property with a number."""
+    """The most common comparison, which has a faster path: a property with a number."""
     value = number.evaluate({})
     if number.kind == Kind.DOUBLE:
 
@@ -328,7 +332,7 @@ def _with_number(
 
 
 def between(operand: Operand, low: Operand, high: Operand) -> Operand:
-    """BETWEEN; of two literals the first must not be more than the second."""
+    """BETWEEN. If both bounds are literals, the first must not be greater than the second."""
     if low.is_constant and high.is_constant:
         if low.value is None or high.value is None:
             raise ExpressionError("BETWEEN needs two values, not NULL")
@@ -344,7 +348,7 @@ def not_between(operand: Operand, low: Operand, high: Operand) -> Operand:
 
 
 def _comparison(left: Kind, right: Kind) -> Compare:
-    """The order of two values of these kinds, neither of them a truth value."""
+    """Returns a function that orders two values of these kinds, neither of them a truth value."""
     if left == right == Kind.TEXT or Kind.DOUBLE in (left, right):
         read, read_other = _to_double(left), _to_double(right)
         return lambda value, other: compare_doubles(read(value), read_other(other))
@@ -387,7 +391,10 @@ def is_in(operand: Operand, texts: Iterable[str], *, negate: bool) -> Operand:
 def matches_text(
     operand: Operand, search: str, test: Callable[[str, str], bool], *, negate: bool
 ) -> Operand:
-    """CONTAINS and the like, and NOT; false of what is no text, and for an empty search."""
+    """CONTAINS and its like, with or without NOT.
+
+    The result is false when the operand is no text, or when `search` is empty.
+    """
     if not search:
         return _boolean(lambda _: False, operand)
     evaluate = operand.evaluate
@@ -416,7 +423,7 @@ def _checked(operand: Operand) -> Operand:
 
 
 def evaluate(operand: Operand, properties: Properties) -> bool | None:
-    """What an expression says of a message; EvaluationError."""
+    """Returns what an expression says of a message; raises EvaluationError."""
     try:
         result: bool | None = operand.evaluate(properties)
     except NumberFormatError as error:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that end others, stored only when everything written before is durable.
+"""Messages that end other messages: they are stored only when everything before them is durable.
 
-A power cut may cost any page that was not synced, and spare the one behind it. A message that says
-that another is done with, or was put elsewhere, must therefore not be durable before that other
-one: it would end what nobody has. So it waits here, and who asks in between has to remember that it
-is coming. What a crash costs here was not ended: it is done once more. That it may cost little, a
-sync is wanted when the first has waited for `SYNC_MS`, however long flushIntervalCommitLog is.
+A power cut may cost any page that was not synced, and spare the one behind it. So a message which
+says that another one is finished, or was stored elsewhere, must not be durable before that other
+one: it would end what no longer exists. Such a message waits here, and code that asks in between
+has to remember that it is coming. What a crash costs here was not ended, and is done once more. To
+keep that small, a sync is requested when the first message has waited for `SYNC_MS`, however long
+flushIntervalCommitLog is.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from txrocketmq.broker.intake.intake import Intake
 from txrocketmq.broker.store.put_message import PutMessage, PutStatus
 
 MAX_WAITING: Final = 100_000
-"""Messages that may wait before `is_full`: some seconds of what one thread can take."""
+"""How many messages may wait before `is_full`: as many as one thread can take in some seconds."""
 SYNC_MS: Final = 50
-"""How soon a sync is wanted: a compromise between what a kill costs and many small syncs."""
+"""How soon a sync is wanted, in ms: a kill should cost little, and small syncs should be rare."""
 MAX_BATCH: Final = 256
-"""Messages that are put in one write, and in one turn of the reactor."""
+"""How many messages are put in one write, and in one turn of the reactor."""
 
 Message = InnerMessage | PutMessage
 Heard = Callable[[PutStatus], None]
 
 
 class AfterDurable:
-    """The messages that wait. `call_soon` calls a function in a later turn of the reactor."""
+    """The waiting messages. `call_soon` calls a function in a later turn of the reactor."""
 
     def __init__(
         self,
@@ -43,11 +44,13 @@ class AfterDurable:
         self._now_ms = clock
         self._call_soon = call_soon
         self._waiting: deque[tuple[int, Message, Heard | None]] = deque()
-        """Where the log has to be durable up to, the message, and who wants to hear of it."""
+        """For each message, the log offset up to which the log has to be durable first; then the
+        message, and whom to tell its status.
+        """
         self._is_called = False
         self._is_wanted = False
         self.on_wanted: list[Callable[[], object]] = []
-        """Called when a sync is wanted within `SYNC_MS`, and not called again before it is done."""
+        """Called when a sync is wanted within `SYNC_MS`, and not again before that sync is done."""
         self._store.flush.on_durable.append(self._durable)
 
     def __len__(self) -> int:
@@ -56,20 +59,22 @@ class AfterDurable:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many wait that nothing more should be begun: the disk does not keep up."""
+        """Whether so many messages wait that nothing more should begin, since the disk is too
+        slow.
+        """
         return len(self._waiting) >= MAX_WAITING
 
     def put(self, messages: Sequence[Message], heard: Heard | None = None) -> None:
-        """Has messages put when the log is durable up to where it ends now.
+        """Has messages put as soon as the log is durable up to its present end.
 
-        `heard` is called with what became of each, once it is put.
+        `heard` is called with the status of each message once it is put.
         """
         end = self._store.max_physical_offset
         self._waiting.extend((end, message, heard) for message in messages)
         self._want()
 
     def put_all(self) -> None:
-        """Puts all that need not wait any more, here and now: the broker stops."""
+        """Puts at once all messages that need not wait any more, when the broker stops."""
         while self._put_some():
             pass
 
@@ -100,7 +105,7 @@ class AfterDurable:
             self._begin()
 
     def _put_some(self) -> bool:
-        """Puts a batch; whether there was any."""
+        """Puts a batch of messages; returns whether there were any."""
         batch: list[tuple[Message, Heard | None]] = []
         while len(batch) < MAX_BATCH and self._is_due():
             batch.append(self._waiting.popleft()[1:])

@@ -29,14 +29,14 @@ from txrocketmq.broker.topic import Topics
 
 
 class Others(NamedTuple):
-    """Parts that transforms tell, or ask."""
+    """Functions of other parts that transforms call."""
 
     opened: Callable[[str, int], None]
-    """Is told of half messages: their topic, and 1."""
+    """Called with the topic of each half message, and 1."""
     died: Callable[[str, str], None]
-    """Is told of dead letters: group and topic."""
+    """Called with the group and the topic of each dead letter."""
     timers_rejected: Callable[[int], bool]
-    """Says of a time whether too many timer messages are due then."""
+    """Returns whether too many timer messages are due at a time, which is in ms."""
 
 
 def all_transforms(
@@ -49,7 +49,10 @@ def all_transforms(
     steady_clock: Callable[[], int],
     others: Others,
 ) -> Transforms:
-    """What a broker does to messages before it stores them; locks end by the steady clock."""
+    """Makes all transforms of a broker.
+
+    `steady_clock` is the clock by which locks of queues end.
+    """
 
     def attributes_of(name: str) -> Mapping[str, str] | None:
         topic = topics.get(name)

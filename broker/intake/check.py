@@ -15,7 +15,7 @@ from txrocketmq.remoting.message.topics import RETRY_PREFIX
 
 
 def check_topic(topic: str) -> None:
-    """Raises NotTaken for a topic that messages cannot be stored under."""
+    """Raises NotTaken if messages cannot be stored under this topic."""
     if topic.startswith(RETRY_PREFIX):
         return
     if len(topic.encode("utf-8", "replace")) > MAX_TOPIC_BYTES_V1:
@@ -25,7 +25,7 @@ def check_topic(topic: str) -> None:
 def check_message(message: InnerMessage) -> None:
     """Raises NotTaken for a message that cannot be stored.
 
-    What was stored once already may be delivered; an entry of a batch may be empty.
+    A message that was stored once already may be delivered, and an entry of a batch may be empty.
     """
     check_topic(message.topic)
     if not message.body and message.way in Way.SEND | Way.SEND_BACK | Way.REPLY:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DELAY: sends messages with a delay level to the schedule topic; see `schedule.py`.
 
-A level of 0 or less, or that is no number, does not delay; one beyond the last is the last. A batch
-cannot be delayed, and what its messages say of a level does not count. A half message is delayed
-when its transaction is committed.
-
-Java: HookUtils.handleScheduleMessage, transformDelayLevelMessage, CommitLog.asyncPutMessages.
+A level of 0 or less, or one that is not a number, means no delay; one beyond the last is the last.
+A batch cannot be delayed, and the levels of the messages in it are ignored. A half message is
+delayed when its transaction is committed. Java: HookUtils.handleScheduleMessage,
+transformDelayLevelMessage, CommitLog.asyncPutMessages.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from txrocketmq.remoting.message import properties as names
 
 
 class Delay:
-    """Sends delayed messages to where they wait."""
+    """Sends delayed messages to the schedule topic, where they wait."""
 
     acts_on = ActsOn(
         properties=frozenset({names.DELAY}),
@@ -29,7 +28,7 @@ class Delay:
         self._levels = levels
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Sends it there, or refuses a batch."""
+        """Sends the message to the schedule topic; refuses a batch."""
         if message.delay_level <= 0 or message.is_parked:
             return
         if message.way is Way.BATCH:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are stored as one record (INNER_NUM, INNER_BATCH), in topics of batches only.
+"""Batches that are stored as one record (INNER_NUM, INNER_BATCH), which only topics of batches
+take.
 
-Topics whose attributes promise what is not served take nothing either: the original would find
-plain queues where it expects others. Java: HookUtils.checkInnerBatch, MessageDecoder.
-countInnerMsgNum.
+A topic whose attributes promise something that is not served takes nothing either: the original
+would find plain queues where it expects others. Java: HookUtils.checkInnerBatch,
+MessageDecoder.countInnerMsgNum.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LENGTH: Final = fixed(PROPERTIES_LENGTH).struct
 
 
 class InnerBatch:
-    """Refuses those that are none; `attributes_of` gives the attributes of a topic."""
+    """Refuses batches that are not valid; `attributes_of` returns the attributes of a topic."""
 
     acts_on = ActsOn(
         properties=frozenset({names.INNER_NUM}),
@@ -47,7 +48,9 @@ class InnerBatch:
         self._attributes_of = attributes_of
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Refuses a batch to a topic of plain queues, and one that does not know its own size."""
+        """Refuses a batch to a topic of plain queues, and one that does not tell its number of
+        messages.
+        """
         attributes = self._attributes_of(message.topic)
         why = why_nothing_is_taken(attributes)
         if why:
@@ -68,7 +71,9 @@ class InnerBatch:
 
 
 def count_entries(body: bytes) -> int:
-    """How many messages lie end to end in the body of a batch; 0 when they do not."""
+    """Counts the messages that lie end to end in the body of a batch; 0 if the body is not
+    sound.
+    """
     at, count = 0, 0
     while at < len(body):
         try:

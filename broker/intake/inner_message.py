@@ -31,7 +31,7 @@ class Way(Flag):
     SEND = auto()
     """A producer has sent it."""
     BATCH = auto()
-    """A whole batch, before it is taken apart: its header's properties, no message of its own."""
+    """A whole batch, before it is taken apart: it has the properties of its header only."""
     ENTRY = auto()
     """A message of a batch."""
     SEND_BACK = auto()
@@ -54,11 +54,12 @@ ALL_WAYS = (
 
 @dataclass(slots=True)
 class InnerMessage:
-    """What is about to be put. Hosts are packed as in records (4 or 16 bytes of IP, 4 of port).
+    """A message that is about to be put. Hosts are packed as in records (4 or 16 bytes of IP, 4 of
+    port).
 
     `deliver_ms` is set for a message that waits in the schedule topic: its queue unit then holds
-    that time instead of the hash of its tags. `max_reconsume_times` is what a consumer said that
-    sends a message to its retry topic, None when the group's own limit counts.
+    that time instead of the hash of its tags. `max_reconsume_times` is the limit that a consumer
+    states when it sends a message to its retry topic, and None when the limit of the group counts.
     """
 
     topic: str
@@ -76,7 +77,7 @@ class InnerMessage:
     way: Way = Way.SEND
     max_reconsume_times: int | None = None
     is_parked: bool = False
-    """Whether it is to wait elsewhere; its properties say which queue it is for."""
+    """Whether the message is to wait elsewhere; its properties then say which queue it is for."""
 
     @classmethod
     def of_stored(
@@ -87,7 +88,7 @@ class InnerMessage:
         store_host: bytes,
         way: Way = Way.DELIVERY,
     ) -> InnerMessage:
-        """A copy of a stored message for another queue; its body as it was stored."""
+        """Copies a stored message for another queue; the body stays as it was stored."""
         return cls(
             topic,
             queue_id,
@@ -104,7 +105,7 @@ class InnerMessage:
 
     @property
     def delay_level(self) -> int:
-        """Level of DELAY; 0 without one, or with one that is no number."""
+        """The level in DELAY; 0 when there is none, or when it is not a number."""
         text = self.properties.get(names.DELAY)
         try:
             return int(text) if text else 0
@@ -113,16 +114,16 @@ class InnerMessage:
 
     @property
     def real_queue_id(self) -> int:
-        """The queue it was sent to, also if it is to wait elsewhere."""
+        """The queue that the message was sent to, even when it is to wait elsewhere."""
         return int(self.properties[names.REAL_QID]) if self.is_parked else self.queue_id
 
     @property
     def waits(self) -> bool:
-        """Whether its sender wants to wait until it is confirmed (isWaitStoreMsgOK)."""
+        """Whether its sender wants to wait for the confirmation (isWaitStoreMsgOK)."""
         return self.properties.get(names.WAIT, "true").lower() == "true"
 
     def delay(self, level: int, deliver_ms: int) -> None:
-        """Sends it to the schedule topic, to be delivered to where it was to go.
+        """Sends the message to the schedule topic; its properties keep where it was to go.
 
         `level` must be one of the broker's levels (HookUtils.transformDelayLevelMessage).
         """
@@ -133,7 +134,7 @@ class InnerMessage:
         self.deliver_ms = deliver_ms
 
     def park(self, topic: str, queue_id: int) -> None:
-        """Sends it to a topic where it waits; its properties keep where it is to go."""
+        """Sends the message to a topic where it waits; its properties keep where it is to go."""
         self.properties[names.REAL_TOPIC] = self.topic
         self.properties[names.REAL_QID] = str(self.queue_id)
         self.topic = topic
@@ -141,7 +142,9 @@ class InnerMessage:
         self.is_parked = True
 
     def to_put(self, properties: bytes | None = None) -> PutMessage:
-        """As the store takes it; `properties` are its properties when they are encoded already."""
+        """Converts the message for the store; `properties` may give its properties encoded
+        already.
+        """
         tags = self.properties.get(names.TAGS)
         sys_flag = self.sys_flag
         if len(self.born_host) > _IPV4_HOST_BYTES:
@@ -170,5 +173,5 @@ class InnerMessage:
 
 
 def packed(host: Host) -> bytes:
-    """A host as records hold it."""
+    """Packs a host as records contain it: 4 or 16 bytes of IP, and 4 of port."""
     return pack_host(host.ip_bytes, host.port)

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only way for messages into the log, whatever their origin.
+"""The only way for messages into the log, wherever they come from.
 
-It takes a run of messages: transforms do to each what is to be done, all are put in one write, and
-counted once. Whoever wants to know when they are confirmed asks the store's commit point for where
-the batch ends.
-
-Java: DefaultMessageStore.asyncPutMessage, EscapeBridge.
+It takes a run of messages: transforms change each as needed, then all are put in one write, and
+counted once. Whoever wants to know when they are confirmed asks the store's commit point about the
+end of the batch. Java: DefaultMessageStore.asyncPutMessage, EscapeBridge.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from txrocketmq.broker.store.message_store import Batch, MessageStore, PutMessag
 
 
 class Intake:
-    """The intake; `transforms` is public for code that asks which messages are plain."""
+    """The intake; `transforms` is public for code that has to know which messages are plain."""
 
     def __init__(self, store: MessageStore, stats: BrokerStats, transforms: Transforms) -> None:
         self.store = store
@@ -29,15 +27,15 @@ class Intake:
         self._stats = stats
 
     def admit(self, message: InnerMessage, now_ms: int) -> None:
-        """Does to a message what is to be done before it is put.
+        """Applies the transforms to a message before it is put.
 
-        Raises NotTaken, or a ResponseError, when it is not to be stored.
+        Raises NotTaken, or a ResponseError, when the message must not be stored.
         """
         check_message(message)
         self.transforms.apply(message, now_ms)
 
     def put(self, messages: Sequence[PutMessage], now_ms: int) -> Batch:
-        """Puts messages that were admitted, or are plain; counts what was stored."""
+        """Puts messages that were admitted or are plain, and counts those that were stored."""
         batch = self.store.append(messages, now_ms)
         stats = self._stats
         topic, count, size_bytes = "", 0, 0
@@ -59,10 +57,10 @@ class Intake:
         return batch
 
     def take(self, messages: Sequence[InnerMessage | PutMessage], now_ms: int) -> list[PutStatus]:
-        """Admits and puts messages of the broker's own; what became of each.
+        """Admits and puts messages that the broker itself stores; returns the status of each.
 
-        `admit` and `put` in one for those who write no answers. A PutMessage is plain: see
-        `transforms` for what that is.
+        This is `admit` and `put` in one, for callers that write no answers. A PutMessage is plain:
+        see `transforms` for what that is.
         """
         outcomes: list[PutStatus] = []
         puts: list[PutMessage] = []

@@ -23,7 +23,9 @@ from txrocketmq.remoting.message.topics import TRANS_HALF_TOPIC, may_enter_light
 
 
 class MultiDispatch:
-    """Marks such messages for the store; the last of all transforms, when the topic is known."""
+    """Marks such messages for the store. This is the last of all transforms, as it needs the final
+    topic.
+    """
 
     acts_on = ActsOn(properties=frozenset({names.INNER_MULTI_DISPATCH}), ways=ALL_WAYS & ~Way.BATCH)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MSG_REGION, TRACE_ON and CLUSTER: properties that the broker adds to each sent message.
 
-What a client has written under these names does not count. The messages of a batch have none of
-them, as in 5.4 (4.9 gives them CLUSTER). Java: SendMessageProcessor.preSend, sendMessage.
+What a client has written under these names is removed. The messages of a batch have none of them,
+as in 5.4 (4.9 gives them CLUSTER). Java: SendMessageProcessor.preSend, sendMessage.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from txrocketmq.remoting.message import properties as names
 
 
 class OwnProperties:
-    """Takes off what a client has written under the broker's names."""
+    """Removes what a client has written under the broker's names."""
 
     acts_on = ActsOn(
         properties=frozenset({names.MSG_REGION, names.TRACE_ON, names.CLUSTER}), ways=Way.SEND
     )
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Takes them off."""
+        """Removes these properties from the message."""
         for name in self.acts_on.properties:
             message.properties.pop(name, None)
 
 
 def own_properties(config: BrokerConfig) -> dict[str, str]:
-    """What is written into each message, after its own properties."""
+    """The properties that are written into each message, after its own."""
     return {
         names.MSG_REGION: config.region_id,
         names.TRACE_ON: "true" if config.trace_on else "false",

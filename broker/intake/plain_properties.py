@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Properties that no transform acts on: what the broker itself must know about them.
+r"""Plain properties, on which no transform acts: finds what the broker itself must know about them.
 
-Of such a message four properties are looked at: the unique key, the keys, the tag, and whether its
-sender waits. All others only pass through. A producer sends the same names in the same order again
-and again, so the names are learned; a text is then held against them, and none of its other values
-is cut out. A text that fits no names known is read as any other. A learned reading is used only
-for a text in which each pair begins with its name and has one separator and a value, which is what
-reading it pair by pair finds out, too.
-
-Java: MessageDecoder.string2messageProperties.
+Of the properties of a plain message only four matter: the unique key, the keys, the tag, and
+whether its sender waits. All others only pass through. A producer sends the same names in the same
+order again and again, so the names are learned; a text is then compared with them, and none of its
+other values is cut out. A text that fits no learned names is read pair by pair. What was learned is
+used only for a text in which each pair begins with its name and has one separator and a value, so
+the result is the same as from reading it pair by pair. Java:
+MessageDecoder.string2messageProperties.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from typing import Final, NamedTuple
 from txrocketmq.remoting.message.properties import KEYS, TAGS, UNIQ_KEY, WAIT
 
 MAX_PAIRS: Final = 64
-"""Texts with more pairs are not learned, so no more than that many are known."""
+"""Texts with more pairs are not learned, so at most this many sequences of names are kept."""
 MISSES_TO_LEARN: Final = 16
-"""Learning costs more than reading, so only each sixteenth text that fits nothing is learned."""
+"""Learning costs more than reading, so only every sixteenth text that fits nothing is learned."""
 _UNIQ_KEY_AT: Final = len(UNIQ_KEY) + 1
 _KEYS_AT: Final = len(KEYS) + 1
 _TAGS_AT: Final = len(TAGS) + 1
@@ -30,11 +29,13 @@ _NOWHERE: Final = (0, "")
 _starts_with: Final = str.startswith
 
 Found = tuple[str | None, str | None, str | None, str | None]
-"""Unique key, keys, tag, and what WAIT says; None where there is none."""
+"""Unique key, keys, tag, and the value of WAIT; each is None when the message does not have it."""
 
 
 class Names(NamedTuple):
-    """The beginnings of pairs, each a name with its separator; and which pair has what, or -1."""
+    """The beginnings of pairs (a name and the separator), and the index of each important pair or
+    -1.
+    """
 
     beginnings: tuple[str, ...]
     uniq_key: int
@@ -44,23 +45,25 @@ class Names(NamedTuple):
 
 
 class PlainProperties:
-    """Plain properties; a text that contains one of the names in `touched` is not plain."""
+    """Reads plain properties. A text that contains one of the names in `touched` is not plain."""
 
     def __init__(self, touched: Iterable[str]) -> None:
         self._touched = frozenset(touched)
         self._known: dict[int, Names] = {}
-        """By the number of pairs, what was learned last."""
+        """By the number of pairs: the names that were learned last."""
         self._touched_at: dict[int, tuple[int, str]] = {}
-        """By the number of pairs, where such a name was found last, and the beginning of its pair:
-        a text with that in the same place is not plain, whatever else is in it."""
+        """By the number of pairs: the index at which a touched name was found last, and how that
+        pair begins. A text with the same beginning at the same index is not plain, whatever else it
+        contains.
+        """
         self._misses = 0
 
-    # The path of every message: no call in it that could be left out.
+    # Every message passes here, so no call is made that can be avoided.
     def of(self, text: str) -> Found | None:
-        """What is to be known of such properties; None when they have to be read with care.
+        """Returns what the broker must know of such properties; None when they are not plain.
 
-        That is when a transform acts on them, when a name comes twice, and when a name or a value
-        is missing.
+        That is so when a transform acts on them, when a name comes twice, and when a name or a
+        value is missing.
         """
         pairs = text.split("\x02")
         if not pairs[-1]:
@@ -83,7 +86,7 @@ class PlainProperties:
         )
 
     def _read(self, pairs: list[str]) -> Found | None:
-        """As `of`, pair by pair."""
+        """Does what `of` does, pair by pair."""
         at, beginning = self._touched_at.get(len(pairs), _NOWHERE)
         if beginning and pairs[at].startswith(beginning):
             return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POP_CK: where a popped message came from. It is the consumer's, and is not stored again.
+"""POP_CK: where a popped message came from.
 
-Java: SendMessageProcessor.sendMessage.
+It is meant for the consumer, and is not stored again. Java: SendMessageProcessor.sendMessage.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from txrocketmq.remoting.message import properties as names
 
 
 class PopCheckPoint:
-    """Takes the check point off."""
+    """Removes the property POP_CK."""
 
     acts_on = ActsOn(properties=frozenset({names.POP_CK}), ways=Way.SEND)
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Takes it off."""
+        """Removes the property from the message."""
         del message.properties[names.POP_CK]

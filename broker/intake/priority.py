@@ -23,11 +23,11 @@ from txrocketmq.remoting.message import properties as names
 _INT_MAX: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"([+-]?)0*([0-9]{1,10})")
 _OTHER_TYPES: Final = frozenset({names.DELAY, names.SHARDING_KEY, *TIMER_PROPERTIES})
-"""A message that has one of these is of the type DELAY or FIFO."""
+"""A message that has one of these properties is of the type DELAY or FIFO."""
 
 
 class Priority:
-    """Chooses the queue; `write_queues_of` gives how many a topic has."""
+    """Chooses the queue; `write_queues_of` returns the number of write queues of a topic."""
 
     acts_on = ActsOn(properties=frozenset({names.PRIORITY}), ways=Way.SEND)
 
@@ -35,7 +35,7 @@ class Priority:
         self._write_queues_of = write_queues_of
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Sends the message to its queue, or takes the property off."""
+        """Sends the message to the queue of its priority, or removes the property."""
         properties = message.properties
         priority = _priority_of(properties[names.PRIORITY])
         if priority < 0:
@@ -48,7 +48,7 @@ class Priority:
 
 
 def _priority_of(text: str) -> int:
-    """The number, as an int of Java; -1 if it is not a number."""
+    """Returns the number in the text as an int of Java; -1 if it is not a number."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         return -1

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """%RETRY% topics: messages that failed too often become dead letters of their group.
 
-Consumers send to a retry topic when sending back has failed, and orderly consumers to have done
-with a message: what a group sends that holds queue locks is dead at once. Codes: 26.
-
-Java: SendMessageProcessor.handleRetryAndDLQ.
+Consumers send to a retry topic when sending back has failed; orderly consumers do so to be rid of a
+message, so what is sent for a group that holds queue locks becomes a dead letter at once. Codes:
+26. Java: SendMessageProcessor.handleRetryAndDLQ.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DLQ_QUEUES = 1
 class Retry:
     """Lets a message to a retry topic pass, or sends it to the dead letters.
 
-    `died` is called with the group and the topic of these.
+    `died` is called with the group and the topic of each dead letter.
     """
 
     acts_on = ActsOn(topic_prefixes=(RETRY_PREFIX,), ways=Way.SEND)
@@ -48,7 +47,7 @@ class Retry:
         self._died = died
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Decides by the number of times that it was tried, and by the group's queue locks."""
+        """Decides by the number of attempts so far, and by the queue locks of the group."""
         name = message.topic[len(RETRY_PREFIX) :]
         group = self._groups.find(name)
         if group is None:

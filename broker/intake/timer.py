@@ -29,9 +29,9 @@ _MAX_DIGITS: Final = 19
 
 
 class Timer:
-    """Sends timer messages to where they wait.
+    """Sends timer messages to the timer topic, where they wait.
 
-    `is_rejected` says of a time in ms whether too many messages are due then.
+    `is_rejected` returns whether too many messages are due at a time, which is in ms.
     """
 
     acts_on = ActsOn(
@@ -44,7 +44,7 @@ class Timer:
         self._is_rejected = is_rejected
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Sends the message there, if it is one and its time has not come."""
+        """Sends the message there if it is a timer message and its time has not come."""
         if (
             message.delay_level > 0
             or message.is_parked
@@ -72,7 +72,9 @@ class Timer:
 
 
 def _deliver_ms(message: InnerMessage, now_ms: int) -> int | None:
-    """When the message is to be delivered; None when what it says is no number."""
+    """Returns when the message is to be delivered, in ms; None when its property is not a
+    number.
+    """
     properties = message.properties
     if names.TIMER_DELAY_SEC in properties:
         delay = _long(properties[names.TIMER_DELAY_SEC])

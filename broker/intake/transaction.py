@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TRAN_MSG: sends half messages of transactions to the half topic; see `broker/transaction`.
 
-They are refused with rejectTransactionMessage. A delayed retry of what once was one is an ordinary
-message, and a batch is never one. Codes: 13, 16.
-
-Java: SendMessageProcessor.sendMessage, CommitLog.asyncPutMessages.
+They are refused with rejectTransactionMessage. A delayed retry of a former half message is an
+ordinary message, and a batch is never a half message. Codes: 13, 16. Java:
+SendMessageProcessor.sendMessage, CommitLog.asyncPutMessages.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _TRANSACTION_BITS: Final = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class Transaction:
-    """Sends half messages to where they wait; `opened` is called with their topics and 1."""
+    """Sends half messages to the half topic; `opened` is called with their topic and 1."""
 
     acts_on = ActsOn(properties=frozenset({names.TRAN_MSG}), ways=Way.SEND)
 
@@ -35,7 +34,7 @@ class Transaction:
         self._opened = opened
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Sends the message there, if it is one."""
+        """Sends the message to the half topic if it is a half message."""
         if message.properties.get(names.TRAN_MSG, "").lower() != "true":
             return
         if message.reconsume_times > 0 and message.delay_level > 0:

@@ -30,27 +30,29 @@ class NotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ActsOn:
-    """What a transform acts on: a message that has any of it and comes one of the ways."""
+    """What a transform acts on: messages that come one of the ways and match any other
+    declaration.
+    """
 
     properties: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
     topic_prefixes: tuple[str, ...] = ()
     topic_attributes: frozenset[str] = frozenset()
-    """Names of attributes; a topic that has any of them set is touched."""
+    """Names of attributes: every message to a topic that has one of them set is touched."""
     sys_flags: int = 0
     ways: Way = ALL_WAYS
     is_by_topic: bool = field(init=False)
-    """Whether anything but properties counts."""
+    """Whether anything other than properties is declared."""
 
     def __post_init__(self) -> None:
-        """Declarations are looked at for every message, and made once."""
+        """Precomputes `is_by_topic`, since declarations are used for every message."""
         by_topic = self.topics or self.topic_prefixes or self.topic_attributes or self.sys_flags
         object.__setattr__(self, "is_by_topic", bool(by_topic))
 
     def touches_topic(
         self, topic: str, sys_flag: int, attributes: Mapping[str, str] | None
     ) -> bool:
-        """Whether every message to the topic with this flag is touched, whatever is in it."""
+        """Whether every message to the topic with this flag is touched, whatever it contains."""
         return bool(
             sys_flag & self.sys_flags
             or topic in self.topics
@@ -60,7 +62,7 @@ class ActsOn:
 
 
 class Transform(Protocol):
-    """One thing that is done to messages; acts on the message in place."""
+    """One change that is made to messages; it acts on the message in place."""
 
     acts_on: ActsOn
 
@@ -71,7 +73,7 @@ class Transform(Protocol):
 class Transforms:
     """All transforms of a broker, in the order in which they act.
 
-    `attributes_of` gives the attributes of a topic.
+    `attributes_of` returns the attributes of a topic.
     """
 
     def __init__(
@@ -96,15 +98,17 @@ class Transforms:
         self._plain = {way: PlainProperties(names) for way, names in self._properties.items()}
 
     def plain(self, way: Way) -> PlainProperties:
-        """Reads the properties of messages that come this way and are touched by none of theirs."""
+        """The reader of properties for messages that come this way and that no transform
+        touches.
+        """
         return self._plain[way]
 
     def properties(self, way: Way) -> frozenset[str]:
-        """A message that comes this way and has one of these properties is touched."""
+        """Names of properties: a message that comes this way and has one of them is touched."""
         return self._properties[way]
 
     def touches_topic(self, way: Way, topic: str, sys_flag: int) -> bool:
-        """Whether every message to the topic with this flag is touched, whatever is in it."""
+        """Whether every message to the topic with this flag is touched, whatever it contains."""
         by_topic = self._by_topic[way]
         if not by_topic:
             return False
@@ -112,9 +116,9 @@ class Transforms:
         return any(acts_on.touches_topic(topic, sys_flag, attributes) for acts_on in by_topic)
 
     def apply(self, message: InnerMessage, now_ms: int) -> None:
-        """Lets all act that are to act on the message; raises what they raise.
+        """Applies all transforms that act on the message, in their order; raises what they raise.
 
-        What one of them does to a message may make it another's business.
+        A change by one of them can cause a later one to act on the message.
         """
         topic, attributes = message.topic, self._attributes_of(message.topic)
         for each in self._by_way[message.way]:
@@ -128,5 +132,5 @@ class Transforms:
 
 
 def no_transforms(transforms: Iterable[Transform] = ()) -> Transforms:
-    """These transforms alone, of topics without attributes: for tests and tools."""
+    """Makes Transforms of these alone, for topics without attributes: for tests and tools."""
     return Transforms(tuple(transforms), lambda _: None)

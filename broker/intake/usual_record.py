@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts the message that is delivered from the record in which it has waited.
+"""Cuts the message that is to be delivered from the record in which it has waited.
 
-Most of what waits (delayed messages, timers, half messages) goes on as it is: nothing of it needs a
-MessageExt. So a record is only cut by its lengths; where it is in any way unusual, or a transform
-of the intake touches such a message, whoever has it decodes it, and it goes through the intake like
-any other message.
-
-Java: MessageDecoder.decode, as it is used by ScheduleMessageService and EndTransactionProcessor.
+Most waiting messages (delayed, timers, half messages) are delivered as they are, so no MessageExt
+is needed: the record is only cut by its lengths. If a record is in any way unusual, or a transform
+of the intake touches such a message, the caller decodes it instead, and it passes the intake like
+any other message. Java: MessageDecoder.decode, as it is used by ScheduleMessageService and
+EndTransactionProcessor.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from txrocketmq.remoting.message.flags import MessageSysFlag
 _IPV6_HOSTS: Final = MessageSysFlag.BORN_HOST_V6 | MessageSysFlag.STORE_HOST_V6
 _LENGTHS_BYTES: Final = records.TOPIC_LENGTH_V1.sizeof() + records.PROPERTIES_LENGTH.sizeof()
 _MAX_DIGITS: Final = 9
-"""So many digits are surely an int."""
+"""A number of at most this many digits certainly fits into an int."""
 
 
 class UsualRecord(NamedTuple):
-    """A stored message, of which nothing is unusual.
+    """A stored message of the usual form. Hosts are packed as in records.
 
-    Hosts are packed as in records. `encoded` is the text of its properties, each pair ended by
-    0x02, and `properties` says the same.
+    `encoded` is the text of its properties, with 0x02 after each pair, and `properties` has the
+    same pairs.
     """
 
     topic: str
@@ -50,9 +49,9 @@ class UsualRecord(NamedTuple):
     properties: dict[str, str]
 
 
-# The path of every message that waits: no call in it that could be left out.
+# Every waiting message passes here, so no call is made that can be avoided.
 def usual_record(record: memoryview) -> UsualRecord | None:
-    """What is in a record when nothing about it is unusual; else None."""
+    """Cuts the record into its parts; returns None when anything about it is unusual."""
     try:
         (
             size, magic, _, queue_id, flag, queue_offset, physical_offset, sys_flag, born_ms,
@@ -85,7 +84,7 @@ def usual_record(record: memoryview) -> UsualRecord | None:
 
 
 def destination(properties: dict[str, str]) -> tuple[str, int] | None:
-    """Topic and queue that a waiting message says it is for; None when it does not."""
+    """Returns the topic and queue that a waiting message is for; None when it names none."""
     topic, queue_id = properties.get("REAL_TOPIC"), properties.get("REAL_QID", "")
     if not topic or not (queue_id.isascii() and queue_id.isdigit()) or len(queue_id) > _MAX_DIGITS:
         return None
@@ -93,7 +92,7 @@ def destination(properties: dict[str, str]) -> tuple[str, int] | None:
 
 
 def is_plain_place(transforms: Transforms, way: Way, topic: str, sys_flag: int) -> bool:
-    """Whether messages may go to a topic in this way without passing through the intake."""
+    """Whether messages to a topic may skip the intake when they come this way."""
     return _is_storable(topic) and not transforms.touches_topic(way, topic, sys_flag)
 
 

@@ -43,40 +43,40 @@ BLOCKING: Final = (
 def consume(group="push", **settings):
     called = threading.Event()
     with its.PushConsumer(
-        group, {"Left": "*"}, lambda *_: called.set(), **reads, **settings
+        group, {"Leftovers": "*"}, lambda *_: called.set(), **reads, **settings
     ):
         assert called.wait(60)
 
 def lite():
-    with its.LitePullConsumer("lite", {"Left": "*"}, **reads) as consumer:
+    with its.LitePullConsumer("lite", {"Leftovers": "*"}, **reads) as consumer:
         assert next(iter(consumer)).body == b"x"
 
 def pop():
-    with its.PopConsumer("pop", {"Left": "*"}, **reads) as consumer:
+    with its.PopConsumer("pop", {"Leftovers": "*"}, **reads) as consumer:
         consumer.ack(consumer.receive(wait_ms=60_000))
 
 def send():
     with its.Producer("sends", **where, enable_trace=True, send_latency_fault_enable=True,
                       start_detector_enable=True) as producer:
-        producer.send(its.new_message("Left", "x"))
-        producer.send_async(its.new_message("Left", "x")).result(60)
+        producer.send(its.new_message("Leftovers", "x"))
+        producer.send_async(its.new_message("Leftovers", "x")).result(60)
 
 def decide():
     with its.TransactionProducer("decides", lambda _: None, **where) as producer:
         producer.send_in_transaction(
-            its.new_message("Left", "x"), lambda *_: its.TransactionStatus.COMMIT
+            its.new_message("Leftovers", "x"), lambda *_: its.TransactionStatus.COMMIT
         )
 
 def administer():
     with its.Admin(**where) as admin:
-        assert "Left" in admin.topics()
+        assert "Leftovers" in admin.topics()
 
 def fail():
     for make in (
         lambda: its.PushConsumer("g", {"NoSuchTopic": "*"}, print, **where),
-        lambda: its.LitePullConsumer("g", {"Left": "*"}, **nobody),
-        lambda: its.PopConsumer("g", {"Left": its.MessageSelector.by_sql("n > > 1")}, **where),
-        lambda: its.Producer("g", topics=("Left",), **nobody),
+        lambda: its.LitePullConsumer("g", {"Leftovers": "*"}, **nobody),
+        lambda: its.PopConsumer("g", {"Leftovers": its.MessageSelector.by_sql("n > > 1")}, **where),
+        lambda: its.Producer("g", topics=("Leftovers",), **nobody),
     ):
         try:
             make().start()
@@ -109,10 +109,10 @@ async def main():
         called.set()
 
     async with aio.Producer("sends", **where) as producer:
-        await producer.send(its.new_message("Left", "x"))
-        async with aio.PushConsumer("push", {"Left": "*"}, listen, **reads):
+        await producer.send(its.new_message("Leftovers", "x"))
+        async with aio.PushConsumer("push", {"Leftovers": "*"}, listen, **reads):
             await called.wait()
-        async with aio.LitePullConsumer("lite", {"Left": "*"}, **reads) as consumer:
+        async with aio.LitePullConsumer("lite", {"Leftovers": "*"}, **reads) as consumer:
             waiting = asyncio.ensure_future(consumer.poll(60_000))
             async for message in consumer:
                 break
@@ -147,8 +147,8 @@ with PushConsumer(
 def test_nothing_that_clients_start_outlives_them(
     rocketmq_server: Server, program: str, printed: int
 ) -> None:
-    rocketmq_server.create_topic("Left", queues=2)
-    rocketmq_server.send("Left", "x")
+    rocketmq_server.create_topic("Leftovers", queues=2)
+    rocketmq_server.send("Leftovers", "x")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, rocketmq_server.namesrv_addr],
         capture_output=True, text=True, check=False, timeout=DEADLINE_S,

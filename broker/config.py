@@ -112,7 +112,8 @@ class BrokerConfig(MetricsConfig):
     notify_consumer_ids_changed_enable: bool = setting(True, live=True)
     """Whether consumers are told when members join or leave their group."""
     real_time_notify_consumer_change: bool = setting(True, live=True)
-    """Whether they are told at once."""
+    """Whether consumers are told at once of changed members of their group; otherwise every 15
+    seconds."""
     channel_expired_timeout: int = setting(120_000)
     """How long after its last heartbeat a client is forgotten."""
     server_channel_max_idle_time_seconds: int = setting(120)
@@ -121,7 +122,8 @@ class BrokerConfig(MetricsConfig):
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
     shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
-    """For how many seconds they are sent away then."""
+    """For how many seconds clients are sent away before the server stops
+    (enableShutdownGracefully)."""
     flush_consumer_offset_interval: int = setting(5_000, least=1)
     """The period between two writes of the consumer offsets to their file."""
     register_name_server_period: int = setting(30_000)
@@ -198,7 +200,8 @@ class BrokerConfig(MetricsConfig):
     pop_from_retry_probability: int = setting(20, live=True, least=0)
     """How many of 100 pops take messages that are delivered again before new ones."""
     pop_from_retry_probability_for_priority: int = setting(0, live=True, least=0)
-    """The same of pops that go by the priority of messages."""
+    """How many of 100 pops that go by the priority of messages take messages that are delivered
+    again before new ones."""
     priority_order_asc: bool = setting(True, live=True)
     """Whether a pop that goes by priority begins with the queue of the highest number; otherwise it
     begins with the lowest."""
@@ -220,7 +223,8 @@ class BrokerConfig(MetricsConfig):
     """Whether a group gets nothing more from a queue while too many of its messages are not
     acknowledged."""
     pop_inflight_message_threshold: int = setting(10_000, live=True, least=0)
-    """How many messages that is."""
+    """How many unacknowledged messages a group may have in a queue with
+    enablePopMessageThreshold."""
     skip_when_ck_re_put_reach_max_times: bool = setting(
         False, live=True, java="skipWhenCKRePutReachMaxTimes"
     )

@@ -62,27 +62,29 @@ class NamesrvConfig(MetricsConfig):
     need_wait_for_service: bool = setting(False, live=True)
     """Whether routes are refused until brokers have had time to register."""
     wait_seconds_for_service: int = setting(45, live=True, least=0)
-    """For how many seconds after the start routes are refused then."""
+    """For how many seconds after the start routes are refused, with needWaitForService."""
     server_channel_max_idle_time_seconds: int = setting(120)
     """The idle time in seconds after which a connection is closed; 0 means never."""
     enable_shutdown_gracefully: bool = setting(False, live=True)
     """Whether clients of 5.3.2 and later are sent away (GO_AWAY) for a while before the server
     stops, so that they repeat elsewhere what was not served."""
     shutdown_wait_time_seconds: int = setting(30, live=True, least=0)
-    """For how many seconds they are sent away then."""
+    """For how many seconds clients are sent away before the server stops
+    (enableShutdownGracefully)."""
     product_env_name: str = setting("center", effect=False)
-    """Of another name server that is asked for unknown topics in cluster tests."""
+    """The name of another name server that the original asks for unknown topics in cluster
+    tests."""
     cluster_test: bool = setting(False, effect=False)
-    """Whether it is asked."""
+    """Whether the original asks another name server for unknown topics, in cluster tests."""
     enable_controller_in_namesrv: bool = setting(False, effect=False)
     """Whether a controller runs in the same process (5.x)."""
     client_request_thread_pool_nums: int = setting(8, effect=False)
     """Requests are served as they are read, without threads."""
     default_thread_pool_nums: int = setting(16, effect=False)
-    """Likewise."""
+    """Requests are served as they are read, without threads."""
     client_request_thread_pool_queue_capacity: int = setting(50_000, effect=False)
-    """Likewise: no queues."""
+    """Requests are served as they are read, without queues."""
     default_thread_pool_queue_capacity: int = setting(10_000, effect=False)
-    """Likewise."""
+    """Requests are served as they are read, without queues."""
     un_register_broker_queue_capacity: int = setting(3_000, effect=False)
     """Brokers are unregistered at once."""

@@ -84,9 +84,9 @@ class StoreConfig:
     timer_wheel_enable: bool = setting(True, live=True)
     """Whether messages with a delivery time of their own are accepted."""
     timer_precision_ms: int = setting(1_000)
-    """The precision of that time: 100, 200, 500 or 1000."""
+    """The precision of delivery times of timer messages: 100, 200, 500 or 1000."""
     timer_max_delay_sec: int = setting(3 * 24 * 3600, live=True, least=0)
-    """How far in the future that time may be, in seconds."""
+    """How far in the future the delivery time of a timer message may be, in seconds."""
     timer_roll_window_slot: int = setting(2 * 24 * 3600)
     """How far ahead a message is put into the timer wheel, in units of timerPrecisionMs; a message
     that is due later is written to the log again on its way. A value below 2 or above 604740 means
@@ -154,7 +154,7 @@ class StoreConfig:
     """How long files of the commit log are kept, in hours."""
     delete_when: str = setting("04", live=True)
     """The hours of the day, in local time and separated by semicolons, at which files are deleted
-    that are older than that."""
+    that are older than fileReservedTime."""
     clean_resource_interval: int = setting(10_000, live=True, least=1)
     """The period between two searches for files to delete."""
     delete_file_batch_max: int = setting(10, live=True, least=1)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class StoreReader(DataSourceReader):
-    """Reads what the options say, wherever the query's conditions are checked later.
+    """Reads what the options say; Spark checks the query's conditions on every row afterwards.
 
-    Does not override pushFilters: where Spark has that switched off, it would refuse the reader.
+    It does not override pushFilters: Spark refuses readers that do unless push-down is enabled.
     """
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
@@ -44,9 +44,9 @@ class PushdownStoreReader(StoreReader):
     """Lets the query's conditions choose what is read."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's
-        """Narrows what is read; Spark is to check all the conditions again.
+        """Narrows what is read by the query's conditions; Spark checks all of them again.
 
-        Called for each planning, so nothing adds up from call to call.
+        It may be called for each planning: each call replaces the conditions of the one before.
         """
         self._reading.narrow(Conditions.of(filters))
         return filters

@@ -20,29 +20,30 @@ from txrocketmq.spark.resync import LONGEST_RECORD_BYTES, beyond, resync
 from txrocketmq.spark.store import Segment, Store
 
 _REGION_BYTES: Final = 64 << 20
-"""Of the log: so much is looked up at once, at most 700,000 units."""
+"""The units of so many bytes of the log are looked up at once: at most 700,000 units."""
 _NEAR_BYTES: Final = 32 << 20
-"""A boundary so near is as good as the nearest: the rest is walked in no time."""
+"""A boundary this near before an offset is near enough: walking the rest takes no time."""
 _SEARCH_BYTES: Final = 4 * LONGEST_RECORD_BYTES
 _OVERLAP_BYTES: Final = 64
-"""More than what tells a candidate: one that is cut off by a window is found in the next."""
+"""Windows overlap by more than the head of a record, so no head is cut in both of two windows."""
 _MOST_QUEUES: Final = 256
 _MOST_QUEUES_REMOTE: Final = 8
 
 
 class Boundaries:
-    """Of one store, at one time; keeps the units of the region that was asked for last."""
+    """The boundaries that a store's queues know at one time; caches the region asked for last."""
 
     def __init__(self, store: Store) -> None:
         self._store = store = store.at_once()
         self._from = self._to = 0
         self._units: NDArray[Any] = np.empty(0, UNITS)
-        """Of the region, sorted by physical offset."""
+        """The units of the cached region, sorted by physical offset."""
 
     def after(self, damaged: int) -> int | None:
-        """Where to go on after the damaged record at this offset; None when no queue knows.
+        """Returns where to go on after the damaged record at an offset; None when no queue knows.
 
-        Where it ends if a queue knows it, else where the next one starts that a queue knows.
+        That is the end of the damaged record if a queue has its unit, else the next start in a
+        unit.
         """
         found = self._in_region(damaged)
         if found is None:
@@ -69,7 +70,7 @@ class Boundaries:
         self._from, self._to = from_offset, to_offset
 
     def before(self, physical_offset: int) -> int | None:
-        """Start of a whole record before this offset, the nearest of some queues'; None without."""
+        """Returns the start of a whole record before this offset, preferably near it, or None."""
         most = _MOST_QUEUES_REMOTE if self._store.files.is_remote else _MOST_QUEUES
         best = None
         for queue in islice(self._store.queues(), most):
@@ -84,9 +85,9 @@ class Boundaries:
 
 
 def next_record(store: Store, segment: Segment, damaged: int) -> int | None:
-    """Start of the record after the damaged one at this offset, in the same file; None without.
+    """Returns the start of the next record in the file after the damaged one at an offset, or None.
 
-    For a log without queues, or beyond what they know: see `resync`.
+    For a log without queues, and for what the queues do not know yet: see `resync`.
     """
     data = np.empty(min(_SEARCH_BYTES, segment.end - damaged), np.uint8)
     at = damaged

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The conditions of a query that limit what is read, as Spark offers them to pushFilters.
 
-They only narrow: a record that does not fulfil the query's conditions may pass, one that does
-always passes. Spark checks every row again. Conditions on columns that cannot narrow are ignored.
-Knows the filters of pyspark.sql.datasource by the names of their classes, and imports none.
+They only narrow a read: every record that fulfils the query's conditions passes, and others may
+pass too, since Spark checks every row again. Conditions on columns that cannot narrow a read are
+ignored. The filters of pyspark.sql.datasource are known by their class names; none is imported.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _INTEGERS: Final = {
     "reconsumeTimes": "reconsume_times",
     "preparedTransactionOffset": "prepared_transaction_offset",
 }
-"""Columns, and the attribute of Records with the same number."""
+"""Columns of integers, and the attribute of Records with the same number."""
 _TIMES: Final = {"bornTimestamp": "born_timestamp", "storeTimestamp": "store_timestamp"}
 _TEXTS: Final = frozenset({"topic", "brokerName", "tags"})
 _SAME_FOR_INNER: Final = frozenset({"queueId", "bornTimestamp", "storeTimestamp"})
-"""What the messages of an inner batch have in common with the record that holds them."""
+"""Columns that the messages of an inner batch have in common with their record."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 _COLUMN_OF_KAFKA: Final = {
@@ -65,15 +65,15 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What rows have in common: texts out of a set, numbers in a range. Times are ms."""
+    """What wanted rows have in common: texts from a set, numbers in a range; times are in ms."""
 
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By column: topic, brokerName, tags."""
+    """Allowed values by column: topic, brokerName, tags."""
     numbers: Mapping[str, Bounds] = field(default_factory=dict)
 
     @classmethod
     def of(cls, filters: Iterable[Any]) -> Conditions:
-        """What Spark's filters, all of which hold, say about columns that narrow a read."""
+        """Collects what Spark's filters, which must all hold, say on columns that narrow a read."""
         texts: dict[str, frozenset[str]] = {}
         numbers: dict[str, Bounds] = {}
         for each in filters:
@@ -104,7 +104,7 @@ class Conditions:
         return allowed is None or value in allowed
 
     def mask(self, records: Records) -> NDArray[np.bool_] | None:
-        """Records whose numbers may fulfil the conditions; None when all may."""
+        """Returns which records may fulfil the conditions, by their numbers; None when all may."""
         result: NDArray[np.bool_] | None = None
         inner: NDArray[np.bool_] | None = None
         for column, bounds in self.numbers.items():
@@ -150,7 +150,7 @@ def _bounds(kind: str, value: Any) -> Bounds | None:
 
 
 def _whole(value: Any) -> tuple[int | None, int | None]:
-    """The value as a whole number, rounded down and up; times become ms since 1970."""
+    """Returns the value rounded down and up to whole numbers; times become ms since 1970."""
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // _MS, -((_EPOCH - moment) // _MS)

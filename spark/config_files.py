@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of `config/` in a store directory, and its checkpoint.
 
-The broker replaces these files while it runs; each is read whole, and its `.bak` where it is
-missing, empty or broken, as the broker itself does. The JSON is fastjson's: maps from numbers have
-bare keys. A file that was never written is an empty table.
+The broker replaces these files while it runs. Each file is read whole; where it is missing, empty
+or broken, its `.bak` is read instead, as the broker itself does. The JSON is fastjson's, in which
+numbers that are keys of maps have no quotes. A file that was never written is an empty table.
 
 Java: ConfigManager, TopicConfigManager, SubscriptionGroupManager, ConsumerOffsetManager,
 ScheduleMessageService, StoreCheckpoint.
@@ -28,32 +28,32 @@ _CHECKPOINT_V4: Final = fixed(formats.CHECKPOINT_V4)
 _TOPIC_AT_GROUP: Final = "@"
 
 ROCKSDB_FILE: Final = "CURRENT"
-"""Every RocksDB has it."""
+"""A file that every RocksDB directory has."""
 _ROCKSDB: Final = {
     "topics.json": ("topics", "metadata", "rdb"),
     "subscriptionGroup.json": ("subscriptionGroups", "metadata", "rdb"),
     "consumerOffset.json": ("consumerOffsets", "metadata", "rdb"),
 }
-"""Where 5.x keeps a table when it is told to use RocksDB for its configuration."""
+"""Where 5.x keeps a table if it is configured to keep its configuration in RocksDB."""
 
 
 @dataclass(frozen=True)
 class StoreConfigFiles:
-    """The configuration of the store whose directory is `path` among `files`."""
+    """The configuration files of the store in the directory `path` of `files`."""
 
     files: Files
     path: str
 
     def topics(self) -> dict[str, dict[str, Any]]:
-        """Of each topic: perm, readQueueNums, writeQueueNums and so on (TopicConfig)."""
+        """Returns the TopicConfig of each topic: perm, readQueueNums, writeQueueNums and so on."""
         return self._table("topics.json", "topicConfigTable")
 
     def groups(self) -> dict[str, dict[str, Any]]:
-        """Of each consumer group: its SubscriptionGroupConfig."""
+        """Returns the SubscriptionGroupConfig of each consumer group."""
         return self._table("subscriptionGroup.json", "subscriptionGroupTable")
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """By topic and group: of each queue the offset that is consumed next."""
+        """Returns by topic and group the offset of each queue that the group consumes next."""
         offsets: dict[tuple[str, str], dict[int, int]] = {}
         for name, queues in self._table("consumerOffset.json", "offsetTable").items():
             topic, at, group = name.partition(_TOPIC_AT_GROUP)
@@ -63,12 +63,12 @@ class StoreConfigFiles:
         return offsets
 
     def delay_offsets(self) -> dict[int, int]:
-        """By delay level: the index in its queue of SCHEDULE_TOPIC_XXXX that is delivered next."""
+        """Returns by delay level the next offset to deliver of its queue in SCHEDULE_TOPIC_XXXX."""
         name = "delayOffset.json"
         return self._numbers(name, self._load(name).get("offsetTable") or {})
 
     def checkpoint(self) -> dict[str, int]:
-        """The fields of the file, of which 4.9 has only the times; none where it is missing."""
+        """Returns the fields of the checkpoint, of which 4.9 has only times; empty without one."""
         try:
             data = self.files.read(f"{self.path}/checkpoint")
         except FileNotFoundError:
@@ -78,7 +78,7 @@ class StoreConfigFiles:
         return _CHECKPOINT.fields(data.ljust(_CHECKPOINT.size, b"\0"))
 
     def cluster_name(self) -> str | None:
-        """Of the broker's cluster, told by the topics that every broker makes of that name."""
+        """Returns the cluster's name, known from the topics that every broker names after it."""
         topics = self.topics()
         for name in topics:
             cluster = name.removesuffix(REPLY_SUFFIX)
@@ -87,7 +87,7 @@ class StoreConfigFiles:
         return None
 
     def broker_name(self) -> str | None:
-        """The broker's name, told by the topic of one queue that every broker makes of it."""
+        """Returns the broker's name, that of the topic with one queue which each broker creates."""
         found = [
             name
             for name, topic in self.topics().items()

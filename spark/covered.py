@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the wanted records of a log with consume queues that are proven complete.
 
-For what the conditions of a query leave, and for streams that want little.
+Conditions of a query, and streams that want little of a log, are read in this way.
 
-A consume queue tells what is in it, and nothing tells what is missing from it: a topic that was
-deleted, and perhaps made again, has records in the log that no queue names, and so has a queue of
-which a file is gone or damaged. But every byte of a log belongs to a record or to the blank at the
-end of a file. So where the units of all queues, put in the order of the log, lie end to end, no
-record is unknown, and what is wanted may be picked by the queues. Everywhere else the log is read:
-from the record before such a place to the one after it, so that what lies at both sides is known
-from the log, too. Where that, or a picked record, is not what the queues say, they are not believed
-any more, and the rest is read as if there were none.
+A consume queue tells what is in it, but nothing tells what is missing from it: no queue names the
+records of a topic that was deleted, even if it was made again, or the records of a queue with a
+lost or damaged file. But every byte of a log belongs to a record or to the blank at the end of a
+file. So where the units of all queues, sorted by their place in the log, lie end to end, no record
+is unknown, and queues may pick what is wanted. Everywhere else the log is read, from the record
+before such a place to the one after it, so that the log confirms both sides. Where the log, or a
+picked record, differs from what the queues say, the queues are not trusted any more, and the rest
+of the range is read as if there were none.
 
-Units of light message queues name records of other topics, and count for nothing here.
+Units of light message queues name records of other topics, and are ignored here.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ from txrocketmq.spark.split import CoveredPicks
 from txrocketmq.spark.store import Segment, Store
 
 _REGION_BYTES: Final = 64 << 20
-"""Of the log: so much is looked up at once, at most 700,000 units."""
+"""The units of so many bytes of the log are looked up at once: at most 700,000 units."""
 _MOST_AHEAD: Final = 1 << 19
 _FEWEST_UNITS: Final = 64
-"""Of all queues together, and of one: so many units are read ahead, some 15 MB of them."""
+"""Units read ahead of each queue at least; all queues together read _MOST_AHEAD, some 15 MB."""
 _NEAR_BYTES: Final = 1 << 20
-"""Places to be read of the log that are so near to each other are read at once."""
+"""Places that have to be read from the log are read at once when they are this near."""
 _BLANK: Final = fixed(record.BLANK)
 _PICK: Final = np.dtype([("physical_offset", "i8"), ("size", "i4")])
 
 
 class _Gap(NamedTuple):
-    """A place in the log of which no queue knows, or two queues differently."""
+    """A place in the log that no queue has a unit for, or where units of queues overlap."""
 
     start: int
     end: int
     before: int
-    """Where the record before it starts, as the queues say."""
+    """Where the record before the gap starts, according to the queues."""
     after: int
-    """Where the record after it ends."""
+    """Where the record after the gap ends."""
 
 
 class _Piece(NamedTuple):
-    """The records that start in [start, end): these units are read, or else the log."""
+    """The records that start in [start, end), to be read by `units`, or from the log if None."""
 
     start: int
     end: int
     units: NDArray[Any] | None = None
     is_boundary: bool = True
-    """A record is known to begin at `start`, or said to."""
+    """Whether a record is known, or said by the queues, to begin at `start`."""
 
 
 def read_covered(
     split: CoveredPicks, wanted: RecordFilter, *, window_bytes: int, pace: Pace | None = None
 ) -> Iterator[Found]:
-    """The wanted records of the split in order, and what stands in their places, as read_log."""
+    """Yields the wanted records of the split in order, and damage and losses, as read_log does."""
     done = split.start
     for piece in _pieces(split, wanted):
         for found in _read(split.store, piece, wanted, window_bytes, pace):
@@ -105,7 +105,7 @@ def _read(
 def _distrusting(
     split: CoveredPicks, wanted: RecordFilter, done: int, window_bytes: int, pace: Pace | None
 ) -> Iterator[Found]:
-    """What lies from `done` on, by the log alone: read from the front, as without conditions."""
+    """Reads everything from `done` on by the log alone, as a read without conditions does."""
     log = read_log(
         split.store,
         split.start,
@@ -122,7 +122,7 @@ def _distrusting(
 
 
 def _pieces(split: CoveredPicks, wanted: RecordFilter) -> Iterator[_Piece]:
-    """The split in pieces, in the order of the log."""
+    """Cuts the split into pieces, in the order of the log."""
     store = split.store
     known = _AllQueues(split, wanted)
     segments = store.segments()
@@ -132,7 +132,7 @@ def _pieces(split: CoveredPicks, wanted: RecordFilter) -> Iterator[_Piece]:
         until = min(until + _REGION_BYTES, split.end)
         units = known.within(at, until)
         starts = units.starts
-        # What follows the last one is looked up with what comes next.
+        # Units after the last whole region are looked up again with the next one.
         last = split.end if until == split.end else int(starts[-1]) if len(starts) else at
         if last == at:
             continue
@@ -149,7 +149,7 @@ def _pieces(split: CoveredPicks, wanted: RecordFilter) -> Iterator[_Piece]:
 def _in_order(
     at: int, end: int, gaps: Sequence[_Gap], units: NDArray[Any], *, is_boundary: bool
 ) -> Iterator[_Piece]:
-    """The log where there are gaps, and between them what units pick."""
+    """Yields the pieces of a region: gaps are read from the log, units pick what lies between."""
     joined: list[tuple[int, int]] = []
     for gap in gaps:
         low, high = gap.before, gap.after
@@ -166,7 +166,7 @@ def _in_order(
 
 
 class _Units(NamedTuple):
-    """Units in the order of the log, column by column: they are many."""
+    """Units in the order of the log. They are many, so each field is an array."""
 
     starts: NDArray[np.int64]
     sizes: NDArray[np.int32]
@@ -176,7 +176,7 @@ class _Units(NamedTuple):
         return _Units(self.starts[rows], self.sizes[rows], self.is_wanted[rows])
 
     def picks(self) -> NDArray[Any]:
-        """The wanted ones, for `read_picks`."""
+        """Returns the wanted units in the form that `read_picks` takes."""
         wanted = self.take(np.flatnonzero(self.is_wanted))
         picks = np.empty(len(wanted.starts), _PICK)
         picks["physical_offset"], picks["size"] = wanted.starts, wanted.sizes
@@ -184,7 +184,7 @@ class _Units(NamedTuple):
 
 
 class _Cursor:
-    """The units of one queue in the order of the log, each read once."""
+    """Reads the units of one queue, each once, in the order of the log."""
 
     def __init__(self, queue: Queue, from_physical: int, block_units: int) -> None:
         self._block_units = block_units
@@ -192,9 +192,9 @@ class _Cursor:
         self._ahead: NDArray[Any] = np.empty(0, UNITS)
 
     def before(self, to_physical: int) -> NDArray[Any]:
-        """The units of records that start before that, from where the last call ended.
+        """Returns the units since the last call whose records start before `to_physical`.
 
-        A damaged unit that points elsewhere may be among them, and keeps no other one back.
+        A damaged unit that points elsewhere may be among them; it holds no other units back.
         """
         while (
             len(self._ahead) * 2 < self._block_units
@@ -221,7 +221,7 @@ class _AllQueues:
         self._given = _Units(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.bool_))
 
     def within(self, start: int, end: int) -> _Units:
-        """Those of records that start in [start, end), neither of which ever goes back."""
+        """Returns the units of records that start in [start, end); both must never decrease."""
         found = [self._given]
         for queue, cursor in self._cursors:
             rows = cursor.before(end)
@@ -236,7 +236,7 @@ class _AllQueues:
 
 
 def _mask(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:
-    """Which units of a queue may be wanted."""
+    """Returns which of these units of a queue may be wanted."""
     if not wanted.wants_queue(queue.topic, queue.queue_id):
         return np.zeros(len(units), np.bool_)
     bounds = wanted.offsets(queue.topic, queue.queue_id)
@@ -249,9 +249,9 @@ def _mask(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np
 
 
 def _gaps(at: int, starts: NDArray[Any], sizes: NDArray[Any]) -> list[_Gap]:
-    """Where records from `at` on do not lie end to end.
+    """Returns the gaps between records from `at` on.
 
-    They start at `starts`, the last of which is the end of it all, and so long they are said to be.
+    Records start at `starts` and have these sizes; the last start is the end of the region.
     """
     before = np.append(at, starts[:-1])
     ends = np.maximum.accumulate(before + np.append(0, sizes.astype(np.int64)))

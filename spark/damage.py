@@ -28,11 +28,11 @@ class Origin(Protocol):
     def uri(self) -> str: ...
 
     def file_of(self, physical_offset: int) -> str:
-        """Where a record lies, for people."""
+        """Describes for people where a record lies."""
 
 
 class Damage:
-    """The damaged records that one task finds; `end` when that is all."""
+    """The damaged records that one task finds; call `end` when the task has read everything."""
 
     def __init__(self, policy: BadRecordPolicy, origin: Origin) -> None:
         self._policy = policy
@@ -43,7 +43,7 @@ class Damage:
         self._left_out: Counter[str] = Counter()
 
     def add(self, bad: BadRecord) -> None:
-        """Treats a damaged record as badRecords says. Raises BadRecordError."""
+        """Treats a damaged record as badRecords says. Raises BadRecordError if that is `fail`."""
         file = self._origin.file_of(bad.physical_offset)
         if self._policy.kind == "fail":
             raise BadRecordError(
@@ -56,7 +56,7 @@ class Damage:
         self._left_out[bad.reason] += 1
 
     def end(self) -> None:
-        """Writes what is to be kept, and tells what was left out."""
+        """Writes the rest of the quarantine, and logs how many records were left out and why."""
         if self._quarantine is not None:
             self._quarantine.close()
         if self._left_out:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns records into Arrow batches of the table `messages`, with only the requested columns.
 
-A record of which no message can be made is left out, and told of as a BadRecord: nothing is raised,
-nothing is dropped in silence. Texts that are no UTF-8 are read with U+FFFD, as Java reads them, and
-lose no record.
+A record that no message can be made from is left out and reported as a BadRecord; decoding raises
+no errors and drops nothing in silence. Texts that are not UTF-8 are read with U+FFFD, as in Java,
+and do not make a record bad.
 
 Java: MessageDecoder.decode.
 """
@@ -38,14 +38,14 @@ from txrocketmq.spark.gather import Positions, utf8
 from txrocketmq.spark.records import Records
 
 MAX_BAD_BYTES: Final = 64 << 10
-"""Of a damaged record that a BadRecord keeps."""
+"""How much of a damaged record a BadRecord keeps."""
 MAX_UNPACKED_BYTES: Final = 32 << 20
-"""Of bodies decompressed for one batch, unless a single body is larger."""
+"""How much the bodies decompressed for one batch take at most, unless one body alone is larger."""
 _CRC_MASK: Final = 0x7FFFFFFF
 
 
 class BadRecord(NamedTuple):
-    """A damaged record; `length` is what it is known or believed to take, in bytes.
+    """A damaged record; `length` is the number of bytes that it is known or believed to take.
 
     The reasons are magic, length, chain, crc and decompress.
     """
@@ -59,7 +59,7 @@ class BadRecord(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """Messages, and the records of which none could be made."""
+    """A batch of messages, and the records that no message could be made from."""
 
     batch: pa.RecordBatch
     bad: list[BadRecord]
@@ -68,9 +68,9 @@ class Decoded(NamedTuple):
 class Decoder:
     """Makes batches with the named columns of schema.MESSAGES, in the order of the names.
 
-    `properties_format` is one of schema.PROPERTIES_TYPES. Without `decompress`, bodies are given as
-    they are stored, but inner batches are taken apart all the same. `check_crc` leaves records out
-    whose body has another CRC than they say. `max_body_bytes` bounds what a single body may become.
+    `properties_format` is a key of schema.PROPERTIES_TYPES. Without `decompress` bodies stay as
+    they are stored, but inner batches are still taken apart. With `check_crc` a record is left out
+    when its body does not match its CRC. `max_body_bytes` limits the size of one decompressed body.
     Raises OptionError for unknown names.
     """
 
@@ -130,7 +130,7 @@ class Decoder:
             bad = []
 
     def _packed_rows(self, records: Records) -> Positions:
-        """Records whose body is to be decompressed or taken apart."""
+        """Returns the rows of records whose body has to be decompressed or taken apart."""
         flags = records.sys_flag
         is_batch = (flags & INNER_BATCH) == INNER_BATCH
         is_compressed = (flags & MessageSysFlag.COMPRESSED) != 0
@@ -140,7 +140,7 @@ class Decoder:
 
     def _batch(self, messages: Messages) -> pa.RecordBatch:
         columns = _Columns(messages, self._constants, self._properties_format)
-        # Bodies last: they leave little else in the caches of the processor.
+        # Bodies come last, since they leave little else in the processor's caches.
         arrays = {
             name: _MAKERS[name](columns)
             for name in sorted(self._names, key=lambda name: name == "body")
@@ -151,7 +151,7 @@ class Decoder:
 
 
 class _Columns:
-    """What the columns of one batch are made of."""
+    """The sources of the columns of one batch."""
 
     def __init__(
         self, messages: Messages, constants: Mapping[str, str | None], properties_format: str
@@ -174,11 +174,12 @@ class _Columns:
 
 
 def _keep_freed_memory() -> None:
-    """Make this process keep memory that was freed, to be used again by the next batch.
+    """Makes this process keep freed memory, so that the next batch uses it again.
 
-    glibc gives larger pieces back to the system, and each batch would fault their pages in anew: up
-    to a sixth of all CPU. It learns by the largest piece freed (mallopt(3), M_MMAP_THRESHOLD), so
-    one is, untouched, of nearly the 32 MiB up to which it learns. Elsewhere this does nothing.
+    glibc returns large pieces to the system, and each batch would then fault in new pages, which
+    costs up to a sixth of the CPU time. glibc raises its threshold to the largest piece ever freed
+    (mallopt(3), M_MMAP_THRESHOLD), so this allocates and frees one, untouched, of nearly 32 MiB,
+    the highest value that glibc accepts. With other C libraries it does nothing.
     """
     np.empty(30 << 20, np.uint8)
 
@@ -216,7 +217,7 @@ _MAKERS: Final[Mapping[str, Callable[[_Columns], pa.Array]]] = {
 
 
 def _crc_is_right(records: Records) -> NDArray[np.bool_]:
-    """Whether the body of each record, as stored, has the CRC that the record says."""
+    """Returns whether the body of each record, as stored, matches the record's CRC."""
     is_right: NDArray[np.bool_] = _body_crcs(records) == records.body_crc
     return is_right
 

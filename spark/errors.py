@@ -36,7 +36,7 @@ class OptionError(SparkSourceError, ValueError):
 
     @classmethod
     def of(cls, option: str, value: str, valid: str | Iterable[str]) -> OptionError:
-        """The error of a value: names the option and the values that are valid."""
+        """Returns the error for a bad value, which names the option and the valid values."""
         allowed = valid if isinstance(valid, str) else ", ".join(valid)
         return cls(f"option {option}={value!r} is not valid; valid: {allowed}")
 
@@ -50,7 +50,7 @@ class NotAStore(StoreError):
 
 
 class UnsupportedLayout(StoreError):
-    """A store of a kind that has no reader here, such as RocksDB queues or DLedger logs."""
+    """A store of a kind that cannot be read, such as one with RocksDB queues or DLedger logs."""
 
 
 class DataLossError(SparkSourceError):
@@ -66,7 +66,7 @@ class ClusterError(SparkSourceError):
 
 
 class TableError(SparkSourceError):
-    """The table that was asked for cannot be written or read there."""
+    """The table cannot be read or written at this place."""
 
 
 class TableBusy(TableError):
@@ -74,7 +74,7 @@ class TableBusy(TableError):
 
 
 class RunFailed(SparkSourceError):
-    """A run that could not be ended; the next one goes on after what it had committed."""
+    """A run that did not finish; the next run goes on after what was committed."""
 
 
 def cause(error: Exception) -> str:

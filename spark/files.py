@@ -28,27 +28,27 @@ from txrocketmq.remoting.operating_system import forget, read_cached, read_no_fu
 from txrocketmq.spark.errors import OptionError, StoreError
 
 FILE_NAME: Final = re.compile("[0-9]{20}")
-"""Of numbered files."""
+"""The names of numbered files."""
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""Schemes as Hadoop spells them, and those of pyarrow for the same."""
+"""Hadoop's names of URI schemes, and pyarrow's names of the same."""
 _REMOTE: Final = ("s3", "gs", "hdfs", "abfs", "abfss")
 _VALID: Final = "a local directory, file:, s3:, gs:, hdfs:, abfs:"
 _CHUNK_BYTES: Final = 4 << 20
-"""What is told apart as cached by the system or not."""
+"""The unit in which a read tells what was in the page cache from what was not."""
 _MAX_READ_BYTES: Final = 64 << 20
 """The largest file that `read` takes whole: configuration, never a log."""
 _OPEN_REMOTE_FILES: Final = 8
 _PARALLEL_READS: Final = 8
-"""Each waits for the network most of its time."""
+"""How many reads run at once; each spends most of its time waiting for the network."""
 _NO_SUCH_FLAG: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
 
 
 Piece = tuple[int, int]
-"""Of a file: offset and length."""
+"""A piece of a file: its offset and its length."""
 
 
 class Entry(NamedTuple):
-    """What a directory holds; `size` in bytes, 0 of a directory."""
+    """A file or directory in a directory; `size` in bytes, 0 for a directory."""
 
     name: str
     size: int
@@ -56,37 +56,37 @@ class Entry(NamedTuple):
 
 
 class NumberedFile(NamedTuple):
-    """A file of the log or of a queue: one of several whose bytes are numbered through."""
+    """A file of a commit log or queue, which together have one continuous numbering of bytes."""
 
     first_offset: int
-    """Of its first byte."""
+    """The offset of the file's first byte in that numbering."""
     size: int
     path: str
 
     @property
     def end(self) -> int:
-        """Offset of the byte after its last one."""
+        """Offset after its last byte."""
         return self.first_offset + self.size
 
 
 Tree = dict[str, list[Entry]]
-"""What directories hold, by their paths."""
+"""The entries of several directories, by the paths of the directories."""
 
 
 class Files(Protocol):
-    """Reading of files by path. Paths are those of `files_of` with names joined by "/"."""
+    """Reads files by path: the root that `files_of` gives, with names joined by "/"."""
 
     is_remote: bool
-    """Whether a read has the latency of a network: read more at once, and ahead."""
+    """Whether reads wait for a network, so that it pays to read more at once, and ahead."""
 
     def __hash__(self) -> int: ...
 
     def list(self, path: str) -> list[Entry]:
-        """What the directory holds, by name; FileNotFoundError when there is none."""
+        """Lists a directory, sorted by name. Raises FileNotFoundError when there is none."""
         ...
 
     def tree(self, path: str) -> Tree:
-        """What the directory and all those below it hold, by their paths; empty without one."""
+        """Lists a directory and all directories below it; empty when it does not exist."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -94,21 +94,21 @@ class Files(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """A small file whole; FileNotFoundError, StoreError when it is not small."""
+        """Reads a small file. Raises FileNotFoundError, and StoreError when it is too large."""
         ...
 
     def read_into(self, path: str, offset: int, view: memoryview) -> int:
-        """Fills the view from this offset of the file on; returns how many bytes it got.
+        """Reads from this offset of the file into the view; returns how many bytes were read.
 
-        Less than asked only at the end of the file. FileNotFoundError when there is no file.
+        They are fewer than the view holds only at the end of the file. Raises FileNotFoundError.
         """
         ...
 
     def read_pieces(self, path: str, pieces: Sequence[Piece], view: memoryview) -> int:
-        """Reads pieces of a file, one after the other, into the view, which they fill end to end.
+        """Reads pieces of a file into the view, which they fill end to end.
 
-        Returns how many bytes it got, up to the first piece that the file has not wholly.
-        FileNotFoundError when there is no file.
+        Returns how many bytes were read; it stops at the first piece that the file does not wholly
+        have. Raises FileNotFoundError when there is no file.
         """
         ...
 
@@ -117,9 +117,9 @@ class Files(Protocol):
 class LocalFiles:
     """Files of this machine.
 
-    With `spares_cache`, for a store whose broker is running: what a read had to fetch from the
-    disk is dropped from the page cache afterwards, so that a scan of old messages does not push
-    out the new ones that consumers are about to pull. What was cached before, stays.
+    `spares_cache` is for a store whose broker is running: what a read had to fetch from the disk is
+    then dropped from the page cache, so that scanning old messages does not evict the new ones that
+    consumers are about to pull. What was cached before stays in the cache.
     """
 
     spares_cache: bool = False
@@ -188,9 +188,9 @@ def _read_all(descriptor: int, offset: int, view: memoryview) -> int:
 
 
 def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
-    """As _read_all; chunks that were not cached are dropped from the cache again.
+    """Reads like _read_all, and drops chunks from the page cache that were not cached before.
 
-    The system's own read-ahead is switched off: it would cache what is read next.
+    The system's own read-ahead is switched off, since it would cache what is read next.
     """
     read_no_further(descriptor)
     got = 0
@@ -209,7 +209,7 @@ def _read_sparing(descriptor: int, offset: int, view: memoryview) -> int:
 
 
 def _read_cached(descriptor: int, offset: int, view: memoryview) -> int:
-    """How many bytes could be read without waiting for the disk: those in the page cache."""
+    """Reads what is in the page cache, without waiting for the disk; returns how many bytes."""
     try:
         return read_cached(descriptor, view, offset)
     except BlockingIOError:
@@ -222,7 +222,7 @@ def _read_cached(descriptor: int, offset: int, view: memoryview) -> int:
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """Files behind `pyarrow.fs`; `uri` says which server and with what credentials."""
+    """Files behind `pyarrow.fs`; `uri` names the server and the credentials."""
 
     uri: str
     is_remote = True
@@ -292,7 +292,7 @@ class ArrowFiles:
 
 
 def listed_or_none(files: Files, path: str) -> list[Entry]:
-    """What the directory holds, by name; nothing where there is no directory."""
+    """Lists a directory; empty where there is none."""
     try:
         return files.list(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -300,7 +300,7 @@ def listed_or_none(files: Files, path: str) -> list[Entry]:
 
 
 def numbered(path: str, entries: Iterable[Entry]) -> list[NumberedFile]:
-    """The numbered files among what a directory holds, in order; without such as have no byte."""
+    """Returns the numbered files among the entries of a directory, in order, without empty ones."""
     return [
         NumberedFile(int(each.name), each.size, f"{path}/{each.name}")
         for each in entries
@@ -314,7 +314,7 @@ def _file_system(uri: str) -> Any:
 
 @lru_cache(maxsize=_OPEN_REMOTE_FILES)
 def _opened(uri: str, path: str) -> Any:
-    """Kept open, since opening asks the server for the size; reads are independent of it."""
+    """Opens a file and keeps it open, since opening asks the server for the size."""
     return _file_system(uri).open_input_file(path)
 
 
@@ -330,13 +330,13 @@ def _whole(path: str, data: bytes) -> bytes:
 
 
 def files_of(uri: str, *, option: str = "storePath") -> tuple[Files, str]:
-    """The files that a URI or a local path is among, and its path there, without a final "/".
+    """Returns the files that a URI or local path refers to, and the path there without a final "/".
 
-    `option` is what it was given by, for errors.
+    `option` is the name of the option that the URI came from, for error messages.
 
-    Of S3, `?endpoint_override=host:port&scheme=http&region=...` and `key:secret@` before the
-    bucket are understood as pyarrow does; else the environment says. Raises OptionError for a
-    scheme that is unknown and StoreError when pyarrow cannot make use of the URI.
+    For S3, `?endpoint_override=host:port&scheme=http&region=...` and `key:secret@` before the
+    bucket mean what they mean to pyarrow; otherwise the environment decides. Raises OptionError for
+    an unknown scheme, and StoreError when pyarrow cannot use the URI.
     """
     scheme, colon, rest = uri.partition(":")
     if not colon or "/" in scheme or not rest.startswith("/"):
@@ -347,7 +347,7 @@ def files_of(uri: str, *, option: str = "storePath") -> tuple[Files, str]:
     if scheme not in _REMOTE:
         raise OptionError.of(option, shown(uri), _VALID)
     parts = urlsplit(scheme + colon + rest)
-    # One file system for all stores of a bucket, whatever the path.
+    # All stores of a bucket share one file system, whatever their paths.
     root = parts._replace(path="/").geturl()
     try:
         _, base = _from_uri(root)
@@ -362,12 +362,12 @@ def _stripped(path: str) -> str:
 
 
 def shown(uri: str) -> str:
-    """The URI for people: without credentials and options."""
+    """Returns the URI without credentials and options, to be shown to people."""
     parts = urlsplit(uri)
     if not parts.scheme or not parts.netloc:
         return uri
     host, path = parts.netloc.rpartition("@")[2], parts.path
     if not host.startswith("[") and not host.partition(":")[2].isdecimal() and ":" in host:
-        # No port but the beginning of a secret with a slash, which should be %2F.
+        # This is no port, but the start of a secret with a slash, which should be %2F.
         host, path = "", path.rpartition("@")[2]
     return f"{parts.scheme}://{host}{path}"

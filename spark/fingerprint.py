@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fingerprint of the log before an offset, by which a stream recognizes the log.
 
-A log that was cut off and written anew, as when a slave with fewer messages became the master, has
-records at the same offsets that are not the ones that were read. The fingerprint is a CRC-32 of the
-last 64 KiB before the offset, as far as they are in the same file: nearly always the whole of the
-last record, and many before it. Zeros at the end of a file, after its blank, do not count.
+A log may have been cut off and written anew, as when a slave with fewer messages became master. It
+then has other records at the same offsets. The fingerprint is a CRC-32 of the last 64 KiB before
+the offset that are in the same file: nearly always the whole last record, and many before it. Zeros
+at the end of a file, after its blank, do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WINDOW_BYTES: Final = 64 << 10
 
 
 def fingerprint(store: Store, at: int) -> str:
-    """Eight hexadecimal digits; empty when no file has the bytes before the offset."""
+    """Returns eight hexadecimal digits, or "" when no file has the bytes before the offset."""
     store = store.at_once()
     segment = next((s for s in store.segments() if s.first_offset < at <= s.end), None)
     if segment is None:
@@ -30,7 +30,7 @@ def fingerprint(store: Store, at: int) -> str:
 
 
 def is_same_log(store: Store, at: int, expected: str) -> bool:
-    """Whether the log before the offset is what it was, or can no longer be compared."""
+    """Returns whether the log before the offset is unchanged, or can no longer be compared."""
     found = fingerprint(store, at)
     return not expected or not found or found == expected
 

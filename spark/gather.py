@@ -23,16 +23,16 @@ Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
 POOL: Final = pa.system_memory_pool()
-"""For what is made of a batch: memory of the same heap that numpy uses, so that what one has freed
-the other takes while the processor still has it.
+"""Allocates what is made for a batch. It uses the same heap as numpy, so that each of them reuses
+memory that the other has freed while it is still in the processor's caches.
 """
 BEFORE_BYTES: Final = 4
-"""As many as a description has for the length."""
+"""The bytes that hold the length at the start of a description."""
 _INLINE_BYTES: Final = 12
 AROUND_BYTES: Final = BEFORE_BYTES + _INLINE_BYTES
 _VIEW_INTS: Final = 4
 _FEW: Final = 16
-"""One in so many is few."""
+"""Strings are few when they are fewer than one in so many."""
 
 
 def gather(
@@ -44,11 +44,11 @@ def gather(
     valid: NDArray[np.bool_] | None = None,
     near: NDArray[np.void] | None = None,
 ) -> pa.BinaryArray:
-    """The byte strings that start `at` these positions, of these lengths, as a binary array.
+    """Copies the byte strings at these positions, with these lengths, into a binary array.
 
-    `which` says for each in which of the buffers it lies; without it all lie in the first. Where
-    `valid` is false the element is null. `near` is what `around` gave for the only
-    buffer, if that was called before. Positions and lengths are trusted to lie in the buffers.
+    `which` has the number of the buffer of each; without it all are in the first. The element is
+    null where `valid` is false. `near` is the result of `around` for the only buffer, if somebody
+    has called it before. All positions and lengths have to lie inside the buffers.
     """
     views = _views(buffers, at, length, which, near)
     kept = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -87,7 +87,7 @@ def _views(
 def _mostly_short(
     near: NDArray[np.void], at: Positions, length: Positions, is_short: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """Each string lies already in its place behind its length; the long ones are set right."""
+    """Makes descriptions of `near`, in which short strings are in their place; mends long ones."""
     views = near.view(np.int32).reshape(-1, _VIEW_INTS)
     views[:, 0] = length
     if not is_short.all():
@@ -98,9 +98,9 @@ def _mostly_short(
 
 
 def around(buffer: Bytes, at: Positions) -> NDArray[np.void]:
-    """BEFORE_BYTES before each position and the next from it on, AROUND_BYTES together.
+    """Returns AROUND_BYTES bytes for each position, of which BEFORE_BYTES lie before it.
 
-    Beyond the ends of the buffer they are zero.
+    Bytes outside the buffer are zero.
     """
     before = at - BEFORE_BYTES
     if not len(at) or before.min() >= 0:
@@ -113,13 +113,13 @@ def around(buffer: Bytes, at: Positions) -> NDArray[np.void]:
 
 
 def _put_inline(views: NDArray[np.int32], buffer: Bytes, at: Positions, rows: Positions) -> None:
-    """Into the views of these rows, themselves; what follows them there nobody reads."""
+    """Copies short strings into their descriptions; the bytes after a string there are not read."""
     if len(rows):
         views[rows, 1:] = words(buffer, at[rows], _INLINE_BYTES).view(np.int32).reshape(-1, 3)
 
 
 def utf8(array: pa.BinaryArray) -> pa.StringArray:
-    """The texts of byte strings; bytes that are no UTF-8 are read as U+FFFD, as Java does."""
+    """Decodes byte strings; bytes that are not UTF-8 become U+FFFD, as in Java."""
     _offsets, data = array.buffers()[1:]
     if data is None or not len(data) or np.frombuffer(data, np.uint8).max() < 0x80:
         return pa.Array.from_buffers(
@@ -135,6 +135,6 @@ def utf8(array: pa.BinaryArray) -> pa.StringArray:
 
 
 def encode(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The code of each element, and the distinct elements by their code."""
+    """Returns a code for each element, and the distinct elements, indexed by their code."""
     dictionary = pc.dictionary_encode(array, memory_pool=POOL)
     return dictionary.indices.to_numpy(zero_copy_only=False).astype(np.int64), dictionary.dictionary

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index as files: which records have a key of this hash.
+"""The files of the index: which records have a key with a given hash.
 
-A file holds a header, hash slots and items. How many slots it has is not in the file; it is told by
-the file's size for the sizes that brokers use, else found with the help of the items themselves.
+A file holds a header, hash slots and items. It does not say how many slots it has. The number
+follows from the size of the file for the sizes that brokers use by default; otherwise it is found
+with the help of the items.
 
 Java: IndexFile, IndexHeader, IndexService.
 """
@@ -30,7 +31,7 @@ ENTRIES: Final = np.dtype(
         ("previous_item", "i4"),
     ]
 )
-"""An item in memory, in native byte order; `store_timestamp` in ms, to the second."""
+"""An item in memory, in native byte order; `store_timestamp` is in ms but exact to the second."""
 
 _HEADER: Final = fixed(formats.INDEX_HEADER)
 _ITEM: Final = fixed(formats.INDEX_ITEM)
@@ -38,18 +39,18 @@ _ITEM_TYPE: Final = dtype(formats.INDEX_ITEM)
 _SLOT_BYTES: Final[int] = formats.INDEX_SLOT.sizeof()
 _USUAL_SLOTS: Final = 5_000_000
 _ITEMS_PER_SLOT: Final = 4
-"""As brokers are configured: 20,000,000 items."""
+"""Items for each slot with the brokers' default configuration, 20,000,000 items in all."""
 _PIECE_ITEMS: Final = 1 << 18
 _SEARCH_BYTES: Final = 8 << 20
 
 
 Header = Mapping[str, int]
-"""Of an index file: the fields of formats.INDEX_HEADER."""
+"""The header of an index file: the fields of formats.INDEX_HEADER."""
 
 
 @dataclass(frozen=True)
 class IndexFile:
-    """One file of the index; `name` tells when it was begun, `size` is in bytes."""
+    """One file of the index; `name` is the time at which it was created, `size` is in bytes."""
 
     name: str
     size: int
@@ -57,13 +58,13 @@ class IndexFile:
     path: str
 
     def header(self) -> Header:
-        """As it is now. FileNotFoundError when the file is gone."""
+        """Reads the current header. Raises FileNotFoundError when the file is gone."""
         return _HEADER.fields(self._read(0, _HEADER.size))
 
     def entries(self) -> Iterator[NDArray[Any]]:
-        """All items, in the order of the log, as pieces of rows of ENTRIES.
+        """Yields all items in the order of the log, as arrays of ENTRIES.
 
-        Raises UnsupportedLayout where the number of slots cannot be told.
+        Raises UnsupportedLayout when the number of slots cannot be determined.
         """
         header = self.header()
         slots = self._slots(header)
@@ -84,7 +85,7 @@ class IndexFile:
             yield rows
 
     def _slots(self, header: Header) -> int | None:
-        """How many slots the file has; None of a file without items."""
+        """Returns the number of slots; None for a file without items."""
         if header["index_count"] <= 1:
             return None
         slots = (self.size - _HEADER.size) // (_SLOT_BYTES + _ITEMS_PER_SLOT * _ITEM.size)
@@ -99,7 +100,7 @@ class IndexFile:
         )
 
     def _has_slots(self, header: Header, slots: int) -> bool:
-        """Whether the newest item is where it is with so many slots, and its slot says so."""
+        """Returns whether with so many slots the newest item is found, and found by its slot."""
         newest = header["index_count"] - 1
         end = self._item_at(slots, header["index_count"])
         if slots <= 0 or end > self.size:
@@ -108,11 +109,11 @@ class IndexFile:
         if physical_offset != header["end_physical_offset"] or not 0 <= previous < newest:
             return False
         slot_at = _HEADER.size + key_hash % slots * _SLOT_BYTES
-        # Of a live file the slot may have got a newer one since the header was read.
+        # In a live file the slot may refer to a newer item than the header that was read.
         return int.from_bytes(self._read(slot_at, _SLOT_BYTES), "big", signed=True) >= newest
 
     def _slots_by_search(self, header: Header) -> Iterator[int]:
-        """Numbers of slots for which the newest item bears the offset that the header says."""
+        """Yields numbers of slots with which the newest item has the header's last offset."""
         wanted = header["end_physical_offset"].to_bytes(8, "big", signed=True)
         offset_at = _ITEM.offset_of("physical_offset")
         for start in range(_HEADER.size, self.size, _SEARCH_BYTES):

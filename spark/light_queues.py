@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Light queues (LMQ) according to the log: which records are in which one, and at which offset.
 
-A record says so itself, in the properties INNER_MULTI_DISPATCH and INNER_MULTI_QUEUE_OFFSET, or it
-was sent to the light queue as to a topic. So what streams and copies read of a light queue depends
-on the log alone, and never on what the units of the queue have come to name.
+A record either names its light queues in the properties INNER_MULTI_DISPATCH and
+INNER_MULTI_QUEUE_OFFSET, or it was sent to a light queue as to a topic. So what streams and copies
+read of a light queue depends on the log alone, whatever the units of the queue refer to by now.
 
 Java: LmqDispatch, MultiDispatchUtils; MultiDispatch of 4.9.
 """
@@ -31,9 +31,9 @@ _OFFSET: Final = "^[0-9]{1,18}$"
 
 
 def in_light_queues(records: Records, topics: Iterable[str]) -> Iterator[Records]:
-    """Those of the records that are in these light queues, one queue after the other.
+    """Yields the records that are in these light queues, one queue after the other.
 
-    They are as the consumers of the queue see them.
+    Their topics and offsets are those that consumers of the queue see.
     """
     codes, known = records.topics()
     entered = _Entered.of(records)
@@ -51,7 +51,7 @@ _NONE: Final[Positions] = np.empty(0, np.int64)
 
 
 class _Entered:
-    """The light queues that messages of other topics entered: row, name and offset of each."""
+    """The records of other topics in light queues: row of the record, name of the queue, offset."""
 
     def __init__(self, rows: Positions, queues: pa.Array, offsets: pa.Array) -> None:
         self._rows = rows
@@ -60,7 +60,7 @@ class _Entered:
 
     @classmethod
     def of(cls, records: Records) -> _Entered:
-        """What the properties of the records say."""
+        """Reads the properties of the records."""
         rows = _rows_that_may(records)
         properties = Properties(plain_messages(records.take(rows)).properties)
         queues, offsets = (
@@ -74,7 +74,7 @@ class _Entered:
         return cls(rows[parents], pc.list_flatten(queues), pc.list_flatten(offsets))
 
     def queue(self, topic: str) -> tuple[Positions, Positions]:
-        """The rows that entered the queue, and their offsets in it."""
+        """Returns the rows of records in this queue, and their offsets in it."""
         found = pc.and_(
             pc.equal(self._queues, topic), pc.match_substring_regex(self._offsets, _OFFSET)
         )
@@ -83,7 +83,7 @@ class _Entered:
 
 
 def _rows_that_may(records: Records) -> Positions:
-    """The rows whose topics let them enter light queues; none where no text says that one did."""
+    """Returns rows whose topic may enter light queues; none if no record of the buffer has."""
     if not len(records) or _MARK.search(records.buffer.data) is None:
         return _NONE
     codes, topics = records.topics()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remote files at one moment: each folder is listed once, and small reads are cached.
 
-Whoever plans a query, or reads a split, asks again and again what is in a folder, and bisects files
-by reads of a few bytes. Over a network each of these is a request. What was deleted since is a
-FileNotFoundError when it is read, as ever; what came since is not there. Travels as what it is of.
+Planning a query and reading a split ask again and again what is in a folder, and bisect files by
+reads of a few bytes; over a network each of these is a request. A file that was deleted since it
+was listed raises FileNotFoundError when it is read; a file that was made since is not seen. When
+pickled, it becomes the file system that it wraps.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any, Final
 from txrocketmq.spark.files import Entry, Files, Piece, Tree
 
 _BLOCK_BYTES: Final = 8000
-"""Read at once around a small read: 400 units of a consume queue."""
+"""How much is read around a small read: 400 units of a consume queue."""
 _KEPT_BLOCKS: Final = 4096
-"""32 MB at most."""
+"""How many of these blocks are kept: 32 MB at most."""
 
 
 class ListedFiles:
-    """The listed files of a file system that is reached over a network."""
+    """Caches the listings and small reads of a remote file system."""
 
     is_remote = True
 
@@ -49,7 +50,7 @@ class ListedFiles:
         return found
 
     def look_through(self, path: str) -> None:
-        """Lists all that is below this directory at once, since all of it is about to be listed."""
+        """Lists all directories below this one at once, for callers that need most of them."""
         if path not in self._listed:
             self._listed[path] = None
             self._listed.update(self._files.tree(path))

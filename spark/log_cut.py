@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where to cut a log: at the beginnings of records, found by an exact walk.
 
-A micro-batch that is limited in bytes ends between two records, so that the next one begins where a
-record is known to begin. The walk starts as near to the cut as a boundary is known: the start of a
-file, or a record that the consume queues know.
+A micro-batch with a limit in bytes ends between two records, so that the next one begins at a known
+beginning of a record. The walk starts at the known boundary nearest to the cut: the start of a file
+or a record that has a unit in a consume queue.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from txrocketmq.spark.records import Records
 from txrocketmq.spark.store import Store
 
 _WALKED_BYTES: Final = 64 << 20
-"""Walked without asking the queues for a nearer boundary: some 20 ms."""
+"""Bytes that are walked without asking the queues for a nearer boundary: it takes some 20 ms."""
 _WINDOW_BYTES: Final = 8 << 20
 _FIRST_WINDOW_BYTES: Final = 1 << 20
 
 
 def cut_within(store: Store, start: int, end: int, most_bytes: int) -> int:
-    """Where a record ends, at most so many bytes after `start`, but at least one record after it.
+    """Returns the end of a record at most `most_bytes` after `start`, or of the first record.
 
-    `start` and `end`, at most which is given, are boundaries.
+    `start` and `end` are boundaries; nothing after `end` is returned.
     """
     limit = start + most_bytes
     if limit >= end:
@@ -40,7 +40,7 @@ def cut_within(store: Store, start: int, end: int, most_bytes: int) -> int:
 
 
 def first_boundary(store: Store, at: int, end: int) -> int:
-    """Where the first record at this offset or later begins; `end` when none does."""
+    """Returns where the first record, damage or loss at this offset or later begins, or `end`."""
     for found in read_log(
         store, at, end, window_bytes=_FIRST_WINDOW_BYTES, first_is_boundary=False
     ):
@@ -54,7 +54,7 @@ def first_boundary(store: Store, at: int, end: int) -> int:
 
 
 def first_stored_since(store: Store, timestamp_ms: int, start: int, end: int) -> int | None:
-    """Where the first record from `start` on begins that was stored at a time or later."""
+    """Returns where the first record after `start` begins that was stored at this time or later."""
     for found in read_log(store, start, end, window_bytes=_WINDOW_BYTES, first_is_boundary=False):
         if isinstance(found, Records):
             young = np.flatnonzero(found.store_timestamp >= timestamp_ms)
@@ -84,7 +84,7 @@ def _end_of_first(store: Store, start: int, end: int) -> int:
 
 
 def _ends(found: Found) -> list[int]:
-    """Where records, or what stands in their places, end."""
+    """Returns where the records end, or the damage or loss in their place."""
     if isinstance(found, Records):
         ends: list[int] = (found.physical_offset + found.total_size).tolist()
         return ends

@@ -2,13 +2,13 @@
 """Where the log of a store ends, while a broker may be writing it.
 
 Files are made at full size, so their length tells nothing. The newest unit of the consume queues
-names a record that was whole when it was dispatched; from there the log is walked on. Where there
-are no queues the walk begins with the last file that holds anything. The last record counts only
-with its CRC: one that is being copied in just now has its head already.
+names a record that was complete when it was dispatched; from there the log is walked on. Without
+queues the walk begins at the last file that holds anything. The last record counts only if it
+matches its CRC, since a record that is being written already has its head.
 
-What the broker itself would cut off when it starts again is not counted: with queues the log ends
-at the first place, after the last record dispatched, that is no record. Without queues nothing
-tells damage from the end, so whole records after it count.
+What the broker itself would cut off at its next start does not count: with queues the log ends at
+the first place after the last dispatched record where no record is. Without queues damage cannot be
+told from the end, so whole records after it count.
 
 Java: DefaultMessageStore.recover, CommitLog.recoverNormally and recoverAbnormally.
 """
@@ -31,18 +31,18 @@ from txrocketmq.spark.walk import Buffer, Stop, walk
 
 _WINDOW_BYTES: Final = 8 << 20
 _FIRST_REMOTE_WINDOW_BYTES: Final = 256 << 10
-"""Each next one is twice as large."""
+"""The first read from a remote log; each next one is twice as large."""
 _MOST_QUEUES: Final = 4096
 _ASKED_AT_ONCE: Final = 8
-"""Of the queues of a remote store."""
+"""The number of queues of a remote store that are asked at once."""
 _NEAR_BYTES: Final = 1 << 20
-"""So far a remote log is rather walked than one more queue asked."""
+"""A remote log is walked over this distance, rather than that one more queue is asked."""
 _PROBE_BYTES: Final = 64 << 10
 _PROBED_BYTES: Final = 4096
-"""Read at one place in so many bytes."""
+"""Bytes that are read at each probed place, of which there is one every _PROBE_BYTES."""
 _MOST_VERIFIED: Final = 16
 _HEAD_BYTES: Final = 64
-"""Enough of a record to know it again: its offset and both times."""
+"""Enough of a record to recognize it: its offset and both times."""
 _MOST_KNOWN: Final = 64
 
 
@@ -54,13 +54,13 @@ class _Tail(NamedTuple):
 
 
 _known: dict[str, _Tail] = {}
-"""By directory. A stream asks again and again: it goes on from the record it found last."""
+"""The last record found, by store: a stream asks again and again, and goes on from there."""
 
 
 def end_of_log(store: Store) -> int:
-    """Physical offset after the last whole record; where the log begins when there is none.
+    """Returns the offset after the last whole record; the log's first offset if there is none.
 
-    A record that a queue knows counts, even damaged: it is to be reported, not to be passed over.
+    A damaged record that a queue names counts as well, since it has to be reported and not ignored.
     """
     store = store.at_once()
     segments = store.segments()
@@ -93,10 +93,11 @@ def end_of_log(store: Store) -> int:
 
 
 def _is_whole(store: Store, place: int) -> bool:
-    """Whether the last record is all there, and not only begun.
+    """Returns whether the last record is complete, and not only begun.
 
-    Its CRC is the body's. A text with a zero byte tells that the rest is yet to be written: until
-    queues know of the record, or others follow, or the broker has ended.
+    The CRC covers only the body. A zero byte in topic or properties means that they are not written
+    yet; such a record counts when a queue names it, when others follow, or when the broker has
+    ended.
     """
     message = store.message_at(place)
     if message is None:
@@ -118,7 +119,7 @@ def _is_written(store: Store, place: int, size: int) -> bool:
 
 
 def _start(store: Store, segments: list[Segment], dispatched: list[tuple[int, int]]) -> int:
-    """A place at which a record is known to begin, as late as can be told cheaply."""
+    """Returns a place at which a record is known to begin, as late as can be told cheaply."""
     first, last = segments[0].first_offset, segments[-1].end
     for place, _ in dispatched[:_MOST_VERIFIED]:
         if first <= place < last and store.message_at(place) is not None:
@@ -130,7 +131,7 @@ def _start(store: Store, segments: list[Segment], dispatched: list[tuple[int, in
 
 
 def _is_still(store: Store, segments: list[Segment], known: _Tail) -> bool:
-    """Whether the log was not cut off and written anew, as a slave's may be."""
+    """Returns whether the known record is still there; a slave's log may have been written anew."""
     if not segments[0].first_offset <= known.start < segments[-1].end:
         return False
     try:
@@ -140,10 +141,10 @@ def _is_still(store: Store, segments: list[Segment], known: _Tail) -> bool:
 
 
 def newest_units(store: Store) -> list[tuple[int, int]]:
-    """Where the last records of queues start and how long they are, the newest first.
+    """Returns start and size of the last records of queues, the newest first.
 
-    Of some queues, where there are very many, or where the store is far away: there so many are
-    asked as it takes to come near the end.
+    If there are very many queues, or the store is remote, only some queues are asked. In a remote
+    store they are as many as it takes to come near the end.
     """
     queues = store.queues()
     if store.files.is_remote:
@@ -173,10 +174,10 @@ def _places(units: Iterable[NDArray[Any] | None]) -> list[tuple[int, int]]:
 
 
 def _about_end(store: Store) -> int:
-    """About where the log ends: nothing but zeros is seen after it. No more than a hint."""
+    """Returns a hint of where the log ends: probes after it found nothing but zeros."""
     for segment in reversed(store.segments()):
         places = range(segment.first_offset, segment.end, _PROBE_BYTES)
-        # The first at which there are zeros, as from there on.
+        # Bisects for the first probe that reads zeros; all later ones do, too.
         count = bisect_left(places, True, key=lambda at: not any(store.read(at, _PROBED_BYTES)))  # noqa: FBT003
         if count:
             return min(segment.first_offset + count * _PROBE_BYTES, segment.end)
@@ -184,7 +185,7 @@ def _about_end(store: Store) -> int:
 
 
 def _walked(store: Store, segments: list[Segment], start: int) -> tuple[list[int], int, Stop]:
-    """Starts of the last records from `start` on, where the last one ends, and why there."""
+    """Returns starts of the last records from `start` on, their end, and why the walk ended."""
     starts: list[int] = []
     end = start
     reason = Stop.END
@@ -196,7 +197,7 @@ def _walked(store: Store, segments: list[Segment], start: int) -> tuple[list[int
         for found, stop, why in _steps(store, segment, max(start, segment.first_offset)):
             reason = why
             if len(found):
-                # All are kept of the last step that had any: enough to find one that is whole.
+                # Keeps all records of the last step that had any, to find a whole one among them.
                 starts, end = found.tolist(), stop
         if reason is not Stop.BLANK:
             break
@@ -204,7 +205,7 @@ def _walked(store: Store, segments: list[Segment], start: int) -> tuple[list[int
 
 
 def _begins(store: Store, segment: Segment) -> bool:
-    """Whether anything was written to the file: the next one is made ahead of time."""
+    """Returns whether the file was written to: brokers make the next file ahead of time."""
     try:
         return any(store.read(segment.first_offset, 8))
     except FileNotFoundError:
@@ -214,7 +215,7 @@ def _begins(store: Store, segment: Segment) -> bool:
 def _steps(
     store: Store, segment: Segment, at: int
 ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, Stop]]:
-    """Walks a file from a boundary on: physical offsets of records, where they end, and why."""
+    """Walks a file from a boundary on; yields offsets of records, where they end, and why."""
     data = np.empty(_WINDOW_BYTES, np.uint8)
     window = _FIRST_REMOTE_WINDOW_BYTES if store.files.is_remote else _WINDOW_BYTES
     while at < segment.end:
@@ -245,7 +246,7 @@ def _steps(
 
 
 def _is_full(store: Store, segment: Segment) -> bool:
-    """Whether the file has the size of the others: a copy may have been cut off anywhere."""
+    """Returns whether the file has its full size; a file of a copy may be cut off anywhere."""
     others = [each.size for each in store.segments() if each != segment]
     return bool(others) and segment.size >= max(others)
 

@@ -3,9 +3,9 @@
 
     {"v": 1, "brokers": {"broker-a": {"log": 1073741824, "fp": "9ae0daaf"}}}
 
-One number for each broker, however many queues it has: the byte of its commit log at which the next
-record begins. What a stream was told of its start, and still needs to know, stands beside it, since
-a stream that resumes goes by its checkpoint and not by its options.
+There is one number for each broker, however many queues it has: the byte of its commit log at which
+the next record begins. Beside it stands what the options said about the start and is still needed,
+since a stream that resumes follows its checkpoint and not its options.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ class LogPosition:
     """A place in the log of a broker; offsets are bytes of its commit log."""
 
     log: int
-    """Where the next record begins."""
+    """The offset at which the next record begins."""
     fingerprint: str = ""
-    """Of what lies before that place, see `spark.fingerprint`; empty when nothing did."""
+    """The fingerprint of the log before that, see `spark.fingerprint`; empty if there is none."""
     begin: int | None = None
-    """Of a broker that appeared while the stream ran: where its first micro-batch starts."""
+    """For a broker that appeared while the stream ran: where its first micro-batch starts."""
     since_ms: int | None = None
-    """Messages stored before this time are not wanted: the stream was started with a time that
-    was still to come."""
+    """Messages stored before this time are not wanted: the stream was started with a time that was
+    still to come. None if all are.
+    """
     first: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """By topic and queue: the first queue offset that is wanted."""
+    """The first queue offset that is wanted, by topic and queue."""
     until: int = 0
-    """What lies here and after it has no queue offsets below `first`."""
+    """Records at this offset of the log and later have no queue offsets below `first`."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the checkpoint."""
+        """Returns the JSON object for the checkpoint."""
         value: dict[str, Any] = {"log": self.log, "fp": self.fingerprint}
         if self.begin is not None:
             value["begin"] = self.begin
@@ -53,7 +54,7 @@ class LogPosition:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> LogPosition:
-        """The position that `to_json` made this of; KeyError, TypeError, ValueError otherwise."""
+        """Reads what `to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
             log=int(value["log"]),
             fingerprint=str(value["fp"]),
@@ -69,15 +70,15 @@ class LogPosition:
 
 
 def to_offset(positions: Mapping[str, LogPosition]) -> dict[str, Any]:
-    """The offset of the stream, by the names of the brokers."""
+    """Returns the offset of the stream, from positions by broker name."""
     brokers = {name: positions[name].to_json() for name in sorted(positions)}
     return {"v": VERSION, "brokers": brokers}
 
 
 def of_offset(offset: Mapping[str, Any]) -> dict[str, LogPosition]:
-    """The positions by the names of the brokers.
+    """Returns the positions by broker name.
 
-    SparkSourceError when the checkpoint is of another kind of stream, or of a later version.
+    Raises SparkSourceError when the checkpoint is of another kind of stream, or a later version.
     """
     if offset.get("v") != VERSION:
         raise SparkSourceError(

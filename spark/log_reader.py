@@ -5,11 +5,11 @@
 ranges may be cut at any byte and together give each record once. `read_picks` reads the records
 that units of consume queues name.
 
-Nothing is dropped in silence and nothing but an unreadable disk raises: a place where no record is
-gives a BadRecord, and reading goes on at the next record that a queue knows (without queues: at
-the next whole record with its CRC); bytes whose file is gone give a Lost.
+Nothing is dropped in silence, and nothing raises but an unreadable disk. A place without a record
+gives a BadRecord, and reading goes on at the next record that a queue names, or without queues at
+the next whole record with its CRC. Bytes whose file is gone give a Lost.
 
-The records of a result lie in a buffer that the next one overwrites: be done with them first.
+The records of a result lie in a buffer that the next result overwrites: use them before that.
 
 Java: DefaultMessageStore.getCommitLogData, CommitLog.checkMessageAndReturnSize.
 """
@@ -37,18 +37,19 @@ from txrocketmq.spark.windows import Windows
 WINDOW_BYTES: Final = 8 << 20
 
 _SLACK_BYTES: Final = 64 << 10
-"""Read beyond the end asked for, so that the last record is mostly whole."""
+"""Bytes read beyond the wanted end, so that the last record is usually complete."""
 _GAP_BYTES: Final = 8 << 10
 _GAP_BYTES_REMOTE: Final = 1 << 20
-"""Picks that lie so near to each other are read at once, with what is between them: it costs no
-more than another read."""
+"""Picks that are this near are read at once, with what is between them, since that costs no more
+than another read.
+"""
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _BLANK: Final = fixed(record.BLANK)
 _MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
 
 
 class Lost(NamedTuple):
-    """Bytes of the log that were asked for and are in no file: physical offsets from, to before."""
+    """Physical offsets of bytes that are in no file: from `start` up to, not including, `end`."""
 
     start: int
     end: int
@@ -66,10 +67,10 @@ def read_log(
     first_is_boundary: bool,
     pace: Pace | None = None,
 ) -> Iterator[Found]:
-    """The records that start in [start, end), in order, and what stands in their places.
+    """Yields the records that start in [start, end), in order, and damage and losses in between.
 
     `end` is at most `end_of_log` of the store. With `first_is_boundary` a record is known to begin
-    at `start`, else the first one is looked for. `pace` says how fast the log may be read.
+    at `start`; otherwise the first one is searched for. `pace` limits how fast the log is read.
     """
     windows = Windows(store.files, window_bytes, pace)
     try:
@@ -102,7 +103,7 @@ class _Range:
         return next((s for s in self._segments if s.first_offset <= at < s.end), None)
 
     def _boundary(self, start: int) -> int:
-        """Where the first record starts at `start` or later: found by walking from a known one."""
+        """Returns where the first record at `start` or later begins; walks from a known one."""
         segment = self._segment_of(start)
         if segment is None or segment.first_offset == start:
             return start
@@ -119,12 +120,12 @@ class _Range:
                     at = stopped.value
                     break
                 if isinstance(found, Lost):
-                    at = start  # to be told by the reading itself
+                    at = start  # reading it will report this
                     break
         return at
 
     def _read_segment(self, segment: Segment, at: int, end: int) -> Generator[Found, None, int]:
-        """Reads a file from a boundary on; returns where the next record starts, in it or after."""
+        """Reads a file from a boundary on; returns where the next record starts, there or later."""
         longer = 0
         while at < min(end, segment.end):
             length = max(longer, min(self._windows.window_bytes, end - at + _SLACK_BYTES))
@@ -152,7 +153,7 @@ class _Range:
         return at
 
     def _window(self, segment: Segment, at: int, length: int, end: int) -> Buffer:
-        """Bytes from `at` on; none when the file is gone, or shorter than it was."""
+        """Returns bytes from `at` on; none when the file is gone or shorter than it was."""
         place = at - segment.first_offset
         until = min(segment.size, end - segment.first_offset + _SLACK_BYTES)
         try:
@@ -161,7 +162,7 @@ class _Range:
             return np.empty(0, np.uint8)
 
     def _damage(self, segment: Segment, at: int, end: int, rest: Buffer) -> BadRecord:
-        """What is at `at`, up to where the next record starts."""
+        """Returns the damage at `at`, which reaches to the start of the next record."""
         place = self._boundaries.after(at) if self._store.queue_kind == "files" else None
         if place is None:
             place = next_record(self._store, segment, at)
@@ -174,7 +175,7 @@ class _Range:
 
 
 def _consistent(window: Buffer, found: Walk, at: int) -> tuple[Records, Walk]:
-    """The records up to the first whose lengths do not add up: its size leads astray."""
+    """Returns the records before the first inconsistent one, whose size cannot be trusted."""
     records = Records(window, found.starts, at, read=found.heads)
     wrong = np.flatnonzero(records.inconsistent())
     if not len(wrong):
@@ -189,7 +190,7 @@ def _room(rest: Buffer) -> int:
 
 
 def _why(rest: Buffer, at: int, max_record_bytes: int) -> tuple[str, str]:
-    """Reason and detail of a place where no record is."""
+    """Returns the reason and the detail for a place without a record."""
     if len(rest) < _HEAD.size:
         return "length", f"{len(rest)} bytes are left of the file, no record is so short"
     fields = _HEAD.fields(rest.data)
@@ -218,10 +219,10 @@ def read_picks(
     window_bytes: int = WINDOW_BYTES,
     pace: Pace | None = None,
 ) -> Iterator[Found]:
-    """The records that units of consume queues name, sorted by `physical_offset`.
+    """Yields the records that units of consume queues name; they are sorted by `physical_offset`.
 
-    `units` has the fields `physical_offset` and `size`, as `queue_files.UNITS` has. A unit of a
-    record that is no longer there gives a Lost, one that does not fit what lies there a BadRecord.
+    `units` has the fields `physical_offset` and `size`, as `queue_files.UNITS` has. A unit gives a
+    Lost if its record is gone, and a BadRecord if it does not match what is there.
     """
     windows = Windows(store.files, window_bytes, pace)
     try:
@@ -273,7 +274,7 @@ class _Picks:
     def _read_run(
         self, segment: Segment, places: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> Iterator[Found]:
-        """Records that are read at once: those near to each other with what is between them."""
+        """Reads picks of one file at once, those near each other with what is between them."""
         ends = np.maximum.accumulate(places + sizes)
         cuts = np.append(0, np.flatnonzero(places[1:] - ends[:-1] > self._gap) + 1)
         lengths = ends[np.append(cuts[1:], len(places)) - 1] - places[cuts]
@@ -282,7 +283,7 @@ class _Picks:
             window = self._windows.pieces(segment.path, list(read))
         except FileNotFoundError:
             window = np.empty(0, np.uint8)
-        # What the pieces are moved by, as they lie end to end in the window.
+        # How far each piece moves when the pieces are put end to end in the window.
         moved = places[cuts] - (np.cumsum(lengths) - lengths)
         starts = places - np.repeat(moved, np.diff(np.append(cuts, len(places))))
         is_there = starts + sizes <= len(window)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a new stream over stores begins, by startingTimestamp, startingOffsets, or at the end.
 
-Settled once: what is found goes into the checkpoint, and no option is asked when it resumes.
+This is decided once: the result goes into the checkpoint, and a stream that resumes ignores the
+options.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LATEST: Final = Offsets(LATEST)
 
 
 def first_positions(stores: Sequence[Store], options: SourceOptions) -> dict[str, LogPosition]:
-    """Where the stream begins in each store, by the names of the brokers.
+    """Returns where the stream begins in each store, by broker name.
 
     Raises OptionError for offsets that make no sense, DataLossError for what is gone.
     """
@@ -42,26 +43,26 @@ def _at_time(store: Store, timestamp_ms: int) -> LogPosition:
     least, most = store.min_offset(), end_of_log(store)
     near = offset_before(store, timestamp_ms, least, most)
     found = first_stored_since(store, timestamp_ms, near, most)
-    if found is None:  # the time may be still to come
+    if found is None:  # the time may be in the future
         return LogPosition(log=most, fingerprint=fingerprint(store, most), since_ms=timestamp_ms)
     return LogPosition(log=found, fingerprint=fingerprint(store, found))
 
 
 def _at_offsets(extent: Extent) -> LogPosition:
-    """The log is read from the first message on that one of the wanted queues still wants."""
+    """Returns the place of the first message in the log that one of the queues wants."""
     store, start = extent.store, extent.start
     first = {queue: bounds.low for queue, bounds in extent.wanted.queues.items() if bounds.low > 0}
     if first:
         start = max(start, _first_wanted(extent))
     if start not in (store.min_offset(), extent.end):
         start = first_boundary(store, start, extent.end)
-    # Asked anew: bounds may name messages that came since the extent's end was looked for.
+    # Asked again: bounds may name messages that came since the extent's end was looked up.
     until = end_of_log(store) if first else extent.end
     return LogPosition(log=start, fingerprint=fingerprint(store, start), first=first, until=until)
 
 
 def _first_wanted(extent: Extent) -> int:
-    # Asked before the queues: what they do not know at this moment may be wanted too.
+    # Asked before the queues: messages that they do not know yet may be wanted, too.
     place = min(dispatched(extent.store), extent.end)
     for queue in extent.store.queues():
         if extent.wanted.wants_queue(queue.topic, queue.queue_id):

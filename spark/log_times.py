@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds a time in a commit log: by bisection over its files, and within a file by its queues.
 
-Records are appended in the order of their store timestamps, but for steps of the broker's clock:
-so the place found is that of SLACK_MS earlier or later, and who reads there looks at each record.
-Only places count at which a record is known to begin; a body may hold what looks like one.
+Records are appended in the order of their store timestamps unless the broker's clock is set back.
+So the place that is found allows for SLACK_MS, and readers check each record from there on. Only
+places where a record is known to begin are looked at, since a body may hold what looks like one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LAST_WINDOWS_BYTES: Final = (64 << 10, 1 << 20, 16 << 20, 128 << 20)
 def offset_before(
     store: Store, timestamp_ms: int, start: int, end: int, step_ms: int = SLACK_MS
 ) -> int:
-    """An offset in [start, end]: all records that begin before it were stored before the time.
+    """Returns an offset in [start, end]: all records that begin before it are older than the time.
 
-    As long as the broker's clock was never set back by more than `step_ms`.
+    This holds as long as the broker's clock was never set back by more than `step_ms`.
     """
     low, _ = _bisected(store, start, end, lambda stored: stored < timestamp_ms - step_ms)
     return low
@@ -39,7 +39,7 @@ def offset_before(
 def offset_after(
     store: Store, timestamp_ms: int, start: int, end: int, step_ms: int = SLACK_MS
 ) -> int:
-    """As offset_before: all records from there on were stored at the time or later."""
+    """As offset_before, but all records from the offset on were stored at the time or later."""
     _, high = _bisected(store, start, end, lambda stored: stored < timestamp_ms + step_ms)
     return high
 
@@ -47,14 +47,14 @@ def offset_after(
 def _bisected(
     store: Store, start: int, end: int, is_early: Callable[[int], bool]
 ) -> tuple[int, int]:
-    """The last place known to be early, and the first known not to be; else start and end."""
+    """Returns the last place known to be early and the first known not to be, or start and end."""
     low, high = start, end
     firsts = [each.first_offset for each in store.segments() if low < each.first_offset < high]
     while firsts:
         middle = len(firsts) // 2
         stored = store.stored_at(firsts[middle])
         if stored is None:
-            del firsts[middle]  # it cannot be told by this one
+            del firsts[middle]  # this place does not tell
         elif is_early(stored):
             low = firsts[middle]
             del firsts[: middle + 1]
@@ -83,7 +83,7 @@ def _refined(store: Store, low: int, high: int, is_early: Callable[[int], bool])
 
 
 def mean_record_bytes(store: Store, start: int) -> int:
-    """About how large records are, by the first ones of the file of this offset; at least 1."""
+    """Returns about how large records are, at least 1, by the first ones in this offset's file."""
     segment = store.segment_of(start)
     if segment is None:
         return 1
@@ -96,15 +96,15 @@ class LastRecord(NamedTuple):
     """The last record of a file."""
 
     end: int
-    """Physical offset after it."""
+    """The physical offset after it."""
     store_timestamp: int
-    """ms"""
+    """When it was stored, in ms."""
 
 
 def last_record(store: Store, segment: Segment, end: int) -> LastRecord | None:
-    """The last record of the file that ends at `end` or before; None when it has none.
+    """Returns the last record of the file that ends at `end` or before; None when it has none.
 
-    For people: looked for from the end of the file backwards.
+    This is a best effort for displays: it searches back from the end of the file.
     """
     for window in _LAST_WINDOWS_BYTES:
         start = max(segment.first_offset, end - window)

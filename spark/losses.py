@@ -12,7 +12,7 @@ log = logging.getLogger("txrocketmq.spark")
 
 
 def loss_text(store: Store, start: int, end: int) -> str:
-    """A sentence on a part of a log that is gone."""
+    """Returns a sentence that says which part of a log is gone."""
     return (
         f"the commit log of {store.broker_name} ({store.uri}) has no bytes from {start} to {end}:"
         " retention or somebody has deleted them"
@@ -20,7 +20,7 @@ def loss_text(store: Store, start: int, end: int) -> str:
 
 
 def lose(text: str, *, fail: bool) -> None:
-    """DataLossError, or a warning."""
+    """Raises DataLossError if `fail` is true, else logs a warning."""
     if fail:
         raise DataLossError(f"{text}; set failOnDataLoss=false to go on without")
     log.warning("%s", text)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages that the sources need and their versions, checked on the driver before any job.
+"""Checks on the driver, before any job, that the needed packages are there in the needed versions.
 
-Spark makes a source in a process with the workers' Python, beside the driver. What is missing there
-is most likely missing on the workers, too; `workers.check` asks these. Needs none of the packages.
+Spark makes a source in a process with the workers' Python, beside the driver. A package that is
+missing there is most likely missing on the workers, too; `workers.check` asks the workers. This
+module imports none of the packages.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ PYSPARK: Final = (4, 0)
 STREAM_WRITER: Final = (4, 1)
 STREAM_READER: Final = (4, 2)
 LEAST: Final[Mapping[str, Version]] = {"numpy": (2, 0), "pyarrow": (18,)}
-"""As the extra `spark-source` has them."""
+"""The least versions, those of the extra `spark-source`."""
 ALSO: Final = ("construct", "orjson", "lz4", "zstandard")
-"""Packages that txrocketmq itself needs to read records; of any version."""
+"""Packages that txrocketmq needs to read records, in any version."""
 INSTALL: Final = "pip install 'txrocketmq[spark-source]' there, or see docs/spark_shipping.md"
 
 
 def version_of(package: str) -> str | None:
-    """The version that is installed; None for none."""
+    """Returns the version that is installed; None if the package is not."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -36,7 +37,7 @@ def version_of(package: str) -> str | None:
 
 
 def missing(known: Callable[[str], str | None] = version_of) -> list[str]:
-    """What is not as it has to be, one text for each package; `known` tells the versions."""
+    """Returns a text for each package that is missing or too old; `known` returns the versions."""
     found: list[str] = []
     for package in (*LEAST, *ALSO):
         its = known(package)
@@ -66,14 +67,14 @@ def check_pyspark(what: str, least: Version = PYSPARK) -> None:
 
 
 def _imported() -> str:
-    """Of a PySpark that the platform has put on the path, without the files of an installation."""
+    """Returns the version of a PySpark that the platform has put on the path, uninstalled."""
     import pyspark  # noqa: PLC0415 - only then
 
     return str(getattr(pyspark, "__version__", "unknown"))
 
 
 def _parsed(text: str) -> Version:
-    """The numbers at the beginning of a version; of one that has none, later than all."""
+    """Returns the numbers at the beginning of a version; without any it counts as the latest."""
     numbers = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(int(part) for part in numbers[0].split(".")) if numbers else (sys.maxsize,)
 

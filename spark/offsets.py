@@ -36,12 +36,12 @@ _TIMES: Final = '{"topic": {"broker": {"0": milliseconds since 1970}}}'
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Offsets of queues or of commit logs; EARLIEST or LATEST for whatever is not named."""
+    """Offsets of queues or of commit logs; `default` is EARLIEST or LATEST, for all others."""
 
     everywhere: int
     queues: Mapping[QueueKey, int] = field(default_factory=dict)
     logs: Mapping[str, int] = field(default_factory=dict)
-    """By the broker's name, bytes."""
+    """Byte offsets in commit logs, by broker name."""
 
     def of_queue(self, topic: str, broker_name: str, queue_id: int) -> int:
         """The offset given for the queue, or EARLIEST or LATEST."""
@@ -52,17 +52,17 @@ class Offsets:
         return self.logs.get(broker_name, self.everywhere)
 
     def brokers(self) -> frozenset[str]:
-        """Names of brokers that are named."""
+        """Returns the names of the brokers that are named."""
         return frozenset((*self.logs, *(broker for _, broker, _ in self.queues)))
 
 
 def queue_text(topic: str, broker_name: str, queue_id: int) -> str:
-    """A queue, for people."""
+    """Names a queue in texts for people."""
     return f"queue {queue_id} of {topic} on {broker_name}"
 
 
 def check_order(starting: Offsets, ending: Offsets) -> None:
-    """OptionError where a read would end before it begins."""
+    """Raises OptionError where a read would end before it begins."""
     pairs = {
         f"the log of {name}": (start, ending.of_log(name)) for name, start in starting.logs.items()
     } | {
@@ -77,12 +77,12 @@ def check_order(starting: Offsets, ending: Offsets) -> None:
 
 
 def starting_offsets(option: str, text: str) -> Offsets:
-    """Where a read begins; OptionError when the text is none of the forms."""
+    """Parses where a read begins. Raises OptionError if the text has none of the forms."""
     return _parsed(option, text, unnamed=EARLIEST)
 
 
 def ending_offsets(option: str, text: str) -> Offsets:
-    """Where a read ends; as starting_offsets, but a read does not end at the earliest offset."""
+    """Parses where a read ends, in the same forms but without the earliest offset."""
     offsets = _parsed(option, text, unnamed=LATEST)
     named = {offsets.everywhere, *offsets.queues.values(), *offsets.logs.values()}
     if EARLIEST in named:
@@ -91,7 +91,7 @@ def ending_offsets(option: str, text: str) -> Offsets:
 
 
 def queue_times(option: str, text: str) -> Mapping[QueueKey, int]:
-    """Times of queues in milliseconds since 1970; OptionError when the text is not of that form."""
+    """Parses times of queues, in ms since 1970. Raises OptionError for another form of text."""
     return _of_queues(option, json_object(option, text, _TIMES), _TIMES, _time)
 
 

@@ -16,7 +16,7 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"([0-9]{1,18})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 _LEAST_MS: Final = 100_000_000_000
-"""In 1973: a smaller number is of seconds or a date, written in digits."""
+"""A time in 1973: a smaller number is in seconds, or is a date written in digits."""
 _BROKER_ANY: Final = "*"
 _ASSIGN_FORMS: Final = '{"topic": {"broker": [0, 1]}} or {"topic": [0, 1]}'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,48 +28,48 @@ class BadRecordPolicy(NamedTuple):
     kind: str
     """fail, skip or quarantine"""
     path: str | None = None
-    """Of a quarantine: the folder for its files."""
+    """The folder of the quarantine's files; None for other kinds."""
 
 
 FAIL: Final = BadRecordPolicy("fail")
 
 
 class TopicPattern(NamedTuple):
-    """A regular expression that whole names match."""
+    """A regular expression that has to match the whole name of a topic."""
 
     text: str
 
     def matches(self, topic: str) -> bool:
-        """Whether the topic is one of those meant."""
+        """Returns whether the expression matches the topic."""
         return re.fullmatch(self.text, topic) is not None
 
 
 class Assignment(NamedTuple):
-    """Queues that are read: by topic and broker, `*` for every broker."""
+    """The queues to read, by topic and broker; `*` stands for every broker."""
 
     queues: Mapping[str, Mapping[str, frozenset[int]]]
 
     def topics(self) -> frozenset[str]:
-        """Topics that are named."""
+        """Returns the topics that are named."""
         return frozenset(self.queues)
 
     def brokers(self) -> frozenset[str]:
-        """Names of brokers that are named."""
+        """Returns the brokers that are named."""
         return frozenset(name for each in self.queues.values() for name in each) - {_BROKER_ANY}
 
     def of(self, topic: str, broker_name: str) -> frozenset[int]:
-        """Numbers of the topic's queues on the broker."""
+        """Returns the numbers of the topic's queues on the broker."""
         brokers = self.queues.get(topic, {})
         return brokers.get(broker_name, brokers.get(_BROKER_ANY, frozenset()))
 
 
 def text(_option: str, value: str) -> str:
-    """The value as it is, without blanks around it."""
+    """Returns the value without blanks around it."""
     return value.strip()
 
 
 def names(option: str, value: str) -> tuple[str, ...]:
-    """Names separated by commas."""
+    """Parses names separated by commas."""
     found = tuple(part.strip() for part in value.split(","))
     if not all(found):
         raise OptionError.of(option, value, "names separated by commas")
@@ -77,7 +77,7 @@ def names(option: str, value: str) -> tuple[str, ...]:
 
 
 def column_names(option: str, value: str) -> tuple[str, ...] | None:
-    """Names separated by commas; None for `*`, those that are read without the option."""
+    """Parses names separated by commas; returns None for `*`, the same as no option."""
     return None if value.strip() == "*" else names(option, value)
 
 
@@ -86,7 +86,7 @@ _SPAN: Final = re.compile(r"([0-9]{1,9})\s*([smh])[a-z]*", re.IGNORECASE)
 
 
 def span(option: str, value: str) -> int:
-    """Seconds, of a length of time such as Spark writes it."""
+    """Parses a length of time as Spark writes it; returns seconds."""
     match = _SPAN.fullmatch(value.strip())
     if match is None or not int(match[1]):
         raise OptionError.of(option, value, "a length of time such as 30s, 15m or 1h")
@@ -94,7 +94,7 @@ def span(option: str, value: str) -> int:
 
 
 def boolean(option: str, value: str) -> bool:
-    """`true` or `false`."""
+    """Parses `true` or `false`."""
     lower = value.strip().lower()
     if lower not in ("true", "false"):
         raise OptionError.of(option, value, ("true", "false"))
@@ -102,7 +102,7 @@ def boolean(option: str, value: str) -> bool:
 
 
 def choice(*allowed: str) -> Callable[[str, str], str]:
-    """A parser of one of these words."""
+    """Returns a parser that accepts one of these words."""
 
     def parse(option: str, value: str) -> str:
         lower = value.strip().lower()
@@ -114,7 +114,7 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
 
 
 def whole(least: int, most: int = (1 << 63) - 1) -> Callable[[str, str], int]:
-    """A parser of whole numbers from `least` to `most`."""
+    """Returns a parser of whole numbers from `least` to `most`."""
     valid = f"a whole number of at least {least}"
     if most < (1 << 63) - 1:
         valid = f"a whole number from {least} to {most}"
@@ -128,7 +128,7 @@ def whole(least: int, most: int = (1 << 63) - 1) -> Callable[[str, str], int]:
 
 
 def size(least: int, most: int) -> Callable[[str, str], int]:
-    """A parser of sizes in bytes: digits and perhaps k, m, g or t, in the manner of Spark."""
+    """Returns a parser of sizes in bytes: digits, perhaps with k, m, g or t, as in Spark."""
     valid = f"bytes from {least} to {most}, such as 4194304, 4096k or 4m"
 
     def parse(option: str, value: str) -> int:
@@ -142,7 +142,7 @@ def size(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def timestamp(option: str, value: str) -> int:
-    """Milliseconds since 1970, of such a number or of ISO 8601 text."""
+    """Parses a time, in ms since 1970 or as ISO 8601 text; returns ms since 1970."""
     stripped = value.strip()
     valid = "ISO 8601 such as 2026-11-20T08:00:00Z, or milliseconds since 1970 (13 digits, or 0)"
     if _DIGITS.fullmatch(stripped):
@@ -159,7 +159,7 @@ def timestamp(option: str, value: str) -> int:
 
 
 def pattern(option: str, value: str) -> TopicPattern:
-    """A regular expression."""
+    """Parses a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
@@ -168,7 +168,7 @@ def pattern(option: str, value: str) -> TopicPattern:
 
 
 def json_object(option: str, value: str, forms: str) -> dict[str, Any]:
-    """A JSON object that is not empty; `forms` says for people what is in it."""
+    """Parses a JSON object that is not empty; `forms` says what is in it, for the error."""
     try:
         parsed = json.loads(value)
     except ValueError:
@@ -179,7 +179,7 @@ def json_object(option: str, value: str, forms: str) -> dict[str, Any]:
 
 
 def assignment(option: str, value: str) -> Assignment:
-    """Queues by topic and broker, from JSON."""
+    """Parses queues by topic and broker, from JSON."""
     parsed = json_object(option, value, _ASSIGN_FORMS)
     queues: dict[str, dict[str, frozenset[int]]] = {}
     for topic, brokers in parsed.items():
@@ -202,7 +202,7 @@ def _queue_ids(option: str, value: str, numbers: Any) -> frozenset[int]:
 
 
 def tag_expression(option: str, value: str) -> frozenset[str] | None:
-    """Tags separated by `||`; None for `*`, that is all."""
+    """Parses tags separated by `||`; returns None for `*`, which means all."""
     try:
         subscription = build_subscription_data("", value.strip())
     except SubscriptionError:
@@ -211,7 +211,7 @@ def tag_expression(option: str, value: str) -> frozenset[str] | None:
 
 
 def bad_records(option: str, value: str) -> BadRecordPolicy:
-    """fail, skip or quarantine=PATH."""
+    """Parses fail, skip or quarantine=PATH."""
     kind, equals, path = value.strip().partition("=")
     kind = kind.strip().lower()
     if kind == "quarantine" and path.strip():

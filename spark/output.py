@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LOG_APPEND_TIME: Final = 1
-"""timestampType of Kafka: the broker's clock, not the producer's."""
+"""The timestampType of Kafka that says that the broker's clock was used, not the producer's."""
 
 KAFKA_COLUMNS: Final = (
     Column("key", "binary", "keys, in UTF-8"),
@@ -53,18 +53,18 @@ KAFKA_COLUMNS: Final = (
         nullable=False,
     ),
 )
-"""With kafkaNames=true, as Spark's Kafka source has them; then all others on demand."""
+"""Columns with kafkaNames=true, as in Spark's Kafka source; all others come after, on demand."""
 
 _NEVER_NULL: Final = {
     "map<string,string>": pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
 }
-"""Types of columns without nulls, by their names, where they are not those of others."""
+"""Arrow types of columns that are never null, where nulls make a difference to the type."""
 
 _DECODED: Final = {name: column for column, name in KAFKA_NAMES.items()} | {
     "headers": "properties",
     "timestampType": None,
 }
-"""The decoder's column that a column of Kafka's is made of; None for a constant."""
+"""The decoder's column that each of Kafka's columns is made from; None for a constant."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class Output:
     """The columns of the rows, in order."""
 
     schema: pa.Schema
-    """As Spark wants the batches."""
+    """The schema that Spark wants the batches to have."""
     columns: tuple[Column, ...]
-    """For each: its declaration, with the declared spelling of its name."""
+    """The declaration of each column, with the declared spelling of its name."""
     kafka_names: bool
     properties_format: str
 
     @classmethod
     def of(cls, options: SourceOptions) -> Output:
-        """The columns that the options ask for; OptionError for unknown ones."""
+        """Returns the columns that the options ask for. Raises OptionError for unknown ones."""
         available = available_columns(options)
         chosen = default_columns(available)
         if options.columns is not None:
@@ -89,9 +89,9 @@ class Output:
 
     @classmethod
     def of_schema(cls, options: SourceOptions, fields: Sequence[tuple[str, str]]) -> Output:
-        """The columns of a schema: names, and types as Spark's simpleString writes them.
+        """Returns the columns of a schema: names, and types as Spark's simpleString writes them.
 
-        OptionError for an unknown name or another type.
+        Raises OptionError for an unknown name or another type.
         """
         available = available_columns(options)
         chosen = columns_named([name for name, _ in fields], available, "schema")
@@ -110,17 +110,17 @@ class Output:
 
     @property
     def decoded(self) -> tuple[str, ...]:
-        """Columns of schema.MESSAGES that the decoder has to give."""
+        """The columns of schema.MESSAGES that the decoder has to give."""
         names = [self._source(column) for column in self.columns]
         found = tuple(dict.fromkeys(name for name in names if name is not None))
-        return found or ("queueId",)  # the rows have to be counted, whatever they show
+        return found or ("queueId",)  # the rows have to be counted, whatever columns they have
 
     def spark_schema(self) -> StructType:
-        """For DataSource.schema()."""
+        """Returns the schema for DataSource.schema()."""
         return spark_struct(self.columns)
 
     def batch(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as Spark is to see them, of a batch with at least the columns `decoded`."""
+        """Makes a batch for Spark from a batch that has at least the columns `decoded`."""
         arrays = []
         for column in self.columns:
             source = self._source(column)
@@ -131,7 +131,7 @@ class Output:
             make = _OF_KAFKA.get(column.name) if self.kafka_names else None
             array = make(array) if make else array
             if pa.types.is_map(array.type):
-                # Whether values may be null is part of its type: nothing is copied.
+                # Whether values may be null is part of the type: the cast copies nothing.
                 array = array.cast(self.schema.field(len(arrays)).type)
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -141,8 +141,9 @@ class Output:
 
 
 def spark_struct(columns: Sequence[Column]) -> StructType:
-    """The schema of the columns: what is never null is declared so, and so are the values of its
-    maps, which the schema as a text cannot say.
+    """Returns Spark's schema of the columns, in which columns that are never null are declared so.
+
+    This includes the values of their maps, for which a schema in text form has no words.
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - only Spark asks
 
@@ -156,7 +157,7 @@ def spark_struct(columns: Sequence[Column]) -> StructType:
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """What Spark expects of the batches of a schema, times in UTC."""
+    """Returns the schema that Spark expects of batches, with times in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only Spark asks
 
     if "timezone" not in inspect.signature(to_arrow_schema).parameters:  # before PySpark 4.1
@@ -165,7 +166,7 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def available_columns(options: SourceOptions) -> list[Column]:
-    """All columns that may be asked for, by the options propertiesFormat and kafkaNames."""
+    """Returns all columns that may be asked for, given propertiesFormat and kafkaNames."""
     kind = PROPERTIES_TYPES[options.properties_format]
     messages = [
         column._replace(type=kind) if column.name == "properties" else column for column in MESSAGES

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 STEPS_A_SECOND: Final = 8
-"""What may be read in a second is read in so many steps, not all at once."""
+"""The bytes of one second are read in so many steps, not all at once."""
 MIN_STEP_BYTES: Final = 64 << 10
 
 
 class Pace:
-    """At most about `bytes_per_second`: in any time so many, and one read.
+    """Limits reading to about `bytes_per_second`; at any time one read may come on top of it.
 
-    Time in which nothing is read is not made up for afterwards.
+    Time in which nothing is read is not made up for later.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class Pace:
 
     @classmethod
     def of(cls, bytes_per_second: int | None) -> Pace | None:
-        """A pace of its own for each task; None when there is no limit."""
+        """Returns a pace for one task; None when there is no limit."""
         return None if bytes_per_second is None else cls(bytes_per_second)
 
     def steps(self, byte_count: int) -> Iterator[tuple[int, int]]:
-        """Cuts so many bytes into what is read at once; gives each step when it may be read."""
+        """Cuts so many bytes into steps; yields start and end of each step when it may be read."""
         step = max(self._bytes_per_second // STEPS_A_SECOND, MIN_STEP_BYTES)
         for start in range(0, byte_count, step):
             end = min(start + step, byte_count)
@@ -44,7 +44,7 @@ class Pace:
             yield start, end
 
     def wait(self, byte_count: int) -> None:
-        """Returns when so many bytes may be read."""
+        """Sleeps until so many bytes may be read."""
         now = self._now()
         if now < self._free_at:
             self._sleep(self._free_at - now)

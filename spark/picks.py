@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that are chosen by consume queues: the units for which a split stands.
+"""Records that are chosen by consume queues: the units that a split stands for.
 
-A unit names a record without reading it, and carries the hash of its tag: so a small topic costs
-what it holds and not what the log holds. The records still have to pass the filter.
+A unit names a record and has the hash of its tag, so the cost of reading a small topic depends on
+its own size and not on that of the log. The records still have to pass the filter.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from txrocketmq.spark.split import QueuePicks
 from txrocketmq.spark.store import Store
 
 _MOST_UNITS: Final = 1 << 20
-"""In memory at once: some 70 MB while they are put in order."""
+"""How many units are in memory at once: some 70 MB while they are sorted."""
 
 
 def units_of(
     split: QueuePicks, wanted: RecordFilter, *, fail_on_data_loss: bool
 ) -> Iterator[NDArray[Any]]:
-    """The units of the split that may be wanted, in pieces, by physical offset.
+    """Yields the split's units that may be wanted, in pieces, sorted by physical offset.
 
-    DataLossError, or a warning, where a queue or a part of it is gone, or the beginning of the log
-    since the split was planned.
+    Raises DataLossError, or warns, if a queue or a part of it is gone, or if the beginning of the
+    split's log has been deleted since it was planned.
     """
     lost = partial(lose, fail=fail_on_data_loss)
     queues = []
@@ -50,7 +50,7 @@ def units_of(
 def _between(
     queues: Sequence[Queue], split: QueuePicks, wanted: RecordFilter, lost: Callable[[str], None]
 ) -> Iterator[NDArray[Any]]:
-    """The units of these queues in pieces of bounded size; tells what is lost."""
+    """Yields the units of these queues in pieces of limited size, and reports what is lost."""
     store, start, end = split.store, split.start, split.end
     ranges = [(queue, *indexes(queue, start, end, wanted)) for queue in queues]
     middle = (start + end) // 2
@@ -68,7 +68,7 @@ def _between(
                 lost(_missing_text(store, queue, first, last, last - first - known))
             at = units["physical_offset"]
             found.append(units[(at >= start) & (at < end) & tagged(queue, units, wanted)])
-    # Retention takes files of the log first, then those of the queues that named their messages.
+    # Retention deletes files of the log first, and then those of queues that refer to them.
     least = store.min_offset()
     if start < least:
         lost(loss_text(store, start, min(least, end)))
@@ -86,14 +86,14 @@ def _missing_text(store: Store, queue: Queue, first: int, last: int, count: int)
 
 
 def indexes(queue: Queue, start: int, end: int, wanted: RecordFilter) -> tuple[int, int]:
-    """Queue offsets from and to before which units may be wanted and lie in [start, end)."""
+    """Returns the range of queue offsets whose units may be wanted and lie in [start, end)."""
     bounds = wanted.offsets(queue.topic, queue.queue_id)
     first = max(queue.min_index(start), bounds.low)
     return first, max(first, min(queue.min_index(end), bounds.high))
 
 
 def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[np.bool_]:
-    """Units whose message may have one of the wanted tags."""
+    """Returns which units are of messages that may have one of the wanted tags."""
     tags = wanted.pruning_tags
     if tags is None or queue.topic == SCHEDULE_TOPIC or queue.is_batch:
         return np.ones(len(units), np.bool_)
@@ -103,9 +103,9 @@ def tagged(queue: Queue, units: NDArray[Any], wanted: RecordFilter) -> NDArray[n
 
 
 def dispatched(store: Store) -> int:
-    """Up to where the consume queues know the log: the end of the last record in any of them.
+    """Returns the end of the last record that any consume queue has a unit for.
 
-    Of a remote store perhaps somewhat less: of some of them.
+    In a remote store only some queues are asked, so the result may be a little smaller.
     """
     if store.files.is_remote:
         return max((place + size for place, size in newest_units(store)), default=0)

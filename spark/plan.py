@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """From options to splits: which parts of which stores a batch reads.
 
-An `Extent` is the range of a store's log that is read, and the filter of its records; asked for
-what is gone, `extent_of` says so before any job starts. `splits` cuts an extent into what tasks
-read: whole files of the log, or, where topics, queues, tags or offsets are chosen that make up less
-than half of the bytes, the records that the consume queues name.
+An `Extent` is the range of a store's log that is read, with the filter of its records. If something
+that was asked for is gone, `extent_of` reports it before any job starts. `splits` cuts an extent
+into what tasks read: whole files of the log, or, if topics, queues, tags or offsets are chosen that
+make up less than half of the bytes, the records that the consume queues name.
 
-The options alone decide which of the two it is, since the two differ where queues do not know all
-that is in the log. Conditions of a query take away what they are known not to want and change
-nothing else: of what is read by the log, tasks pick records by queues only as far as these are
-proven to know all (`spark.covered`), and times choose files only where somebody vouches for the
-clock that gave them (option clockStepMs).
+Only the options decide between these two ways, since they give different rows where queues do not
+know all that is in the log. Conditions of a query leave out what they are known not to want, and
+change nothing else. Where the log would be read, tasks pick records by queues only as far as these
+are proven complete (`spark.covered`), and times choose files only where the option clockStepMs
+vouches for the broker's clock.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from txrocketmq.spark.store import Segment, Store, resolve
 _EARLIEST: Final = Offsets(EARLIEST)
 _LATEST: Final = Offsets(LATEST)
 _SAMPLE_UNITS: Final = 256
-"""Of each queue, to guess how large its messages are and how many have the tags."""
+"""Units looked at in each queue, to guess the size of its messages and how many have the tags."""
 MOST_PARTITIONS: Final = 100_000
-"""Of one store, whatever is asked for, besides one for each file of its log."""
+"""The most partitions of one store, apart from those that begin with a file of its log."""
 _PICKS_BYTES: Final = 64 << 20
-"""Neighbouring files of the log are one split of picks up to about so many bytes of records."""
+"""Neighbouring files of the log go into one split of picks of up to about so many bytes."""
 _COVERED_BYTES: Final = 4 << 30
-"""Of the log, in a split of which queues have to account for all: else a task reads it."""
+"""The most bytes of log in one split in which queues have to account for every byte."""
 _ASKING_BYTES: Final = 4 << 20
-"""What could be read of a remote log while one queue is asked for its units."""
+"""The bytes of a remote log that could be read while one queue is asked for its units."""
 _ASKING_LOCALLY_BYTES: Final = 256 << 10
-"""The same on this machine, where conditions of a query are asked for in any case."""
+"""The same for a local log; queues are always asked about the conditions of a query."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What is read of one store: the records that start in [start, end) and that are wanted."""
+    """What is read of one store: the wanted ones of the records that start in [start, end)."""
 
     store: Store
     start: int
@@ -62,19 +62,19 @@ class Extent:
     wanted: RecordFilter
 
     def narrowed(self, conditions: Conditions) -> Extent:
-        """The same with the conditions of a query."""
+        """Returns the extent with the conditions of a query."""
         return replace(self, wanted=self.wanted.narrowed(conditions))
 
     def of_log(self) -> Extent:
-        """The same without light queues."""
+        """Returns the extent without light queues."""
         return replace(self, wanted=self.wanted.of_log)
 
 
 class _Known(NamedTuple):
-    """What consume queues know of the messages that options name."""
+    """The queues that hold the messages which the options name."""
 
     end: int
-    """Up to where in the log."""
+    """The offset in the log up to which the queues know it."""
     queues: list[Queue]
 
 
@@ -82,16 +82,16 @@ class _Little(NamedTuple):
     """A small part of a log."""
 
     queues: list[Queue]
-    """That name it."""
+    """The queues whose units name it."""
     bytes: int
-    """About how large its records are together."""
+    """The approximate size of its records."""
 
 
 # ------------------------------------------------------------------------------------- extents
 
 
 def stores_of(options: SourceOptions) -> list[Store]:
-    """The stores that the option storePath names. Raises as `resolve`."""
+    """Returns the stores that the option storePath names. Raises what `resolve` raises."""
     return resolve(
         options.store_path or "",
         broker_name=options.broker_name,
@@ -101,17 +101,17 @@ def stores_of(options: SourceOptions) -> list[Store]:
 
 
 def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
-    """What the options say to read of each store.
+    """Returns what the options say to read of each store.
 
     Raises OptionError for offsets that make no sense, DataLossError for what is gone,
-    UnsupportedLayout when queues are to be compared that are not in files.
+    UnsupportedLayout when queues have to be compared that are not in files.
     """
     check_brokers(stores, options)
     return [extent_of(store, options) for store in stores]
 
 
 def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
-    """OptionError when an option names a broker that none of the stores is of."""
+    """Raises OptionError if an option names a broker of which none of the stores is."""
     known = {store.broker_name for store in stores}
     named = {
         "assign": options.assign,
@@ -126,7 +126,7 @@ def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
 
 
 def extent_of(store: Store, options: SourceOptions) -> Extent:
-    """As extents_of, for one store whose broker the offsets may or may not name."""
+    """Returns what extents_of does, for one store; the offsets may name other brokers."""
     by_time = options.starting_timestamp_ms is not None
     starting = _EARLIEST if by_time else options.starting_offsets or _EARLIEST
     by_time = options.ending_timestamp_ms is not None
@@ -223,7 +223,7 @@ def _bounds(
 
 
 def splits(extent: Extent, options: SourceOptions) -> list[Split]:
-    """The extent in pieces for tasks; none when nothing of it can be wanted."""
+    """Cuts the extent into pieces for tasks; into none if nothing in it can be wanted."""
     asked = _within_times(replace(extent, wanted=extent.wanted.narrowed(Conditions())), options)
     extent = _within_conditions(replace(asked, wanted=extent.wanted), options)
     if extent.start >= extent.end or not extent.wanted.wants_broker():
@@ -247,15 +247,15 @@ def splits(extent: Extent, options: SourceOptions) -> list[Split]:
 
 
 def log_ranges(extent: Extent, options: SourceOptions) -> list[LogRange]:
-    """The extent in ranges of the log, the same ones each time: a stream reads a batch again."""
+    """Cuts the extent into ranges of the log: always the same ones, as a repeated batch needs."""
     return _ranges(extent, _segments(extent, fail=options.fail_on_data_loss), options)
 
 
 def stream_splits(extent: Extent, options: SourceOptions) -> list[LogRange | CoveredPicks]:
-    """As `log_ranges`; where little of them is wanted, with queues to find it by.
+    """Returns `log_ranges`, as picks by proven queues if only little of them is wanted.
 
-    Ranges and rows are the same ones either way, whatever the queues have come to know meanwhile:
-    what they do not prove is read by the log.
+    Ranges and rows are the same either way, even if queues have learned more in the meantime: what
+    they do not prove is read from the log.
     """
     ranges = log_ranges(extent, options)
     if extent.wanted.selection.light_queues:
@@ -286,7 +286,7 @@ def _within_times(extent: Extent, options: SourceOptions, *, by_query: bool = Fa
 
 
 def _within_conditions(extent: Extent, options: SourceOptions) -> Extent:
-    """Without what the query's conditions are known to leave out."""
+    """Narrows the range to what the query's conditions may want."""
     places = extent.wanted.selection.conditions.bounds("physicalOffset")
     start, end = max(extent.start, places.low), min(extent.end, places.high)
     extent = replace(extent, start=start, end=end)
@@ -296,7 +296,7 @@ def _within_conditions(extent: Extent, options: SourceOptions) -> Extent:
 
 
 def _segments(extent: Extent, *, fail: bool) -> list[Segment]:
-    """Files of the log that the extent reaches into; what is missing between them is lost."""
+    """Returns the files of the log in the extent; gaps between them are reported as lost."""
     inside = [
         each
         for each in extent.store.segments()
@@ -331,15 +331,15 @@ def _ranges(extent: Extent, segments: Sequence[Segment], options: SourceOptions)
 
 
 def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
-    """What the queues know of the messages that the options name.
+    """Returns what the queues know of the messages that the options name.
 
-    None where the options name none, and where reading the log is cheaper.
+    Returns None if the options name none, or if it is cheaper to read the log.
     """
     wanted, store = asked.wanted, asked.store
     by_log = not wanted.selection.logical or options.verify == "store"
     if by_log or not wanted.names_queues or store.queue_kind != "files":
         return None
-    # Before the queues are listed: of one that comes meanwhile nothing lies before this place.
+    # Before the queues are listed: a queue made after that has nothing before this place.
     end = min(dispatched(store), asked.end)
     names = wanted.selection.topics or (
         wanted.selection.assign and wanted.selection.assign.topics()
@@ -350,7 +350,7 @@ def _known_queues(asked: Extent, options: SourceOptions) -> _Known | None:
 
 
 def _wanted_queues(queues: Sequence[Queue], extent: Extent) -> list[Queue]:
-    """The queues that may hold what is wanted: light ones name messages of others once more."""
+    """Returns the queues that may hold what is wanted; light ones repeat messages of others."""
     return [
         each
         for each in queues
@@ -366,7 +366,7 @@ def _is_little(queues: Sequence[Queue], extent: Extent) -> bool:
 def _picks(
     extent: Extent, known: _Known, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split]:
-    """Splits by consume queues, and by the log where these do not reach yet."""
+    """Returns splits by consume queues, and splits of the log that these do not know yet."""
     end = min(known.end, extent.end)
     queues = _wanted_queues(known.queues, extent)
     found = _by_queues(queues, replace(extent, end=end), segments, options)
@@ -379,7 +379,7 @@ def _picks(
 def _light_picks(
     topic: str, extent: Extent, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split]:
-    """Splits of what consumers of a light queue see: nothing else tells of its messages."""
+    """Returns splits for a light queue, whose messages nothing else names."""
     extent = replace(extent, wanted=extent.wanted.of_light_queue(topic))
     queues = [
         each
@@ -404,7 +404,7 @@ def _by_queues(
 def _covered_picks(
     extent: Extent, segments: Sequence[Segment], options: SourceOptions
 ) -> list[Split] | None:
-    """Splits of what is wanted of a log by queues that prove it; None where the log is cheaper."""
+    """Returns splits that proven queues pick records for; None where reading the log is cheaper."""
     wanted = extent.wanted
     by_options = wanted.names_queues and not wanted.selection.logical
     little = None
@@ -426,9 +426,9 @@ def _covered_picks(
 
 
 def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -> _Little | None:
-    """What is wanted of the log, where that is less than half of it and queues can tell.
+    """Returns what is wanted of the log if that is less than half of it and queues know it.
 
-    None as well where the queues are so many that the log is read sooner than they are asked.
+    Returns None also if there are so many queues that reading the log is faster than asking them.
     """
     store, size = extent.store, extent.end - extent.start
     if options.verify == "store" or store.queue_kind != "files":
@@ -443,7 +443,7 @@ def _little(extent: Extent, options: SourceOptions, asking_locally_bytes: int) -
 
 
 def _pieces(enough: int, queues: Sequence[Queue], extent: Extent, options: SourceOptions) -> int:
-    """Into how many splits it goes, of which so many would be enough."""
+    """Returns the number of splits, at least `enough`, and more if the options want more."""
     pieces = max(1, enough, options.min_partitions or 1)
     if options.max_records_per_partition is not None:
         units = sum(_count(queue, extent) for queue in queues)
@@ -459,12 +459,12 @@ def _count(queue: Queue, extent: Extent) -> int:
 
 
 def _guess_bytes(queues: Sequence[Queue], extent: Extent) -> int:
-    """About how many bytes of log the wanted messages of the queues are."""
+    """Estimates the bytes of log that the wanted messages of the queues take."""
     return sum(_guess_of_one(queue, extent) for queue in queues)
 
 
 def _guess_of_one(queue: Queue, extent: Extent) -> int:
-    """By a sample of the last. Over a network by the first ones, and not as if by counting."""
+    """Estimates it by the last units; over a network by the first ones of the last file."""
     if queue.files.is_remote:
         count, sample = queue.estimate(extent.end)
         whole = max(1, extent.end - extent.store.min_offset())

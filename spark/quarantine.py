@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps damaged records: as rows of a table, and as Parquet files with badRecords=quarantine=PATH.
 
-A file is named after the places in it, so a task that is tried again writes the same files again
-and nothing twice, and none overwrites what another task found. `spark.read.parquet(PATH)` reads
-them.
+A file is named after the places in it. So a task that is repeated writes the same files again, and
+no task overwrites what another one has found. `spark.read.parquet(PATH)` reads the files.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ COLUMNS: Final = (
     Column("data", "binary", "the bytes, at most 64 KiB of them"),
 )
 _MAX_ROWS: Final = 256
-"""Of a file: what is kept in memory, at most 64 KiB each."""
+"""The most rows of a file, which are kept in memory with at most 64 KiB each."""
 
 
 def rows(broker_name: str, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordBatch:
-    """Damaged records, each after the file it is in, as rows of the table `quarantine`."""
+    """Makes rows of the table `quarantine` from damaged records and the names of their files."""
     values = [
         (
             broker_name, file, bad.physical_offset, min(bad.length, (1 << 31) - 1), bad.reason,
@@ -52,9 +51,9 @@ def rows(broker_name: str, found: Sequence[tuple[str, BadRecord]]) -> pa.RecordB
 
 
 class Quarantine:
-    """A folder that takes the damaged records of one task; `close` writes what is left.
+    """A folder for the damaged records of one task; `close` writes those that are left.
 
-    Of a local folder each file appears under its name when it is complete.
+    In a local folder a file appears under its name only when it is complete.
     """
 
     def __init__(self, path: str, broker_name: str) -> None:
@@ -67,13 +66,13 @@ class Quarantine:
         self._found: list[tuple[str, BadRecord]] = []
 
     def add(self, file: str, bad: BadRecord) -> None:
-        """Keeps a record that lies in this file of the log."""
+        """Adds a damaged record that lies in this file of the log."""
         self._found.append((file, bad))
         if len(self._found) >= _MAX_ROWS:
             self.close()
 
     def close(self) -> None:
-        """Writes what has not been written."""
+        """Writes the records that have not been written yet."""
         if not self._found:
             return
         first = max(self._found[0][1].physical_offset, 0)

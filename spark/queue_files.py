@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consume queues as files: where in the log the messages of a queue are, without a broker.
 
-A queue's files are made at full size and filled from the front; where they end is found by
-bisection. Units whose messages retention has taken stay for a while, so the smallest index depends
-on where the log starts. Files may vanish or grow at any time: nothing is kept but names.
+A queue's files are made at full size and filled from the front; a bisection finds where they end.
+Units of messages that retention has deleted stay for a while, so the smallest index depends on
+where the log starts. Files may vanish or grow at any time, so only their names are kept.
 
-A topic has plain queues (a unit of 20 bytes per message, perhaps with ext files that hold the tags
-code) or, of CQType=BatchCQ, queues of batches (46 bytes per batch).
+A topic has either plain queues, with a unit of 20 bytes per message and perhaps ext files that hold
+the tags codes, or, with CQType=BatchCQ, queues of batches with 46 bytes per batch.
 
 Java: ConsumeQueue, ConsumeQueueExt, BatchConsumeQueue.
 """
@@ -36,23 +36,23 @@ UNITS: Final = np.dtype(
         ("tags_code", "i8"),
     ]
 )
-"""A unit in memory, in native byte order: `queue_offset` of the first of `count` messages."""
+"""A unit in memory, in native byte order; `queue_offset` is of the first of `count` messages."""
 
 MAX_UNITS: Final = 4_000_000
 """The most units that are read at once: about 110 MiB."""
 
 _STEP_UNITS: Final = 500_000
-"""Read at once by whoever reads many: 16 MB."""
+"""How many units are read at once where many are needed: 16 MB."""
 _PLAIN: Final = dtype(formats.CONSUME_QUEUE_UNIT)
 _BATCH: Final = dtype(formats.BATCH_CONSUME_QUEUE_UNIT)
 _EXT_CODE_AT: Final = 2
 _EXT_HEAD_BYTES: Final = formats.CONSUME_QUEUE_EXT_HEAD.sizeof()
 _BLOCK_UNITS: Final = 400
-"""A read of a remote file that is kept has so many, see `listed_files`."""
+"""The number of units in one cached read of a remote file, see `listed_files`."""
 
 
 class _Search(NamedTuple):
-    """How many units of a file are written: at least, and at most."""
+    """What a search knows: `written` units at least and `unwritten` at most are written."""
 
     written: int
     unwritten: int
@@ -70,22 +70,22 @@ class Queue:
     is_batch: bool = False
 
     def min_index(self, min_physical: int) -> int:
-        """Queue offset of the first message that a log from `min_physical` on still has.
+        """Returns the queue offset of the first message in a log that begins at `min_physical`.
 
-        That of the next message to come when there is none.
+        If there is none, returns that of the next message to come.
         """
         listed = self._listed()
         found = self._first_in_log(listed, min_physical)
         return self._end(listed) if found is None else int(found["queue_offset"][0])
 
     def max_index(self, log_end: int | None = None) -> int:
-        """Queue offset of the next message to come; `log_end` as of `last_unit`."""
+        """Returns the queue offset of the next message to come; see `last_unit` for `log_end`."""
         return self._end(self._listed(), log_end)
 
     def last_unit(self, log_end: int | None = None) -> NDArray[Any] | None:
-        """The newest unit, as one row of UNITS; None of an empty queue.
+        """Returns the newest unit, as one row of UNITS; None for an empty queue.
 
-        `log_end` is about where the log ends: over a network, a few reads are enough then.
+        `log_end` is about where the log ends; with it a few reads over a network are enough.
         """
         some = _BLOCK_UNITS if self.files.is_remote else 1
         for file in reversed(self._listed()):
@@ -96,28 +96,29 @@ class Queue:
         return None
 
     def units(self, from_index: int, to_index: int) -> NDArray[Any]:
-        """The units of the messages from one queue offset up to before another, as UNITS.
+        """Returns the units of the messages from one queue offset up to before another, as UNITS.
 
-        Units that stand for no message (before the first one of a queue) and such as are no longer
-        there are left out. Where an ext file that a tags code points to is gone, the code stays the
-        address, up to CONSUME_QUEUE_EXT_ADDRESS_MAX: of such a unit nothing is known.
+        Units that stand for no message, before the first one of a queue, and units that are gone
+        are left out. If the ext file that a tags code refers to is gone, the code stays the
+        address, which is at most CONSUME_QUEUE_EXT_ADDRESS_MAX; nothing is known about the tag
+        then.
         """
         if to_index - from_index > MAX_UNITS:
             raise ValueError(f"at most {MAX_UNITS} units at once, not {to_index - from_index}")
         return self._units(self._listed(), from_index, to_index)
 
     def first_unit(self, from_index: int) -> NDArray[Any] | None:
-        """The first unit of a message with this queue offset or a later one, as one row."""
+        """Returns the first unit of a message with this queue offset or a later one, as one row."""
         for file in self._listed():
             place, _ = self._places(file, from_index, from_index)
-            for at in (place, place + 1):  # behind a batch, messages may be missing
+            for at in (place, place + 1):  # after a batch, messages may be missing
                 row = self._next_row(file, at, self._written(file))
                 if row is not None and int(row["queue_offset"][0] + row["count"][0]) > from_index:
                     return row
         return None
 
     def units_in_steps(self, from_index: int, to_index: int) -> Iterator[NDArray[Any]]:
-        """As `units`, in handy numbers; a batch over two steps is in the first."""
+        """Yields what `units` returns, in steps; a batch in two steps comes with the first."""
         for start in range(from_index, to_index, _STEP_UNITS):
             units = self.units(start, min(start + _STEP_UNITS, to_index))
             if start > from_index:
@@ -138,12 +139,12 @@ class Queue:
         return self._with_ext_codes(units) if self.ext_path else units
 
     def next_physical(self, physical_offset: int) -> int | None:
-        """Where the first message of this queue lies whose record starts there or later."""
+        """Returns the place in the log of the first message whose record starts there or later."""
         found = self._first_in_log(self._listed(), physical_offset)
         return None if found is None else int(found["physical_offset"][0])
 
     def last_physical(self, before: int) -> int | None:
-        """Where the last message of this queue lies whose record starts before `before`."""
+        """Returns the place in the log of the last message whose record starts before `before`."""
         for file in reversed(self._listed()):
             place = self._place_in_log(file, self._written(file), before)
             rows = self._rows(file, max(place - _BLOCK_UNITS, 0), place)
@@ -152,7 +153,7 @@ class Queue:
         return None
 
     def units_in_log(self, from_physical: int, to_physical: int) -> NDArray[Any]:
-        """The units of the records that start in this range of the log; tags codes as they are."""
+        """Returns units of records that start in this range; ext addresses stay as tags codes."""
         pieces = [np.empty(0, UNITS)]
         for file in self._listed():
             units = self._written(file)
@@ -163,7 +164,7 @@ class Queue:
         return np.concatenate(pieces)
 
     def blocks_in_log(self, from_physical: int, block_units: int) -> Iterator[NDArray[Any]]:
-        """The units of records that start there or later, so many at once; as units_in_log."""
+        """Yields units of records from there on, so many in each block; see units_in_log."""
         for file in self._listed():
             written = self._written(file)
             place = self._place_in_log(file, written, from_physical)
@@ -197,7 +198,7 @@ class Queue:
         return listed[0].first_offset // self._unit.itemsize if listed and not self.is_batch else 0
 
     def _written(self, file: NumberedFile, log_end: int | None = None) -> int:
-        """How many units of the file are written; `log_end` as of `last_unit`."""
+        """Returns how many units of the file are written; see `last_unit` for `log_end`."""
         if self.files.is_remote:
             return self._searched(file, log_end)
 
@@ -208,7 +209,7 @@ class Queue:
         return _first(file.size // self._unit.itemsize, is_unwritten)
 
     def _places(self, file: NumberedFile, from_index: int, to_index: int) -> tuple[int, int]:
-        """Which units of the file are of messages in the range: from a place up to before one."""
+        """Returns the range of places in the file whose units have messages in the range."""
         if self.is_batch:
             units = self._written(file)
             start = _first(units, lambda at: self._base(file, at + 1, units) > from_index)
@@ -218,14 +219,14 @@ class Queue:
         return max(from_index - first, 0), end
 
     def _base(self, file: NumberedFile, place: int, units: int) -> int:
-        """Queue offset of the first message at this place; after the last one, of the next."""
+        """Returns the queue offset of a unit's first message; after the last unit, the next one."""
         if place < units:
             return int(self._raw(file, place, place + 1)["msg_base_offset"][0])
         last = self._raw(file, units - 1, units)
         return int(last["msg_base_offset"][0]) + int(last["batch_size"][0])
 
     def _first_in_log(self, listed: list[NumberedFile], min_physical: int) -> NDArray[Any] | None:
-        """The first unit whose record starts there or later, as one row."""
+        """Returns the first unit whose record starts there or later, as one row."""
         for file in listed:
             units = self._written(file)
             place = self._place_in_log(file, units, min_physical)
@@ -243,14 +244,14 @@ class Queue:
     # --- over a network ---
 
     def estimate(self, log_end: int) -> tuple[int, NDArray[Any]]:
-        """About how many messages the files are of, and some of the first units of the last."""
+        """Estimates the number of messages; also returns some first units of the last file."""
         listed = self._listed()
         if not listed:
             return 0, np.empty(0, UNITS)
         last = listed[-1]
         found = self._looked(last, _Search(0, last.size // self._unit.itemsize), 0)
         if _BLOCK_UNITS <= found.written < found.unwritten:
-            # A bit before the foreseen end: from there it is foreseen well, if it was written.
+            # Looks before the estimated end; if that place is written, the next estimate is better.
             foreseen = self._foreseen(last, found.written, log_end)
             place = found.written + (foreseen - found.written) * 3 // 4
             found = self._looked(last, found, min(place, found.unwritten - 1))
@@ -262,9 +263,9 @@ class Queue:
         return units * int(sample["count"].sum()) // max(len(sample), 1), sample
 
     def _searched(self, file: NumberedFile, log_end: int | None) -> int:
-        """How many units of the file are written.
+        """Returns how many units of the file are written.
 
-        A queue grows about as the log does: its first units tell where the last one might be.
+        A queue grows about as the log does, so its first units tell where the last one may be.
         """
         found = _Search(0, file.size // self._unit.itemsize)
         place = 0 if log_end is not None else found.unwritten - 1
@@ -279,7 +280,7 @@ class Queue:
         return found.written
 
     def _looked(self, file: NumberedFile, found: _Search, place: int) -> _Search:
-        """What is known after a look at the block of units that this one is in."""
+        """Returns what is known after a look at the block that holds this unit."""
         start = place // _BLOCK_UNITS * _BLOCK_UNITS
         raw = self._raw(file, start, min(start + _BLOCK_UNITS, file.size // self._unit.itemsize))
         blank = np.flatnonzero((raw["size"] <= 0) | (raw["physical_offset"] < 0))
@@ -290,7 +291,7 @@ class Queue:
         return _Search(max(found.written, start + len(raw)), found.unwritten)
 
     def _foreseen(self, file: NumberedFile, written: int, log_end: int) -> int:
-        """Which unit might be the last one, after so many."""
+        """Estimates how many units are written, from the first `written` and the log's end."""
         rows = self._rows(file, max(written - _BLOCK_UNITS, 0), written)
         if len(rows) < 2:
             return written
@@ -303,7 +304,7 @@ class Queue:
         return written + max(0, log_end - int(places[-1])) * count // max(span, 1)
 
     def _next_row(self, file: NumberedFile, place: int, units: int) -> NDArray[Any] | None:
-        """The first unit of a message from this place of the file on."""
+        """Returns the first unit that stands for a message from this place of the file on."""
         step = 1
         while place < units:
             rows = self._rows(file, place, min(place + step, units))
@@ -313,7 +314,7 @@ class Queue:
         return None
 
     def _raw(self, file: NumberedFile, start: int, end: int) -> NDArray[Any]:
-        """Units as they are in the file, as far as it goes."""
+        """Returns units as they are in the file; fewer at the end of the file."""
         item_bytes = self._unit.itemsize
         data = np.empty((end - start) * item_bytes, np.uint8)
         try:
@@ -323,7 +324,7 @@ class Queue:
         return data[: got // item_bytes * item_bytes].view(self._unit)
 
     def _rows(self, file: NumberedFile, start: int, end: int) -> NDArray[Any]:
-        """As _raw, in native order, without units that stand for no message."""
+        """Returns units in native byte order, without those that stand for no message."""
         raw = self._raw(file, start, end)
         rows = np.empty(len(raw), UNITS)
         for name in ("physical_offset", "size", "tags_code"):
@@ -376,5 +377,5 @@ class Queue:
 
 
 def _first(count: int, holds: Callable[[int], bool]) -> int:
-    """The first of `count` places at which it holds, as from there on; `count` if at none."""
+    """Returns the first of `count` places for which it holds, as for all later ones, or `count`."""
     return bisect_left(range(count), True, key=holds)  # noqa: FBT003 - what is looked for

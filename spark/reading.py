@@ -5,7 +5,7 @@
     for part in reading.parts(): ...
         for batch in reading.batches(part): ...
 
-A reading is picklable before and after it was asked for its parts. Needs no pyspark.
+A reading can be pickled before and after it is asked for its parts. It does not need pyspark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from txrocketmq.spark.split import Split
 
 
 class Reading:
-    """What the options say of the messages, with the columns of an output."""
+    """A read of messages according to options, with the columns of an output."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
         self._options = options
@@ -32,18 +32,18 @@ class Reading:
         self.schema: pa.Schema = output.schema
 
     def narrow(self, conditions: Conditions) -> None:
-        """Leaves out what these conditions exclude, as far as that can be told beforehand.
+        """Leaves out what these conditions exclude, as far as that is known beforehand.
 
-        They take the place of those of an earlier call.
+        They replace the conditions of an earlier call.
         """
         self._extents = [extent.narrowed(conditions) for extent in self._extents]
 
     def parts(self) -> list[Split]:
-        """What can be read one by one, in any order and anywhere."""
+        """Returns the parts, which can be read in any order and in any process."""
         return [split for extent in self._extents for split in splits(extent, self._options)]
 
     def batches(self, part: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a part."""
+        """Yields the rows of a part."""
         name = part.store.broker_name
         (extent,) = (each for each in self._extents if each.store.broker_name == name)
         yield from self._scan.read(part, extent.wanted)

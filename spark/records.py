@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole records in a buffer, and their fields as columns.
 
-Nothing is read before it is asked for: filters look at a few numbers, and only what they leave is
-decoded. The first 88 bytes of each record, `RECORD_FIXED`, are gathered by one step of numpy; where
-a host is IPv6 the fields behind it lie further on, and are put into their places. Numbers come as
-arrays in the machine's byte order.
+Nothing is read before it is asked for: filters look at a few numbers, and only the records that
+pass are decoded. One step of numpy gathers the first 88 bytes of each record, `RECORD_FIXED`. Where
+a host is IPv6, the fields after it lie further on, and are moved to their usual places. Numbers
+come as arrays in the machine's byte order.
 
 Java: CommitLog.checkMessageAndReturnSize, MessageDecoder.
 """
@@ -47,16 +47,16 @@ _KEPT_OF_IPV6: Final = {
     )
     for flag, layout in _FIXED_IPV6.items()
 }
-"""Of a head with IPv6 hosts, the bytes that make one with IPv4 hosts, the addresses cut off."""
+"""Which bytes of a head with IPv6 hosts make one with IPv4 hosts; the addresses are cut off."""
 _Rows: TypeAlias = slice | Positions
 _Number = TypeVar("_Number", np.int32, np.int64)
 
 
 class Layout(NamedTuple):
-    """Where the body, the topic and the properties of records lie, in bytes of the buffer.
+    """Positions of the body, the topic and the properties of each record in the buffer, in bytes.
 
-    Where `inconsistent` is true the lengths do not add up to the record's size: positions and
-    lengths are then 0. `parts_size` is what they add up to, in bytes, as far as the buffer goes.
+    Where `inconsistent` is true, the lengths do not add up to the record's size, and positions and
+    lengths are 0. `parts_size` is the sum of the lengths, as far as the buffer reaches.
     """
 
     body_at: Positions
@@ -68,11 +68,11 @@ class Layout(NamedTuple):
     parts_size: Positions
     inconsistent: NDArray[np.bool_]
     topic_around: NDArray[np.void]
-    """For `gather`: topics lie beside their lengths, and were read with them."""
+    """The bytes around each topic, for `gather`: they were read with the topic's length."""
 
 
 class _HeadField(Generic[_Number]):
-    """A field of `RECORD_FIXED` of all records, in the machine's byte order."""
+    """A field of `RECORD_FIXED` for all records, in the machine's byte order."""
 
     def __set_name__(self, owner: type[Records], name: str) -> None:
         self._name = name
@@ -84,7 +84,7 @@ class _HeadField(Generic[_Number]):
 
 
 class _LayoutField:
-    """A column of the `Layout` of all records."""
+    """A column of the `Layout` for all records."""
 
     def __set_name__(self, owner: type[Records], name: str) -> None:
         self._name = name
@@ -97,8 +97,8 @@ class _LayoutField:
 class Records:
     """Records that lie wholly in `buffer`, at the positions `starts`.
 
-    `first_offset` is the physical offset of buffer[0], for the records of a log. `read` are the
-    HEAD_BYTES at each start, if somebody has read them before.
+    For records of a log, `first_offset` is the physical offset of buffer[0]. `read` are the
+    HEAD_BYTES at each start, if they have been read before.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Records:
         return len(self.starts)
 
     def slice(self, start: int, end: int) -> Records:
-        """The records start to end, by their number."""
+        """Returns the records from number `start` up to, not including, `end`."""
         return self.take(slice(start, end))
 
     def where(self, mask: NDArray[np.bool_]) -> Records:
@@ -147,7 +147,7 @@ class Records:
         return chosen
 
     def in_light_queue(self, topic: str, queue_offset: NDArray[np.int64]) -> Records:
-        """The same as a consumer of a light queue sees them: of its topic, with its offsets."""
+        """Returns the records with the topic and offsets that a light queue's consumers see."""
         heads = self.heads.copy()
         heads["queue_id"], heads["queue_offset"] = 0, queue_offset
         seen = Records(self.buffer, self.starts, self.first_offset, heads=heads, layout=self.layout)
@@ -172,7 +172,7 @@ class Records:
         return heads.view(_FIXED)
 
     def ipv6_heads(self, rows: Positions, flag: int) -> NDArray[np.void]:
-        """The fields of these records, all of which have these IPv6 bits in `sys_flag`."""
+        """Returns the heads of records that all have these IPv6 bits in `sys_flag`."""
         layout = _FIXED_IPV6[flag]
         return words(self.buffer, self.starts[rows], layout.itemsize).view(layout)
 
@@ -199,27 +199,27 @@ class Records:
 
     @property
     def layout(self) -> Layout:
-        """Where the variable parts lie."""
+        """The positions of the variable parts."""
         if self._layout is None:
             self._layout = _layout_of(self)
         return self._layout
 
     def inconsistent(self) -> NDArray[np.bool_]:
-        """Records whose lengths do not add up to their size, or with an unknown magic.
+        """Returns which records have an unknown magic, or lengths that do not add up to their size.
 
-        Their other fields mean nothing: they are damaged.
+        Such records are damaged, and their other fields mean nothing.
         """
         return self.layout.inconsistent
 
     def topics(self) -> tuple[NDArray[np.int64], list[str]]:
-        """The code of each record's topic, and the topics by their code."""
+        """Returns the code of each record's topic, and the topics by code."""
         if self._topics is None:
             codes, distinct = encode(self.topic_texts())
             self._topics = (codes, utf8(distinct).to_pylist())
         return self._topics
 
     def topic_texts(self) -> pa.BinaryArray:
-        """The bytes of each record's topic."""
+        """Returns the topic of each record as bytes."""
         if self._light_queue is not None:
             return pa.repeat(pa.scalar(self._light_queue.encode(), pa.binary()), len(self))
         layout = self.layout
@@ -236,7 +236,7 @@ def _layout_of(records: Records) -> Layout:
     body_at = starts + _FIXED.itemsize
     for flag, rows in _ipv6_rows(heads):
         body_at[rows] += _FIXED_IPV6[flag].itemsize - _FIXED.itemsize
-    # Positions are kept in the buffer, so that nonsense can be read; it is found out at the end.
+    # Positions are clipped to the buffer so that any lengths can be read; checked at the end.
     last = max(0, len(buffer) - 2)
     body_end = body_at + body_length
     topic_length_at = _clipped(body_end, last)
@@ -267,14 +267,14 @@ def _layout_of(records: Records) -> Layout:
 
 
 def _clipped(at: Positions, last: int) -> Positions:
-    """Positions in [0, last]; nearly always they are."""
+    """Clips positions to [0, last]; usually there is nothing to clip."""
     if len(at) and (at.min() < 0 or at.max() > last):
         return np.clip(at, 0, last)
     return at
 
 
 def _ipv6_rows(heads: NDArray[np.void]) -> list[tuple[int, Positions]]:
-    """The rows with an IPv6 host, by the bits in `sys_flag` that say which."""
+    """Returns the rows with IPv6 hosts, grouped by the bits in `sys_flag` that say which."""
     flags = heads["sys_flag"].astype(np.int32) & _ANY_IPV6
     rows = np.flatnonzero(flags)
     if not len(rows):
@@ -284,6 +284,6 @@ def _ipv6_rows(heads: NDArray[np.void]) -> list[tuple[int, Positions]]:
 
 
 def _int16(buffer: Buffer, at: Positions) -> Positions:
-    """The numbers at these positions; each is in the buffer with a byte behind it."""
+    """Reads big-endian numbers of two bytes at these positions."""
     high = buffer[at].view(np.int8).astype(np.int64)
     return (high << 8) | buffer[at + 1]

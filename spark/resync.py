@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where reading continues if the place of the next record is not known.
 
-That is so at a split that begins anywhere, and behind a damaged record. A body may hold whole
-records, even with the offsets of the very places where they lie: none of these may be taken for a
+This is needed for a split that begins anywhere, and after a damaged record. A body may hold whole
+records, even with the offsets of the very places where they lie; none of them may be taken for a
 message.
 """
 
@@ -19,7 +19,7 @@ from txrocketmq.spark.records import Records
 from txrocketmq.spark.walk import Buffer, Stop, Walk, candidates, walk
 
 LONGEST_RECORD_BYTES: Final = (4 << 20) + (1 << 17)
-"""What a broker stores at most, unless its maxMessageSize was raised."""
+"""The longest record that a broker stores, unless its maxMessageSize was raised."""
 
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _TOPIC_LENGTH_V1: Final = fixed(record.TOPIC_LENGTH_V1)
@@ -28,10 +28,10 @@ _PROPERTIES_LENGTH: Final = fixed(record.PROPERTIES_LENGTH)
 
 
 def whole_bytes(rest: Buffer, room: int, max_record_bytes: int) -> int:
-    """How many bytes to read to have the record whole that `rest` is the beginning of.
+    """Returns how many bytes to read so that the record which begins with `rest` is complete.
 
-    0 when it cannot be: beyond `room`, which is what its file has from its start on, or larger than
-    the largest.
+    Returns 0 if that is impossible: it is longer than `room`, the bytes from its start to the end
+    of the file, or longer than the longest record.
     """
     if len(rest) >= room:
         return 0
@@ -42,14 +42,14 @@ def whole_bytes(rest: Buffer, room: int, max_record_bytes: int) -> int:
 
 
 def resync(buffer: Buffer, first_offset: int, start: int) -> int | None:
-    """The position of the first record at or after `start`; None when there is none.
+    """Returns the position of the first record at or after `start`; None when there is none.
 
-    `first_offset` is the physical offset of buffer[0]. Behind records in a body the rest of the
-    record around them follows, which is none: so a place counts only when its chain of records is
-    not broken before the buffer's end, a blank, or the end of what is written; or when it is longer
-    than any record around it could be. A damaged record is told from a rest, and breaks no chain.
-    Where every chain breaks, the longest counts that does not end at what is clearly such a rest.
-    For this to hold, the buffer reaches beyond the longest record.
+    `first_offset` is the physical offset of buffer[0]. Records inside a body are followed by the
+    rest of the record around them, which is not a record. So a place counts only if its chain of
+    records is unbroken up to the buffer's end, a blank, or the end of what is written, or if it is
+    longer than any record around it could be. A damaged record can be told from such a rest, and
+    does not break a chain. If every chain breaks, the longest one counts that does not end at what
+    is clearly a rest. For this to hold, the buffer must reach beyond the longest record.
     """
     best: int | None = None
     longest_bytes = -1
@@ -62,12 +62,12 @@ def resync(buffer: Buffer, first_offset: int, start: int) -> int | None:
 
 
 def beyond(buffer: Buffer, first_offset: int, damaged: int) -> int | None:
-    """Where the record after the damaged one at position `damaged` starts; None when none follows.
+    """Returns where the record after the damaged one at position `damaged` starts, or None.
 
-    Either its size or the lengths of its parts may still lead to the next record, or to the blank
-    at the end of the file. If neither does, it is the next whose chain does not end at what is
-    clearly the rest of a record: where one record is damaged others may be, so that a broken chain
-    tells less than for `resync`.
+    Its size or the lengths of its parts may still lead to the next record, or to the blank at the
+    end of the file. Otherwise it is the next record whose chain does not end at what is clearly the
+    rest of a record. Near one damaged record there may be others, so a broken chain means less here
+    than in `resync`.
     """
     one = Records(buffer, np.array([damaged], np.int64), first_offset)
     ends = sorted({damaged + int(one.total_size[0]), damaged + int(one.parts_size[0])})
@@ -82,8 +82,9 @@ def beyond(buffer: Buffer, first_offset: int, damaged: int) -> int | None:
 
 
 def _chains(buffer: Buffer, first_offset: int, start: int) -> Iterator[tuple[int, Walk]]:
-    """Places from `start` on that look like records, and the chain from each, up to some length;
-    but none that lies on the chain of one before.
+    """Yields places from `start` on that look like records, with the chain from each of them.
+
+    Chains have a limited length; places on the chain of an earlier place are left out.
     """
     visited: set[int] = set()
     for place in candidates(buffer, first_offset, start):
@@ -94,12 +95,12 @@ def _chains(buffer: Buffer, first_offset: int, start: int) -> Iterator[tuple[int
 
 
 def _goes_on(found: Walk) -> bool:
-    """Whether a record or a blank lies where a walk began."""
+    """Returns whether a record or a blank lies where a walk began."""
     return len(found.starts) > 0 or found.reason in (Stop.PARTIAL, Stop.BLANK)
 
 
 def _is_broken(buffer: Buffer, first_offset: int, found: Walk) -> bool:
-    """Whether a chain ended at what is neither a record nor a damaged one."""
+    """Returns whether a chain ended at something that is neither a record nor a damaged one."""
     if found.reason is not Stop.BAD:
         return False
     stop = found.stop
@@ -115,7 +116,7 @@ def _is_broken(buffer: Buffer, first_offset: int, found: Walk) -> bool:
 
 
 def _is_rest(buffer: Buffer, first_offset: int, place: int) -> bool:
-    """Whether a topic and properties lie there, and behind them what may follow a record."""
+    """Returns whether a topic and properties lie there, followed by what may follow a record."""
     there = buffer.data
     for topic_length in (_TOPIC_LENGTH_V1, _TOPIC_LENGTH_V2):
         topic_at = place + topic_length.size

@@ -4,8 +4,8 @@
     scan = Scan.of(options, output)
     for batch in scan.read(split, filter): ...        # Arrow batches with the schema of `output`
 
-Damaged records and records that are gone meet the policies of badRecords and failOnDataLoss here.
-What is left out by these is told in a warning of the logger `txrocketmq.spark`.
+The policies badRecords and failOnDataLoss are applied here to damaged and lost records. What they
+leave out is told in a warning of the logger `txrocketmq.spark`.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from txrocketmq.spark.split import CoveredPicks, LogRange, QueuePicks, Split
 from txrocketmq.spark.verify import StoreCheck
 
 Gone = TypeVar("Gone")
-"""What stands for messages that are not there any more."""
+"""What stands in the place of messages that are lost."""
 _PLACE: Final = ("topic", "queueId", "queueOffset")
 
 
 @dataclass(frozen=True)
 class Scan:
-    """How splits are read; goes with the tasks."""
+    """How splits are read; it is sent to the tasks."""
 
     options: SourceOptions
     output: Output
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> Scan:
-        """As the options say. OptionError, StoreError for a quarantine nobody can write to."""
+        """Takes the options. Raises OptionError, StoreError if a quarantine cannot be written."""
         if options.bad_records.path is not None:
             files_of(options.bad_records.path, option="badRecords=quarantine")
         return cls(options, output)
 
     def read(self, split: Split, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-        """The rows of the split.
+        """Yields the rows of the split.
 
         Raises BadRecordError and DataLossError where the options say so.
         """
@@ -106,7 +106,7 @@ def _picked(
 
 
 class Rows(Generic[Gone]):
-    """Makes rows of what is read of one origin; `lost` is told what else than records is found."""
+    """Makes rows of what is read from one origin; `lost` is called for messages that are gone."""
 
     def __init__(
         self, scan: Scan, origin: Origin, wanted: RecordFilter, lost: Callable[[Gone], None]
@@ -134,9 +134,9 @@ class Rows(Generic[Gone]):
         self._damage = Damage(options.bad_records, origin)
 
     def of(self, reading: Iterable[Records | BadRecord | Gone]) -> Iterator[pa.RecordBatch]:
-        """Rows of the records, in batches of about batchBytes of log.
+        """Yields rows of the records, in batches of about batchBytes of log.
 
-        Damaged ones are treated as badRecords says.
+        Damaged records are treated as badRecords says.
         """
         for records, batch in decoded(reading, self._decoder, self._tell, self._batch_bytes):
             chosen = batch
@@ -155,7 +155,7 @@ class Rows(Generic[Gone]):
             self._lost(found)
 
     def _offsets_wanted(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Messages of inner batches have their own queue offsets, known only now."""
+        """Returns which rows are wanted by the queue offsets of messages of inner batches."""
         topic, queue_id, offset = (batch.column(name) for name in _PLACE)
         wanted = np.ones(len(batch), np.bool_)
         for (name, number), bounds in self._wanted.queues.items():
@@ -170,9 +170,9 @@ def decoded(
     tell: Callable[[BadRecord | Gone], None],
     batch_bytes: int,
 ) -> Iterator[tuple[Records, pa.RecordBatch]]:
-    """The messages of what is read, in batches of about so many bytes of log, with their records.
+    """Yields messages in batches of about `batch_bytes` of log, with the records they are from.
 
-    What is no record, and those of which no message can be made, are told in their turn.
+    `tell` is called for damage and losses, and for records that no message can be made from.
     """
     for found in reading:
         if not isinstance(found, Records):
@@ -187,7 +187,7 @@ def decoded(
 
 
 def seen(reading: Iterable[Found], wanted: RecordFilter) -> Iterator[Found]:
-    """What is read of the log with the wanted records only, as consumers see them."""
+    """Yields what is read of the log, but only wanted records, in the form that consumers see."""
     for found in reading:
         if isinstance(found, Records):
             yield from wanted.seen(found)

@@ -37,9 +37,9 @@ class Column(NamedTuple):
     type: str
     doc: str
     on_demand: bool = False
-    """Only in the table when the option `columns` or a schema asks for it."""
+    """Whether the column is only there when the option `columns` or a schema asks for it."""
     nullable: bool = True
-    """Whether Spark has to look for nulls: it does so for each value of each row."""
+    """Whether Spark has to look for nulls, which it does for each value."""
 
     @property
     def arrow(self) -> pa.Field:
@@ -47,7 +47,7 @@ class Column(NamedTuple):
 
 
 def _always(name: str, type: str, doc: str, *, on_demand: bool = False) -> Column:  # noqa: A002
-    """A column that is never null."""
+    """Makes a column that is never null."""
     return Column(name, type, doc, on_demand, nullable=False)
 
 
@@ -81,7 +81,7 @@ MESSAGES: Final = (
     _always("compression", "string", "none, zlib, lz4 or zstd", on_demand=True),
     Column("cluster", "string", "name of the broker's cluster", on_demand=True),
 )
-"""Of the table `messages`, in order."""
+"""The columns of the table `messages`, in order."""
 
 KAFKA_NAMES: Final = {
     "keys": "key",
@@ -91,16 +91,16 @@ KAFKA_NAMES: Final = {
     "queueOffset": "offset",
     "storeTimestamp": "timestamp",
 }
-"""With kafkaNames=true: the names that Spark's Kafka source has for the same things."""
+"""The names that columns have in Spark's Kafka source, used with kafkaNames=true."""
 
 PROPERTIES_TYPES: Final = {"map": "map<string,string>", "json": "string", "raw": "string"}
-"""The type of the column `properties` by the option propertiesFormat."""
+"""The type of the column `properties` for each value of the option propertiesFormat."""
 
 
 def columns_named(
     names: Sequence[str], available: Sequence[Column], option: str = "columns"
 ) -> list[Column]:
-    """The columns with these names, in the order of the names; OptionError when one is unknown."""
+    """Returns the columns with these names, in order. Raises OptionError for an unknown one."""
     by_name = {column.name.lower(): column for column in available}
     chosen: list[Column] = []
     for name in names:
@@ -116,10 +116,10 @@ def columns_named(
 
 
 def default_columns(available: Sequence[Column]) -> list[Column]:
-    """All but those on demand."""
+    """Returns all columns that are not on demand."""
     return [column for column in available if not column.on_demand]
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """What Spark expects of the batches of these columns, exactly."""
+    """Returns the exact schema that Spark expects of batches of these columns."""
     return pa.schema([column.arrow for column in columns])

@@ -2,8 +2,8 @@
 """Selects the wanted records of a store by their headers, before any body is gathered.
 
 `Selection` is what the options say of all stores; `Selection.on(broker)` is the `RecordFilter` of
-one. Both are small and go with the tasks. Tags are the exception: they stand among the properties,
-so consume queues prune by their hash, and `RecordFilter.tags` is for whoever has decoded them.
+one store. Both are small and go with the tasks. Tags are an exception, since they are in the
+properties: consume queues prune by their hash, and `RecordFilter.tags` are for the decoded rows.
 
 What consumers see follows CommitLogDispatcherBuildConsumeQueue (neither prepared nor rolled back
 records reach a queue) and TopicValidator (system topics).
@@ -29,22 +29,22 @@ from txrocketmq.spark.system_topics import is_system_topic
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What is wanted of all stores."""
+    """What is wanted of all stores, according to the options and the conditions of a query."""
 
     topics: frozenset[str] | None = None
     pattern: TopicPattern | None = None
     assign: Assignment | None = None
     tags: frozenset[str] | None = None
     times: Bounds = field(default_factory=Bounds)
-    """Of the store timestamp, ms."""
+    """The wanted store timestamps, in ms."""
     logical: bool = True
-    """Only what consumers see."""
+    """Whether only records that consumers see are wanted."""
     conditions: Conditions = field(default_factory=Conditions)
-    """Of the query: they narrow what is read and promise nothing."""
+    """The conditions of the query, which only narrow what is read."""
 
     @classmethod
     def of(cls, options: SourceOptions) -> Selection:
-        """What the options say; offsets of queues come with `RecordFilter.queues`."""
+        """Takes what the options say, but not offsets of queues: `RecordFilter.queues` has them."""
         times = Bounds()
         if options.starting_timestamp_ms is not None:
             times = replace(times, low=options.starting_timestamp_ms)
@@ -61,13 +61,13 @@ class Selection:
 
     @property
     def light_queues(self) -> frozenset[str]:
-        """Those of the topics that are light queues."""
+        """The named topics that are light queues."""
         return frozenset(each for each in self.topics or () if each.startswith(LMQ_PREFIX))
 
     def on(
         self, broker_name: str, queues: Mapping[tuple[str, int], Bounds] | None = None
     ) -> RecordFilter:
-        """The filter for the store of a broker, with bounds of queue offsets where there are."""
+        """Returns the filter for a broker's store; `queues` are bounds of queue offsets, if any."""
         return RecordFilter(self, broker_name, dict(queues or {}))
 
 
@@ -78,35 +78,35 @@ class RecordFilter:
     selection: Selection
     broker_name: str
     queues: Mapping[tuple[str, int], Bounds] = field(default_factory=dict)
-    """Bounds of the queue offset, by topic and queue; queues not named have none."""
+    """Bounds of queue offsets, by topic and queue; other queues have no bounds."""
 
     @property
     def tags(self) -> frozenset[str] | None:
-        """Tags of which a message must have one; None when they do not matter."""
+        """Tags of which a message must have one; None when tags do not matter."""
         return self.selection.tags
 
     @property
     def pruning_tags(self) -> frozenset[str] | None:
-        """As `tags`, with the conditions of the query: good for pruning, no promise."""
+        """The tags to prune by: those of the options and of the query's conditions."""
         asked = self.selection.conditions.texts.get("tags")
         if asked is None or self.tags is None:
             return asked if self.tags is None else self.tags
         return asked & self.tags
 
     def narrowed(self, conditions: Conditions) -> RecordFilter:
-        """With these conditions of a query; without any, what the options alone say."""
+        """Returns the filter with these conditions of a query in place of its own."""
         return replace(self, selection=replace(self.selection, conditions=conditions))
 
     @property
     def of_log(self) -> RecordFilter:
-        """Without light queues: for records as messages of the topics that they were sent to."""
+        """The filter without light queues, for records in the topics that they were sent to."""
         chosen = self.selection
         if not chosen.light_queues:
             return self
         return self._with_topics((chosen.topics or frozenset()) - chosen.light_queues)
 
     def of_light_queue(self, topic: str) -> RecordFilter:
-        """For records as messages of this light queue: see Records.in_light_queue."""
+        """Returns the filter for messages of this light queue: see Records.in_light_queue."""
         return self._with_topics(frozenset({topic}))
 
     def _with_topics(self, topics: frozenset[str]) -> RecordFilter:
@@ -114,7 +114,7 @@ class RecordFilter:
 
     @property
     def names_queues(self) -> bool:
-        """Whether the options choose topics or queues: consume queues then tell where these are."""
+        """Whether the options choose topics, queues or tags, which consume queues can find."""
         chosen = self.selection
         return (
             chosen.topics is not None
@@ -126,17 +126,17 @@ class RecordFilter:
 
     @property
     def conditions_name_queues(self) -> bool:
-        """Whether conditions of the query leave only some topics, queues or tags."""
+        """Whether the query's conditions leave only some topics, queues or tags."""
         conditions = self.selection.conditions
         by_text = conditions.texts.keys() & {"topic", "tags"}
         return bool(by_text or conditions.numbers.keys() & {"queueId", "queueOffset"})
 
     def wants_broker(self) -> bool:
-        """Whether the query's conditions leave anything of this broker."""
+        """Returns whether the query's conditions leave anything of this broker."""
         return self.selection.conditions.allows("brokerName", self.broker_name)
 
     def wants_topic(self, topic: str) -> bool:
-        """Whether messages of the topic may be wanted."""
+        """Returns whether messages of the topic may be wanted."""
         chosen = self.selection
         if not chosen.conditions.allows("topic", topic):
             return False
@@ -149,7 +149,7 @@ class RecordFilter:
         return chosen.pattern is None or chosen.pattern.matches(topic)
 
     def wants_queue(self, topic: str, queue_id: int) -> bool:
-        """Whether messages of the queue may be wanted."""
+        """Returns whether messages of the queue may be wanted."""
         ids = self.selection.conditions.bounds("queueId")
         assign = self.selection.assign
         if assign is not None and queue_id not in assign.of(topic, self.broker_name):
@@ -157,12 +157,12 @@ class RecordFilter:
         return ids.low <= queue_id < ids.high and self.wants_topic(topic)
 
     def offsets(self, topic: str, queue_id: int) -> Bounds:
-        """Bounds of the queue offsets that may be wanted."""
+        """Returns the bounds of the queue offsets that may be wanted."""
         asked = self.selection.conditions.bounds("queueOffset")
         return self.queues.get((topic, queue_id), Bounds()).within(asked.low, asked.high)
 
     def times(self, *, with_conditions: bool) -> Bounds:
-        """Bounds of the store timestamps that may be wanted, ms."""
+        """Returns the bounds of the store timestamps that may be wanted, in ms."""
         times = self.selection.times
         if not with_conditions:
             return times
@@ -170,8 +170,9 @@ class RecordFilter:
         return times.within(asked.low, asked.high)
 
     def seen(self, records: Records) -> Iterator[Records]:
-        """The wanted ones as consumers see them: of the topics that they were sent to, and then of
-        the light queues that are wanted, as far as the log tells.
+        """Yields the wanted records as consumers see them: first in the topics they were sent to.
+
+        Then they are yielded in the wanted light queues, as far as the log tells.
         """
         yield self.of_log.apply(records)
         light = self.selection.light_queues
@@ -180,7 +181,7 @@ class RecordFilter:
                 yield self.apply(each)
 
     def apply(self, records: Records) -> Records:
-        """The wanted ones among the records. Of an inner batch all are kept when one may be."""
+        """Returns the wanted records, with all inner batches that may hold a wanted message."""
         mask = self._headers(records)
         if not mask.all():
             records = records.where(mask)
@@ -217,9 +218,9 @@ class RecordFilter:
 
 
 def _within(records: Records, bounded: Mapping[int, Bounds]) -> NDArray[np.bool_]:
-    """Records whose queue offset is within the bounds of their queue."""
+    """Returns which records have a queue offset within the bounds of their queue."""
     most = (1 << 63) - 1
-    unnamed = max(bounded) + 1  # the last place of the tables is for queues without bounds
+    unnamed = max(bounded) + 1  # the last row of the tables is for queues without bounds
     lows, highs = np.zeros(unnamed + 1, np.int64), np.full(unnamed + 1, most)
     for queue_id, bounds in bounded.items():
         lows[queue_id] = max(0, min(bounds.low, most))

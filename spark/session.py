@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark session of a command that spark-submit has started, with the settings from there."""
+"""The Spark session of a command that spark-submit has started, with the settings given there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""Set in programs that spark-submit starts."""
+"""A variable that spark-submit sets in the environment of programs."""
 
 
 def is_submitted() -> bool:
@@ -25,7 +25,7 @@ def is_submitted() -> bool:
 
 @contextmanager
 def session(name: str) -> Iterator[SparkSession]:
-    """A session, stopped at the end; times are in UTC.
+    """Opens a session that uses UTC, and stops it at the end.
 
     Raises SparkSourceError when Spark cannot run here.
     """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`format("rocketmq")`: the class from which Spark gets readers and writers.
 
-Options are parsed when `load()` or `save()` is called, and stores are looked at then: what is wrong
-with them is said before any job starts. Readers and writers are in modules of their own, imported
-when they are wanted: those of batches and tables import no name that PySpark 4.0 lacks, those of
-streams need later ones. Importing this module needs no package but PySpark, so that what is missing
-can be said in a sentence, and so that Spark, which imports all packages called `pyspark_*`, finds
-other sources where this one cannot work.
+Options are parsed, and stores are looked at, when `load()` or `save()` is called, so that mistakes
+are reported before any job starts. Readers and writers have modules of their own, imported when
+they are needed: those of batches and tables use only what PySpark 4.0 has, those of streams need
+more. This module itself imports no package but PySpark. So it can say in a sentence what is
+missing, and Spark, which imports all packages called `pyspark_*`, finds other sources even where
+this one cannot work.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("txrocketmq.spark")
 NAME = "rocketmq"
 OLD_NAME = "org.apache.spark.sql.rocketmq.RocketMQSourceProvider"
-"""What rocketmq-spark is called in its users' programs."""
+"""The name of rocketmq-spark in the programs of its users."""
 
 
 class RocketMQSource(DataSource):
     """RocketMQ stores and clusters as tables and streams, without push-down of conditions.
 
-    As it is found by itself in an installed `pyspark_rocketmq`: Spark refuses readers that take
-    conditions unless spark.sql.python.filterPushdown.enabled is set.
+    Spark finds this class in an installed `pyspark_rocketmq`. It takes no conditions, since Spark
+    refuses readers that do unless spark.sql.python.filterPushdown.enabled is set.
     """
 
     pushes_filters: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class RocketMQSource(DataSource):
         self._of_table = of_table(options)
 
     def schema(self) -> StructType:
-        """Of what the options say; also looks whether the stores are there."""
+        """Returns the schema that the options give; also checks that the stores exist."""
         options = self.parsed
         if self._of_table is not None:
             options.check(options.use(stream=False))
@@ -118,7 +118,7 @@ class RocketMQSource(DataSource):
         return StoreStreamReader(options, output)
 
     def _options_with(self, schema: StructType) -> SourceOptions:
-        """The options, with those of the permanent table that is read."""
+        """Returns the options, with those of the permanent table that is read."""
         of_table = options_in(schema)
         if not of_table:
             return self.parsed
@@ -146,13 +146,13 @@ class RocketMQSource(DataSource):
 
 
 class PushdownSource(RocketMQSource):
-    """The same where spark.sql.python.filterPushdown.enabled is set."""
+    """The same source for sessions with spark.sql.python.filterPushdown.enabled."""
 
     pushes_filters = True
 
 
 class OldNameSource(PushdownSource):
-    """The same under the name that programs for rocketmq-spark use."""
+    """The same source under the name that programs for rocketmq-spark use."""
 
     @classmethod
     def name(cls) -> str:
@@ -160,14 +160,14 @@ class OldNameSource(PushdownSource):
 
 
 def _check_columns(options: SourceOptions, schema: StructType) -> None:
-    """A schema of the user's own goes before the option: the two may not differ."""
+    """Raises OptionError if the user's schema and the option `columns` differ."""
     names = [name.lower() for name in schema.names]
     if options.columns is not None and [name.lower() for name in options.columns] != names:
         raise OptionError("option columns and the schema name different columns: give only one")
 
 
 def _warn_of_columns(options: SourceOptions, schema: StructType) -> None:
-    """Of the map of properties, the most expensive column, where nobody asked for it by name."""
+    """Warns of the map of properties, the most expensive column, if nobody asked for it by name."""
     if "columns" in options.given or options.kafka_names:
         return
     names = [name.lower() for name in schema.names]

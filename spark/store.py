@@ -47,9 +47,9 @@ from txrocketmq.spark.queue_files import Queue
 from txrocketmq.spark.walk import MIN_RECORD_BYTES
 
 QueueKind = Literal["files", "rocksdb", "none"]
-"""How the consume queues are kept: where not in files, a store is read by its log alone."""
+"""How the consume queues are kept; unless in files, a store is read by its log alone."""
 MAX_RECORD_BYTES: Final = 64 << 20
-"""Brokers take messages of 4 MiB unless told otherwise."""
+"""The default limit on the size of records; brokers by default take messages of 4 MiB."""
 
 Segment = NumberedFile
 """A file of the commit log; its offsets are physical."""
@@ -67,23 +67,23 @@ _HEAD: Final = fixed(RECORD_FIXED)
 
 @dataclass(frozen=True)
 class Store:
-    """A store directory, created by `open`."""
+    """A store directory; make it with `open`."""
 
     uri: str
-    """The directory, as it was named, without credentials."""
+    """The directory as it was named, without credentials."""
     broker_name: str
     cluster: str | None
     files: Files
     path: str
-    """Of the directory among `files`."""
+    """The path of the directory in `files`."""
     queue_kind: QueueKind
     max_record_bytes: int = MAX_RECORD_BYTES
-    """What is larger is taken for damage."""
+    """A larger record counts as damaged."""
 
     def at_once(self) -> Store:
-        """The store as it is now, for whoever asks often and is done soon: see `listed_files`.
+        """Returns the store as it is now, for a caller with many questions: see `listed_files`.
 
-        Over a network each folder is listed once then. On this machine it is the store itself.
+        Each folder of a remote store is listed once then. A local store is returned itself.
         """
         if not self.files.is_remote or isinstance(self.files, ListedFiles):
             return self
@@ -91,11 +91,11 @@ class Store:
 
     @classmethod
     def open(cls, uri: str, *, broker_name: str | None = None, cluster: str | None = None) -> Store:
-        """The store in this directory.
+        """Opens the store in this directory.
 
-        Names that are not given are taken from the topics that a broker makes of them, else the
-        broker's from the path. Raises NotAStore, or UnsupportedLayout for a store that cannot be
-        read so; other StoreErrors when the directory cannot be reached.
+        Names that are not given are taken from the topics that a broker names after itself; failing
+        that, the broker's name is taken from the path. Raises NotAStore, UnsupportedLayout for a
+        store that cannot be read, and other StoreErrors when the directory cannot be reached.
         """
         found, path = files_of(uri)
         files = ListedFiles(found) if found.is_remote else found
@@ -124,13 +124,13 @@ class Store:
     # --- the log ---
 
     def segments(self) -> list[Segment]:
-        """The files of the log as they are now, in order. Files without a byte are left out."""
+        """Returns the files of the log as they are now, in order, without empty ones."""
         directory = f"{self.path}/{_COMMIT_LOG}"
         entries = _listed(self.files, directory, f"{self.uri}/{_COMMIT_LOG}")
         return numbered(directory, entries.values())
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Physical offsets from and to which bytes are missing between the files of the log."""
+        """Returns the ranges of physical offsets that are missing between the files of the log."""
         listed = self.segments()
         return [
             (before.end, after.first_offset)
@@ -139,26 +139,26 @@ class Store:
         ]
 
     def min_offset(self) -> int:
-        """Physical offset at which the log begins now: retention moves it on."""
+        """Returns the physical offset at which the log begins now; retention moves it forward."""
         listed = self.segments()
         return listed[0].first_offset if listed else 0
 
     def segment_of(self, physical_offset: int) -> Segment | None:
-        """The file of the log that holds this offset, if there is one."""
+        """Returns the file of the log that holds this offset, if there is one."""
         for each in self.segments():
             if each.first_offset <= physical_offset < each.end:
                 return each
         return None
 
     def file_of(self, physical_offset: int) -> str:
-        """For people: the path of the file that holds this offset, or of the log's directory."""
+        """Returns, for people, the path of the file with this offset, or of the log's directory."""
         segment = self.segment_of(physical_offset)
         return segment.path if segment else f"{self.path}/{_COMMIT_LOG}"
 
     def read(self, physical_offset: int, length: int) -> bytes:
-        """Bytes of the log, as many as the file that holds the offset has.
+        """Reads bytes of the log; fewer at the end of the file that holds the offset.
 
-        FileNotFoundError when no file does.
+        Raises FileNotFoundError when there is no such file.
         """
         segment = self.segment_of(physical_offset)
         if segment is None:
@@ -169,7 +169,7 @@ class Store:
         return bytes(data[:got])
 
     def stored_at(self, physical_offset: int) -> int | None:
-        """Store timestamp in ms of the record there; None where no record can be read."""
+        """Returns the store timestamp of the record there, in ms; None if none can be read."""
         more_bytes = IPV6_HOST.sizeof() - IPV4_HOST.sizeof()
         try:
             data = self.read(physical_offset, _HEAD.size)
@@ -181,7 +181,7 @@ class Store:
         return _field(data, "store_timestamp", 8, more_bytes if is_ipv6 else 0)
 
     def message_at(self, physical_offset: int) -> MessageExt | None:
-        """The message there, its body as stored; None where no whole record with its CRC lies."""
+        """Returns the message there, body as stored; None without a whole record with its CRC."""
         size_bytes = _HEAD.offset_of("total_size") + 4
         try:
             head = self.read(physical_offset, size_bytes)
@@ -197,14 +197,14 @@ class Store:
     # --- queues and index ---
 
     def queues(self) -> list[Queue]:
-        """All queues that have files, by topic and number; none unless `queue_kind` is files."""
+        """Returns all queues that have files, sorted; none if `queue_kind` is not files."""
         if self.queue_kind != "files":
             return []
         self._look_through("")
         return _one_of_each(queue for kind in _QUEUES for queue in self._queues_in(kind))
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
-        """The queue of a topic, if it has files."""
+        """Returns the queue of a topic, if it has files."""
         if self.queue_kind != "files" or "/" in topic:
             return None
         found = _one_of_each(
@@ -215,14 +215,14 @@ class Store:
         return found[0] if found else None
 
     def queues_of(self, topic: str) -> list[Queue]:
-        """The queues of a topic that have files, by number."""
+        """Returns the queues of a topic that have files, by number."""
         if self.queue_kind != "files" or "/" in topic:
             return []
         self._look_through(f"/{topic}")
         return _one_of_each(queue for kind in _QUEUES for queue in self._queues_of(kind, topic))
 
     def index_files(self) -> list[IndexFile]:
-        """The files of the index, oldest first."""
+        """Returns the files of the index, oldest first."""
         return index_files(self.files, f"{self.path}/index")
 
     def _look_through(self, below: str) -> None:
@@ -248,7 +248,7 @@ class Store:
         return Queue(topic, queue_id, self.files, f"{self.path}/{kind}/{place}", ext, is_batch)
 
     def _check_not_striped(self) -> None:
-        """A log over several directories has a file of a few in each: gaps all along."""
+        """Raises UnsupportedLayout if no two files adjoin: the log is in several directories."""
         listed = self.segments()
         gaps = self.gaps()
         if len(listed) > 2 and len(gaps) == len(listed) - 1:
@@ -260,9 +260,9 @@ class Store:
 
 
 def _one_of_each(queues: Iterable[Queue]) -> list[Queue]:
-    """Queues by topic and number; of two kinds of one, the one that was written to last.
+    """Returns queues by topic and number; if one is there twice, the one that was written to last.
 
-    The other is left of a topic that was deleted, and made again with the other type.
+    The other one is left of a topic that was deleted, and made again with another type of queue.
     """
     found: dict[tuple[str, int], Queue] = {}
     for each in queues:
@@ -284,10 +284,10 @@ def resolve(
     cluster: str | None = None,
     max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> list[Store]:
-    """The stores of a comma-separated list of directories, which may have *, ? and [ ] in them.
+    """Returns the stores of a comma-separated list of directories, perhaps with *, ? and [ ].
 
-    Raises OptionError when two of them are of the same broker name, when a pattern matches
-    nothing, or when `broker_name` is given for more than one; else as Store.open.
+    Raises OptionError if two of them have the same broker name, if a pattern matches nothing, or if
+    `broker_name` is given for more than one; raises also what Store.open raises.
     """
     names = [name for part in _parts(paths) for name in _matching(part)]
     if not names:
@@ -311,7 +311,7 @@ def resolve(
 
 
 def has_pattern(paths: str) -> bool:
-    """Whether `resolve` may find other directories another time."""
+    """Returns whether `resolve` may find other directories at another time."""
     return any(_pattern_in(part) for part in _parts(paths))
 
 
@@ -326,7 +326,7 @@ def _parts(paths: str) -> list[str]:
 
 
 def _matching(part: str) -> list[str]:
-    """The directories that a pattern means; a name without a pattern as it is."""
+    """Returns the directories that match a pattern, or the name itself if it is not a pattern."""
     found = _pattern_in(part)
     if not found:
         return [part]
@@ -344,7 +344,7 @@ def _matching(part: str) -> list[str]:
 
 
 def _pattern_in(part: str) -> re.Match[str] | None:
-    """Where the pattern begins. At a bucket "?" is not one, but what opens the options."""
+    """Returns where the pattern begins. In remote URIs a "?" begins the options instead."""
     files, path = files_of(part)
     if files.is_remote:
         return _GLOB.search(part.partition("?")[0])
@@ -391,7 +391,7 @@ def _check_layout(files: Files, path: str, name: str, entries: dict[str, Entry])
 
 
 def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind:
-    """RocksDB queues win over files, which may be left over from before they were."""
+    """Returns the kind of queues; RocksDB wins, since files may be left over from before it."""
     for kind in _ROCKSDB_QUEUES:
         if kind in entries and files.exists(f"{path}/{kind}/{ROCKSDB_FILE}"):
             return "rocksdb"
@@ -400,7 +400,7 @@ def _queue_kind(files: Files, path: str, entries: dict[str, Entry]) -> QueueKind
 
 
 def _or_none(name: object) -> str | None:
-    """A name from topics.json, unless that cannot be read: no reason not to read the log."""
+    """Returns a name from topics.json; None if that cannot be read, as the log still may be."""
     try:
         return name()  # type: ignore[operator, no-any-return]  # a method of StoreConfigFiles
     except StoreError:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams over stores: reads what brokers append to their logs, while they write.
 
-Each micro-batch is a range of every broker's log, whole records only, kept in Spark's checkpoint
-as `LogPosition`s. A batch that is planned again, after a crash, gives the same partitions with the
-same rows in the same order, as long as the files are there: ranges are cut by files and bytes,
-never by what the consume queues happen to know. Where little of a range is wanted it is picked by
-queues, as far as these are proven to know all of it (`spark.covered`).
+Each micro-batch is a range of every broker's log, with whole records only, kept in Spark's
+checkpoint as `LogPosition`s. A batch that is planned again after a crash gives the same partitions
+with the same rows in the same order, as long as the files are there: ranges are cut by files and
+bytes, never by what the consume queues happen to know. If little of a range is wanted, queues pick
+it, as far as they are proven to know all of it (`spark.covered`).
 
-A stream finds out, before it reads on, whether the log is still the one that it read: records that
+Before a stream reads on, it checks whether the log is still the one that it has read. Records that
 retention has deleted, a log that ends before the stream's place, and a log that was written anew
-are data loss. With failOnDataLoss=false it goes on with what is there.
+are data loss. With failOnDataLoss=false the stream continues with what is there.
 
 maxBytesPerTrigger is shared out among brokers by what waits in each; a broker gives at least one
-record, however large. Brokers that appear, in directories that a pattern matches, are read from
-their start.
+record, however large. Brokers that appear, in directories that match a pattern, are read from their
+start.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ class _Part(NamedTuple):
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream reader of options with storePath."""
+    """The stream reader for options with storePath."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
         self._options = options
         self._stores = self._resolved()
         self._scan = Scan.of(options, output)
-        # Times and offsets at which the stream was to start are in its positions.
+        # The positions have the times and offsets at which the stream was to start.
         self._selection = replace(Selection.of(options), times=Bounds())
         self._target: Mapping[str, int] | None = None
         self._seen: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new stream begins. Raises OptionError, DataLossError."""
+        """Returns where a new stream begins. Raises OptionError, DataLossError."""
         return to_offset(first_positions(list(self._stores.values()), self._options))
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -80,12 +80,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is all that is read."""
+        """Limits the stream to what is there now."""
         self._look_for_stores()
         self._target = {name: end_of_log(store) for name, store in self._stores.items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next micro-batch; `start` itself when there is nothing to read.
+        """Returns the end of the next micro-batch, or `start` when there is nothing to read.
 
         Raises DataLossError.
         """
@@ -115,13 +115,13 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if after == positions else to_offset(after)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The ends of the logs as they were last seen."""
+        """Returns the ends of the logs when they were last looked up."""
         if not self._seen:
             return None
         return to_offset({name: LogPosition(log=end) for name, end in self._seen.items()})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One for each file of a log that is read, or more as minPartitions says.
+        """Returns a part for each file of a log that is read, or more as minPartitions says.
 
         Raises DataLossError.
         """
@@ -136,7 +136,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of a range of a log. Raises DataLossError, BadRecordError."""
+        """Yields rows of a range of a log. Raises DataLossError, BadRecordError."""
         part: _Part = partition.value
         return self._scan.read(part.split, part.wanted)
 
@@ -169,7 +169,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end if self._target is None else min(end, self._target.get(name, 0))
 
     def _where_to_go_on(self, store: Store, position: LogPosition) -> int:
-        """The position in the log as it is now. Raises DataLossError when it is not there."""
+        """Returns the stream's position in the present log. Raises DataLossError if it is gone."""
         fail = self._options.fail_on_data_loss
         least, end = store.min_offset(), self._seen[store.broker_name]
         if position.log < least:
@@ -186,7 +186,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _steps(
         self, froms: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit
     ) -> dict[str, int]:
-        """How many bytes are read of each broker's log."""
+        """Returns how many bytes of each broker's log to read."""
         backlogs = {name: max(0, ends[name] - at) for name, at in froms.items()}
         if isinstance(limit, ReadAllAvailable):
             return backlogs

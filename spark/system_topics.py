@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which topics belong to the system, for sources and reports alike.
 
-Needs no numpy.
+This module does not need numpy.
 
 Java: TopicValidator, but for two of its topics: users may well send to TBW102 and BenchmarkTest.
 """
@@ -18,9 +18,9 @@ from txrocketmq.remoting.message.topics import (
 )
 
 HIDDEN_TOPICS: Final = SYSTEM_TOPICS - {DEFAULT_TOPIC, BENCHMARK_TOPIC}
-"""What brokers write for themselves, besides topics that start with SYSTEM_PREFIX."""
+"""Topics that brokers write to for themselves, besides those that start with SYSTEM_PREFIX."""
 
 
 def is_system_topic(topic: str) -> bool:
-    """Whether the messages of the topic are the system's own."""
+    """Returns whether the messages of the topic are the system's own."""
     return topic in HIDDEN_TOPICS or topic.startswith(SYSTEM_PREFIX)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of a permanent table, kept in its schema, from which Spark hands them back.
 
-Of `CREATE TABLE ... USING rocketmq OPTIONS (...)` Spark keeps the options and gives them to nobody:
-a Python source that reads the table gets its schema only. But the schema was asked of the source,
-and Spark keeps what stands beside a column. So the options stand beside the first one.
+Spark keeps the options of `CREATE TABLE ... USING rocketmq OPTIONS (...)` but gives them to nobody:
+a Python source that reads the table gets only its schema. But the source made that schema, and
+Spark keeps the metadata of its columns. So the options are metadata of the first column.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _NAME: Final = "rocketmq.options"
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """The schema with these options in it."""
+    """Returns the schema with these options in it."""
     first, *others = schema.fields
     metadata = {**(first.metadata or {}), _NAME: json.dumps(dict(options))}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
 
 
 def options_in(schema: StructType) -> dict[str, str]:
-    """The options that `with_options` has put there; none where nobody has."""
+    """Returns the options that `with_options` has put there; empty if there are none."""
     for field in schema.fields:
         kept = (field.metadata or {}).get(_NAME)
         if kept is not None:

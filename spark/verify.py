@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """verify=store: compares consume queues and index with the records of the log.
 
-A disagreement is told as a BadRecord of reason `queue` or `index` and goes the way of badRecords;
-the record itself is sound and is read all the same. That records lie end to end, bear their own
-offset and match their CRC is for the readers of the log and the decoder to say.
+A disagreement becomes a BadRecord of reason `queue` or `index`, to which badRecords applies; the
+record itself is sound and is read all the same. The readers of the log and the decoder check that
+records lie end to end, have their own offset and match their CRC.
 
 Java: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex.
 """
@@ -39,7 +39,7 @@ class StoreCheck:
         self._starts: list[NDArray[np.int64]] = []
 
     def all(self, reading: Iterable[Found]) -> Iterator[Found]:
-        """What is read of the split, and what is found out about it."""
+        """Yields what is read of the split, and the disagreements."""
         for found in reading:
             if isinstance(found, Records):
                 yield from self.queues(found)
@@ -47,7 +47,7 @@ class StoreCheck:
         yield from self.index()
 
     def queues(self, records: Records) -> Iterator[BadRecord]:
-        """Records that their consume queue does not name, or names wrongly."""
+        """Yields records that have no unit or a wrong one in their consume queue."""
         self._starts.append(records.physical_offset)
         kind = records.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE
         mask = (kind == 0) & (records.physical_offset < self._dispatched)
@@ -83,10 +83,10 @@ class StoreCheck:
             yield from _bad(records.where(~same), "queue", text)
 
     def index(self) -> Iterator[BadRecord]:
-        """Items of the index that name a place in the split where no record begins."""
+        """Yields items of the index that name a place in the split where no record begins."""
         starts = np.sort(np.concatenate(self._starts)) if self._starts else np.empty(0, np.int64)
         for file in self._store.index_files():
-            with suppress(FileNotFoundError):  # deleted, as nothing that it names is there
+            with suppress(FileNotFoundError):  # deleted, since what it names is gone
                 yield from self._in_file(file, starts)
 
     def _in_file(self, file: IndexFile, starts: NDArray[np.int64]) -> Iterator[BadRecord]:
@@ -104,7 +104,7 @@ class StoreCheck:
 
 
 def _units(queue: Queue, first: int, end: int) -> NDArray[np.void]:
-    if end - first > MAX_UNITS:  # the offset of some record makes no sense
+    if end - first > MAX_UNITS:  # a record has an impossible offset
         return np.empty(0, UNITS)
     return queue.units(max(0, first), max(0, end))
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the beginnings of records in a piece of a commit log.
 
-Records lie end to end, each opened by its size, so a walk from a trusted start is exact, whatever
-the bodies hold; but one record after the other is slow in Python. `walk` sets many cursors, each at
-the next place that looks like a record, and advances all of them at once with np. A cursor may
-have been set into a body that holds whole records: so the chain of one cursor counts only when a
-trusted chain ends exactly where it starts, and where none does, the walk goes record by record.
+Records lie end to end, and each begins with its size, so a walk from a trusted start is exact,
+whatever the bodies hold. But going from record to record is slow in Python. So `walk` sets many
+cursors, each at the next place that looks like a record, and advances all of them at once with
+numpy. A cursor may have been set into a body that holds whole records. So the chain of a cursor
+counts only if a trusted chain ends exactly where it starts; otherwise the walk goes from record to
+record there.
 
-A record is recognised by its head: a known magic, a size that a record can have, and the physical
-offset of the very place where it lies. Whether the lengths inside add up is for `Records` to say.
+A record is recognised by its head: a known magic, a possible size, and the physical offset of the
+place where it lies. `Records` checks whether the lengths inside add up.
 
 Java: CommitLog.checkMessageAndReturnSize.
 """
@@ -36,7 +37,7 @@ MIN_RECORD_BYTES: Final = (
     + fixed(record.TOPIC_LENGTH_V1).size
     + fixed(record.PROPERTIES_LENGTH).size
 )
-"""Of a record without body, topic and properties, its hosts IPv4."""
+"""The size of a record without body, topic and properties whose hosts are IPv4."""
 
 HEAD_BYTES: Final = dtype(record.RECORD_FIXED).itemsize
 _FIXED_TYPE: Final = dtype(record.RECORD_FIXED)
@@ -48,62 +49,64 @@ _MAGIC_AT: Final = _HEAD.offset_of("magic")
 _BLANK: Final = fixed(record.BLANK)
 _MAGICS: Final = (record.MAGIC_V1, record.MAGIC_V2)
 _MAGIC_BYTE: Final = _MAGICS[0].to_bytes(4, "big", signed=True)[0]
-"""The first one, of all."""
+"""The first byte of every magic."""
 _ANY_MAGIC: Final = re.compile(
     b"|".join(re.escape(magic.to_bytes(4, "big", signed=True)) for magic in _MAGICS)
 )
 
 _CURSOR_BYTES: Final = 1 << 15
-"""About what one cursor walks."""
+"""About how many bytes one cursor walks."""
 _NEAR_BYTES: Final = 1 << 11
-"""So far all cursors look for a record at once, which most find there unless records are long."""
+"""All cursors search this far at once, and most find a record there unless records are long."""
 _FAR_TIMES: Final = 2
-"""So many times fewer cursors are set where each has to look on its own, which costs as much as
+"""How many times fewer cursors are set where each has to search by itself, which costs as much as
 some ten of its steps.
 """
 _MAX_CURSORS: Final = 2048
 _STEPS: Final = 8
-"""So many between two looks at which cursors are still on their way."""
+"""The number of steps after which finished cursors are looked for."""
 _MIN_ALIVE: Final = 8
-"""A step of all cursors costs as much as this many records one by one."""
+"""The fewest active cursors; a step of all costs as much as so many single records."""
 _MAX_PLACES: Final = 1 << 22
-"""Of all cursors at all steps: bounds the memory of a walk, should they advance unevenly."""
+"""The most places of all cursors at all steps: limits the memory of a walk of uneven cursors."""
 _MAX_CANDIDATES: Final = 32
-"""Places with the bytes of a magic that are tried to set one cursor."""
+"""The most places with the bytes of a magic that are tried to set one cursor."""
 
 
 class Stop(enum.Enum):
-    """Why a walk ended where it did."""
+    """The reason why a walk ended where it did."""
 
     END = "end"
-    """All records that start before the end asked for were found; the next starts at `stop`."""
+    """All records that start before the end were found; the next one starts at `stop`."""
     PARTIAL = "partial"
     """The record at `stop` goes on beyond the buffer."""
     BLANK = "blank"
-    """A blank record lies at `stop`: the rest of this file is empty. Whether its room reaches the
-    end of the file is the caller's to look."""
+    """A blank record lies at `stop`: the rest of this file is empty. The caller has to check
+    whether the blank reaches the end of the file.
+    """
     UNWRITTEN = "unwritten"
     """Zeros lie at `stop`."""
     BAD = "bad"
-    """Neither a record nor one of the above lies at `stop`. The record before may be to blame, by
-    a wrong size: then its own lengths do not add up."""
+    """Neither a record nor one of the above lies at `stop`. The record before it may be to blame,
+    with a wrong size: then its own lengths do not add up.
+    """
 
 
 class Walk(NamedTuple):
-    """Records found: positions in the buffer, where the walk ended, and why."""
+    """The result of a walk: positions of records in the buffer, where it ended, and why."""
 
     starts: Positions
     stop: int
     reason: Stop
     heads: NDArray[np.void] | None = None
-    """HEAD_BYTES at each start, if the walk came to read them all."""
+    """The HEAD_BYTES at each start, if the walk has read them all."""
 
 
 class _Chains(NamedTuple):
-    """What the cursors found, each from its `first` place on, one after the other.
+    """The records that cursors found, each from its `first` place on, in order.
 
-    Those up to cursor i, included, are starts[:ends[i]]. At the `last` place of a cursor no record
-    starts, or the next cursor's chain, or the end asked for.
+    The records of cursors 0 to i are starts[:ends[i]]. The `last` place of a cursor is where no
+    record starts, or where the next cursor's chain starts or the wanted range ends.
     """
 
     first: Positions
@@ -113,12 +116,12 @@ class _Chains(NamedTuple):
     heads: NDArray[np.void]
 
     def numbers(self, start: int, end: int) -> slice:
-        """Of the cursors start to end, which of `starts` they found."""
+        """Returns which of `starts` the cursors from `start` up to, not including, `end` found."""
         return slice(int(self.ends[start - 1]) if start else 0, int(self.ends[end - 1]))
 
 
 def walk(buffer: Buffer, first_offset: int, start: int = 0, end: int | None = None) -> Walk:
-    """The records that start in [start, end) and lie wholly in the buffer.
+    """Returns the records that start in [start, end) and lie wholly in the buffer.
 
     `first_offset` is the physical offset of buffer[0]; a record is trusted to begin at `start`.
     Without `end` the walk goes to the end of the buffer.
@@ -134,12 +137,12 @@ def walk(buffer: Buffer, first_offset: int, start: int = 0, end: int | None = No
 
 
 def chain(buffer: Buffer) -> Walk:
-    """The records of a pull response: end to end, with physical offsets of anywhere."""
+    """Returns the records of a pull response: they lie end to end, with any physical offsets."""
     return _one_by_one(buffer, None, 0, len(buffer))
 
 
 def candidates(buffer: Buffer, first_offset: int, start: int) -> Iterator[int]:
-    """Places from `start` on that bear the head of a record, by the bytes of its magic."""
+    """Yields places from `start` on that have the head of a record, found by its magic."""
     last = len(buffer) - _HEAD.size
     view = buffer.data
     for match in _ANY_MAGIC.finditer(view, start + _MAGIC_AT):
@@ -151,7 +154,7 @@ def candidates(buffer: Buffer, first_offset: int, start: int) -> Iterator[int]:
 
 
 def _is_head(fields: tuple[int, ...], offset: int | None) -> bool:
-    """Whether these are fields of a record's head; without an offset, one of anywhere."""
+    """Returns whether fields are a record's head; without an offset any physical offset will do."""
     return (
         fields[_TOTAL_SIZE] >= MIN_RECORD_BYTES
         and fields[_MAGIC] in _MAGICS
@@ -182,7 +185,7 @@ def _one_by_one(buffer: Buffer, first_offset: int | None, start: int, end: int) 
 
 
 def _reason(buffer: Buffer, offset: int | None, place: int) -> Stop:
-    """Why no whole record lies at this place, which is in the buffer."""
+    """Returns why no whole record lies at this place in the buffer."""
     there = bytes(buffer[place : place + _HEAD.size])
     if len(there) < _BLANK.size:
         return Stop.PARTIAL
@@ -192,7 +195,7 @@ def _reason(buffer: Buffer, offset: int | None, place: int) -> Stop:
     if not any(there):
         return Stop.UNWRITTEN
     if len(there) == _HEAD.size:
-        # A whole head: then it is the size that goes beyond the buffer, or this is no record.
+        # The head is whole, so either the size reaches beyond the buffer or this is no record.
         return Stop.PARTIAL if _is_head(_HEAD.struct.unpack(there), offset) else Stop.BAD
     is_plausible = size >= MIN_RECORD_BYTES and magic in _MAGICS
     return Stop.PARTIAL if is_plausible else Stop.BAD
@@ -202,10 +205,10 @@ def _reason(buffer: Buffer, offset: int | None, place: int) -> Stop:
 
 
 def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _Chains:
-    """Advance cursors from `first`, each up to where the next began, the last one up to `end`.
+    """Advances cursors from `first`, each up to where the next one began, the last one to `end`.
 
-    On the way only the sizes are read, and followed wherever they lead, beyond the limits too:
-    where a chain ends and whether records were walked is looked at thereafter, once for all.
+    The steps read only the sizes and follow them wherever they lead, even beyond the limits. After
+    them, one pass checks where chains end and whether records were walked.
     """
     limits = np.append(first[1:], end)
     sizes_at = np.ndarray((len(buffer) - 3,), ">i4", buffer, strides=(1,))
@@ -213,14 +216,14 @@ def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _
     max_steps = _MAX_PLACES // len(first)
     rows = [first]
     is_alive = np.ones(len(first), np.bool_)
-    # What these steps leave is walked one by one.
+    # What these steps leave over is walked record by record.
     while np.count_nonzero(is_alive) >= _MIN_ALIVE and len(rows) < max_steps:
         before = rows[-1]
         for _ in range(_STEPS):
             places = rows[-1]
             inside = np.minimum(np.maximum(places, 0), top)
             rows.append(places + sizes_at[inside])
-        # Who went back once is lost: nonsense may lead around for ever.
+        # A cursor that went back is dropped, since nonsense may lead in circles.
         is_alive &= (rows[-1] < limits) & (rows[-1] - before >= _STEPS * MIN_RECORD_BYTES)
     positions = np.array(rows)
     is_step = np.diff(positions, axis=0) >= MIN_RECORD_BYTES
@@ -230,7 +233,7 @@ def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _
     if not are_records.all():
         good = np.zeros(walked.shape, np.bool_)
         good.T[walked.T] = are_records
-        # What comes after the first place without a record counts no more.
+        # Nothing counts that comes after the first place without a record.
         good = np.logical_and.accumulate(good)
         kept = _rows(good.T[walked.T])
         starts, heads, walked = starts[kept], heads[kept], good
@@ -240,7 +243,7 @@ def _advance(buffer: Buffer, first_offset: int, first: Positions, end: int) -> _
 
 
 def _rows(mask: NDArray[np.bool_]) -> slice | NDArray[np.bool_]:
-    """The rows of a mask; nearly always they are the first ones, which need no copy."""
+    """Returns the rows of a mask, as a slice if they are the first ones, as nearly always."""
     count = np.count_nonzero(mask)
     return slice(0, count) if mask[:count].all() else mask
 
@@ -248,7 +251,7 @@ def _rows(mask: NDArray[np.bool_]) -> slice | NDArray[np.bool_]:
 def _heads(
     buffer: Buffer, first_offset: int, places: Positions
 ) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """What lies at these places, and whether these are heads of records that end in the buffer."""
+    """Returns the heads at these places, and whether they are of records that end in the buffer."""
     size = len(buffer)
     heads = words(buffer, places, HEAD_BYTES)
     fields = heads.view(_FIXED_TYPE)
@@ -263,7 +266,7 @@ def _heads(
 
 
 def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: int) -> Positions:
-    """Where to set cursors: `start`, and what looks like a record evenly over [start, end)."""
+    """Returns where to set cursors: at `start`, and at what looks like a record every few bytes."""
     step = max(_CURSOR_BYTES, (end - start) // cursors)
     near = _near(buffer, first_offset, np.arange(start + step, end, step), step)
     if 2 * len(near) >= cursors:
@@ -278,8 +281,9 @@ def _settings(buffer: Buffer, first_offset: int, start: int, end: int, cursors: 
 
 
 def _near(buffer: Buffer, first_offset: int, targets: Positions, step: int) -> Positions:
-    """From each target on the first place that looks like a record, where one is near; none at all
-    where too many places bear the first byte of a magic.
+    """Returns the first place near each target that looks like a record, if there is one.
+
+    Returns nothing if too many places have the first byte of a magic.
     """
     reach = min(step, _NEAR_BYTES)
     targets = targets[targets <= len(buffer) - reach - _MAGIC_AT]
@@ -300,7 +304,7 @@ def _near(buffer: Buffer, first_offset: int, targets: Positions, step: int) -> P
 
 
 def _flatnonzero(flags: NDArray[np.bool_]) -> Positions:
-    """As np.flatnonzero: sooner where few are true, since eight are looked at together."""
+    """Does what np.flatnonzero does, faster if few are true, as it looks at eight at a time."""
     if len(flags) % 8:
         return np.flatnonzero(flags)
     eights = np.flatnonzero(flags.view(np.uint64))
@@ -310,8 +314,9 @@ def _flatnonzero(flags: NDArray[np.bool_]) -> Positions:
 
 
 def _candidate(buffer: Buffer, first_offset: int, start: int, end: int) -> int | None:
-    """The first place in [start, end) that looks like a record; None after some that only bear its
-    magic.
+    """Returns the first place in [start, end) that looks like a record.
+
+    Returns None after _MAX_CANDIDATES places that only have the bytes of a magic.
     """
     view = buffer.data
     last = len(buffer) - _HEAD.size
@@ -328,7 +333,7 @@ def _candidate(buffer: Buffer, first_offset: int, start: int, end: int) -> int |
 
 
 def _joined(buffer: Buffer, first_offset: int, chains: _Chains, end: int) -> Walk:
-    """The records of the chains that are trusted; one by one where a chain is not."""
+    """Returns the records of trusted chains, and walks record by record where none is trusted."""
     first, last = chains.first, chains.last
     breaks = np.append(np.flatnonzero(last[:-1] != first[1:]), len(first) - 1)
     parts: list[Positions] = []
@@ -337,7 +342,7 @@ def _joined(buffer: Buffer, first_offset: int, chains: _Chains, end: int) -> Wal
     while True:
         at = int(np.searchsorted(first, place))
         if at < len(first) and first[at] == place != last[at]:
-            # The chain of this cursor is trusted; so are all up to the next break.
+            # The chain of this cursor is trusted, and so are all up to the next break.
             last_of_run = int(breaks[np.searchsorted(breaks, at)])
             found = chains.numbers(at, last_of_run + 1)
             parts.append(chains.starts[found])
@@ -355,6 +360,6 @@ def _joined(buffer: Buffer, first_offset: int, chains: _Chains, end: int) -> Wal
 
 
 def _together(parts: Sequence[_Array]) -> _Array:
-    """The parts end to end; nearly always there is one."""
+    """Returns the parts end to end; nearly always there is only one."""
     filled = [part for part in parts if len(part)]
     return filled[0] if len(filled) == 1 else np.concatenate(parts)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads files in windows, into buffers that are used again.
 
-Fresh memory costs more than reading into it: the system clears each page. So a process keeps its
-buffers, at most two of each reader that is at work, and a window is valid until the one after the
-next is read. From a remote file the next window is fetched by a thread while one is worked on. A
-pace changes when the bytes of a window are read, never which bytes are in it.
+Fresh memory costs more than reading into it, since the system clears each page. So a process keeps
+its buffers, at most two for each active reader, and a window is valid until the one after the next
+is read. For a remote file, a thread fetches the next window while the current one is processed. A
+pace delays the reading of bytes and never changes which bytes are in a window.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from txrocketmq.spark.pace import Pace
 from txrocketmq.spark.walk import Buffer
 
 _HEAD_BYTES: Final = 1 << 20
-"""Room before a window that was fetched ahead, for what is left over of the one before."""
+"""Room before a window that is fetched ahead, for the rest of the window before it."""
 _KEPT_BUFFERS: Final = 2
 
 _free: list[Buffer] = []
-"""Buffers that no reader has now."""
+"""Buffers that no reader uses now."""
 
 
 class _Ahead(NamedTuple):
@@ -36,7 +36,7 @@ class _Ahead(NamedTuple):
 
 
 class Windows:
-    """Reads files of one store, each place once and on the whole from the front. `close` it."""
+    """Reads files of one store, each place once and mostly in order. Call `close` at the end."""
 
     def __init__(self, files: Files, window_bytes: int, pace: Pace | None = None) -> None:
         self.window_bytes = window_bytes
@@ -50,10 +50,10 @@ class Windows:
         self._current: Buffer = self._buffer[:0]
 
     def read(self, path: str, at: int, length: int, until: int) -> Buffer:
-        """The bytes of a file from `at` on, `length` or some more; fewer where the file ends.
+        """Returns the bytes of a file from `at` on, `length` or some more; fewer at the file's end.
 
-        `until` is how far the file will be read, for what is fetched ahead. The window before the
-        last one is overwritten. FileNotFoundError when there is no file.
+        `until` is how far the file will be read, for fetching ahead. The window before the last one
+        is overwritten. Raises FileNotFoundError when there is no file.
         """
         view = self._from_ahead(path, at, length)
         if view is None:
@@ -69,14 +69,14 @@ class Windows:
         return view
 
     def pieces(self, path: str, pieces: Sequence[Piece]) -> Buffer:
-        """Pieces of a file end to end; fewer bytes where the file has not all of one."""
+        """Returns pieces of a file end to end; fewer bytes if the file does not have all of one."""
         self._drop_ahead()
         length = sum(length for _, length in pieces)
         buffer = np.empty(length, np.uint8) if length > self.window_bytes else self._buffer[:length]
         return buffer[: self._read_pieces(path, pieces, buffer.data)]
 
     def close(self) -> None:
-        """Gives the buffers back."""
+        """Gives the buffers back for other readers."""
         self._drop_ahead()
         if self._pool is not None:
             self._pool.shutdown()
@@ -113,7 +113,7 @@ class Windows:
             if len(buffer) == size:
                 self._mine.append(_free.pop(at))
                 return self._mine[-1]
-        _free.clear()  # they are of another size
+        _free.clear()  # these have another size
         self._mine.append(np.empty(size, np.uint8))
         return self._mine[-1]
 
@@ -128,7 +128,7 @@ class Windows:
         self._ahead = _Ahead(path, at, length, buffer, got)
 
     def _from_ahead(self, path: str, at: int, length: int) -> Buffer | None:
-        """The window that was fetched, after what is left over of the current one."""
+        """Returns the fetched window after what is left of the current one, if it fits."""
         ahead = self._ahead
         if ahead is None or ahead.path != path:
             return None
@@ -143,7 +143,7 @@ class Windows:
         return ahead.buffer[_HEAD_BYTES - left : _HEAD_BYTES + got]
 
     def _drop_ahead(self) -> None:
-        """Waits for what is being fetched, which is not wanted: its buffer is needed."""
+        """Waits for an unwanted window that is being fetched, since its buffer is needed."""
         if self._ahead is not None:
             self._is_ahead_wanted = False
             self._ahead.got.exception()

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 
 def words(buffer: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray[np.void]:
-    """The `size` bytes at each position; beyond the end of the buffer they are zero."""
+    """Returns the `size` bytes at each position; bytes beyond the end of the buffer are zero."""
     last = len(buffer) - size
     if last < 0 or (len(at) and at.max() > last):
-        # Few are so near to the end: those are read from a copy of it.
+        # Only few are so near the end: those are read from a padded copy of it.
         tail_at = max(0, last)
         tail = np.zeros(2 * size, np.uint8)
         tail[: len(buffer) - tail_at] = buffer[tail_at:]
@@ -25,5 +25,5 @@ def words(buffer: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArra
 
 
 def _each_byte(buffer: NDArray[np.uint8], size: int) -> NDArray[np.void]:
-    """A view with an element of `size` bytes at each byte of the buffer."""
+    """Returns a view with an element of `size` bytes at each byte of the buffer."""
     return np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer, strides=(1,))

@@ -3,7 +3,7 @@
 
 A task of a source that lacks a package fails with `No module named ...`, once for each attempt. The
 question is a function that is sent to the workers as a whole, so they can answer it without having
-this package. Works through Spark Connect, too.
+this package. It works through Spark Connect, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PACKAGES: Final = (_OURS, *LEAST, *ALSO)
 
 
 def asked(packages: Sequence[str]) -> Callable[[int], str]:
-    """The question: returns the machine, the Python and the versions of packages as JSON."""
+    """Returns a function that returns the machine, its Python and versions of packages as JSON."""
 
     def answer(_: int) -> str:
         # ruff: noqa: PLC0415 - this runs where there is only what it imports itself
@@ -47,7 +47,7 @@ def asked(packages: Sequence[str]) -> Callable[[int], str]:
 
 
 def check(spark: SparkSession, tasks: int) -> None:
-    """Raises SparkSourceError when a worker lacks something; the text says which one, and what."""
+    """Raises SparkSourceError if a worker lacks something; the text says which one, and what."""
     from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 
@@ -69,7 +69,7 @@ def check(spark: SparkSession, tasks: int) -> None:
 
 
 def lacking(found: Mapping[str, Any]) -> list[str]:
-    """What a worker with these versions lacks."""
+    """Returns what a worker with these versions lacks."""
     ours, there = version_of(_OURS), found.get(_OURS)
     if there is None:
         return [f"no {_OURS}", *missing(found.get)]

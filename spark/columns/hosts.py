@@ -35,11 +35,11 @@ _HOST_AT: Final = {
     which: fixed(record.RECORD_FIXED).offset_of(f"{which}_ip") for which in _IPV6_BIT
 }
 _STORE_AFTER_IPV6: Final = fixed(record.RECORD_FIXED_BORN_IPV6).offset_of(f"{STORE}_ip")
-"""Where the store host begins behind a born host that is IPv6."""
+"""Offset of the store host in a record whose born host is an IPv6 address."""
 _PLACE_AT: Final = fixed(record.RECORD_FIXED).offset_of("physical_offset")
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint16)
 _ID_CHARS: Final = 32
-"""Of an id with an IPv4 host."""
+"""The length of a message id whose store host has an IPv4 address."""
 
 
 def hosts(records: Records, which: str) -> pa.StringArray:
@@ -79,7 +79,7 @@ def message_ids(records: Records) -> pa.StringArray:
 
 
 def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
-    """Eight bytes of each head, as they lie."""
+    """Returns the eight bytes at offset `at` of each head, in the byte order of the buffer."""
     heads = np.ascontiguousarray(records.heads)
     word = np.dtype(
         {"names": ["word"], "formats": [np.uint64], "offsets": [at], "itemsize": heads.itemsize}
@@ -89,7 +89,7 @@ def _words_at(records: Records, at: int) -> NDArray[np.uint64]:
 
 
 def _ipv6_hosts(records: Records, which: str) -> tuple[Positions, list[bytes]]:
-    """The rows of the hosts that are IPv6, and for each address and port in bytes."""
+    """Returns the rows whose host is IPv6, and for each of them the packed address and port."""
     flags = records.sys_flag
     rows = np.flatnonzero(flags & _IPV6_BIT[which])
     if not len(rows):
@@ -106,11 +106,11 @@ def _host(packed: bytes) -> Host:
 
 @lru_cache(maxsize=1 << 16)
 def _text(packed: bytes) -> str:
-    """The host of an address and a port."""
+    """Formats a packed address and port."""
     return str(_host(packed))
 
 
 @lru_cache(maxsize=1 << 16)
 def _text_of_word(word: int) -> str:
-    """The same, of an IPv4 host as it is read from memory."""
+    """Formats an IPv4 host whose eight bytes were read as one word of native byte order."""
     return _text(word.to_bytes(8, sys.byteorder))

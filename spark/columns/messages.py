@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of records: decompresses bodies and takes apart batches that are one record.
+"""Makes messages of records: decompresses bodies and takes inner batches apart.
 
-A record is one message, but for an inner batch, whose body is the messages of a batch as a producer
-sent it: they have the numbers of the record, and each its own flag, body and properties, and the
-next queue offset.
+A record is one message, except for an inner batch. The body of an inner batch is a batch as the
+producer sent it. Its messages share the numbers of the record, but each of them has its own flag,
+body and properties, and their queue offsets are consecutive.
 
 Java: MessageDecoder.decodeMessage, decodeMessages; PullAPIWrapper.processPullResult.
 """
@@ -27,7 +27,7 @@ from txrocketmq.spark.gather import Positions
 from txrocketmq.spark.records import Records
 
 INNER_BATCH: Final = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
-"""Both, as consumers look for them."""
+"""The flags of an inner batch; consumers unwrap a record only if both are set."""
 
 _ENTRY_HEAD: Final = fixed(record.BATCH_ENTRY_HEAD)
 _FLAG: Final = _ENTRY_HEAD.names.index("flag")
@@ -37,16 +37,16 @@ _ENTRY_BYTES: Final = _ENTRY_HEAD.size + _PROPERTIES_LENGTH.size
 
 @dataclass
 class Messages:
-    """Messages, one a row; rows of one inner batch have the same record."""
+    """One message per row; the messages of an inner batch share one record."""
 
     records: Records
     """The record of each row."""
     body: Spans
     properties: Spans
     body_size: NDArray[Any]
-    """As stored."""
+    """The size of each body as stored, in bytes."""
     store_size: NDArray[Any]
-    """Of the record; of an inner batch each message has a part, and all of them make the record."""
+    """Bytes in the log; the messages of an inner batch share out those of their record."""
     flag: NDArray[Any]
     queue_offset: NDArray[Any]
 
@@ -55,7 +55,7 @@ class Messages:
 
 
 class Undecodable(NamedTuple):
-    """A record of which no messages can be made: its row, and why."""
+    """A record from which no messages can be made: its row, and why."""
 
     row: int
     reason: str
@@ -63,7 +63,7 @@ class Undecodable(NamedTuple):
 
 
 def plain_messages(records: Records) -> Messages:
-    """A message of each record, with the bodies as they are stored."""
+    """Returns one message for each record, with the bodies as they are stored."""
     buffers = (records.buffer,)
     return Messages(
         records,
@@ -79,10 +79,10 @@ def plain_messages(records: Records) -> Messages:
 def unpacked_messages(
     records: Records, rows: Positions, max_body_bytes: int, max_bytes: int
 ) -> Iterator[tuple[Messages, list[Undecodable]]]:
-    """Messages of the records, of which those in `rows` are compressed or inner batches.
+    """Yields the messages of all records; the ones in `rows` are compressed or inner batches.
 
-    Comes in parts, so that one holds at most `max_bytes` of bodies made here, if no single body is
-    larger; with each part come those of its records that were left out, by their row in `records`.
+    They come in parts whose unpacked bodies take at most `max_bytes`, unless one body alone is
+    larger. With each part come its undecodable records, by their rows in `records`.
     """
     bodies = _stored_bodies(records, rows)
     flags = records.sys_flag[rows].tolist()
@@ -118,7 +118,7 @@ def _stored_bodies(records: Records, rows: Positions) -> Iterator[bytes]:
 
 
 class _Entry(NamedTuple):
-    """A message of a batch."""
+    """A message of an inner batch."""
 
     flag: int
     body: bytes
@@ -126,11 +126,11 @@ class _Entry(NamedTuple):
 
 
 class _BatchError(ValueError):
-    """The body of an inner batch that is none."""
+    """The body of an inner batch cannot be taken apart."""
 
 
 def _entries(body: bytes) -> list[_Entry]:
-    """The messages of a batch. As the original does, sizes, magics and CRCs are passed over."""
+    """Takes a batch apart; like the original, it ignores the sizes, magics and CRCs inside."""
     entries: list[_Entry] = []
     at = 0
     while at < len(body):
@@ -150,20 +150,20 @@ def _entries(body: bytes) -> list[_Entry]:
 
 
 class _Part:
-    """Records from the row `start` on, some of them unpacked."""
+    """A part of the result: the records from row `start` on, some of which are unpacked."""
 
     def __init__(self, start: int) -> None:
         self.size_bytes = 0
-        """Of the bodies made."""
+        """The size of the unpacked bodies."""
         self.bodies: dict[int, bytes] = {}
-        """By the row of a record, its body before it was compressed."""
+        """The unpacked bodies, by the row of the record."""
         self.batches: dict[int, list[_Entry]] = {}
-        """By the row of a record, the messages it is a batch of."""
+        """The messages of inner batches, by the row of the record."""
         self.left_out: list[Undecodable] = []
         self._start = start
 
     def messages(self, records: Records, end: int) -> Messages:
-        """All messages up to the row `end`."""
+        """Returns all messages up to, not including, the row `end`."""
         counts = np.ones(end - self._start, np.int64)
         for undecodable in self.left_out:
             counts[undecodable.row - self._start] = 0
@@ -183,7 +183,7 @@ class _Part:
         return made
 
     def _put_batches(self, records: Records, made: Messages, first: Positions) -> None:
-        """The messages of the batches, each into the rows from its `first` on."""
+        """Puts the messages of the batches into `made`; each batch starts at its row in `first`."""
         entries = [entry for batch in self.batches.values() for entry in batch]
         sizes = [len(batch) for batch in self.batches.values()]
         numbers = np.concatenate([np.arange(size) for size in sizes])
@@ -199,7 +199,7 @@ class _Part:
 
 
 def _shares(record_bytes: int, entries: Sequence[_Entry]) -> NDArray[np.int64]:
-    """Of the bytes of a record those of each message in it, by what the message has of the body."""
+    """Divides a record's bytes among its messages, in proportion to the bytes that each one has."""
     sizes = [_ENTRY_BYTES + len(entry.body) + len(entry.properties) for entry in entries]
     ends = np.cumsum(sizes, dtype=np.int64)
     return np.diff(record_bytes * ends // max(int(ends[-1:].sum()), 1), prepend=0)

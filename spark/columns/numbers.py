@@ -19,7 +19,7 @@ from txrocketmq.spark.gather import POOL
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 _US_PER_MS: Final = 1000
 LAST_MS: Final = (1 << 63) // _US_PER_MS - 1
-"""The last time that microseconds in 64 bits can say; the first one is as far before 1970."""
+"""The last time that fits into 64 bits of microseconds; the first one is as far before 1970."""
 _TRANSACTION_STATES: Final = ("none", "prepared", "commit", "rollback")
 _TRANSACTION_SHIFT: Final = 2
 _COMPRESSION_SHIFT: Final = 8
@@ -62,20 +62,20 @@ def texts_of_size(data: bytes | NDArray[Any], size: int, count: int) -> pa.Strin
 
 
 def chosen_texts(texts: Sequence[str], codes: NDArray[Any]) -> pa.StringArray:
-    """The text of each row's code."""
+    """Returns the text of each row, whose code is the index of that text."""
     if len(texts) == 1:
         return constant(texts[0], len(codes))
     return pc.take(pa.array(texts, pa.string()), pa.array(codes), memory_pool=POOL)
 
 
 def transaction_states(sys_flags: NDArray[np.int32]) -> pa.StringArray:
-    """What `sys_flag` says of the transaction."""
+    """Returns the state of the transaction that each `sys_flag` says."""
     kinds = sys_flags & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
     return chosen_texts(_TRANSACTION_STATES, kinds >> _TRANSACTION_SHIFT)
 
 
 def compressions(sys_flags: NDArray[np.int32]) -> pa.StringArray:
-    """How `sys_flag` says that the body is compressed."""
+    """Returns the compression of the body that each `sys_flag` says."""
     kinds = ((sys_flags & MessageSysFlag.COMPRESSION_MASK) >> _COMPRESSION_SHIFT) + 1
     is_compressed = sys_flags & MessageSysFlag.COMPRESSED
     return chosen_texts(("none", *_COMPRESSION_KINDS), kinds * is_compressed)

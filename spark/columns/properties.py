@@ -30,20 +30,20 @@ _BEFORE_NAME: Final = ord(names.PROPERTY_SEPARATOR)
 _WORD_BYTES: Final = 8
 _WORD_MASKS: Final = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _PIECES: Final = 4
-"""Of a pair: name, separator, value, separator."""
+"""Pieces of text in a pair: name, separator, value, separator."""
 _NAME: Final = 0
 _VALUE: Final = 2
 _MAX_PAIRS: Final = 64
-"""Of a message whose names are compared with numpy; with more, it is read alone."""
+"""A message with more pairs is parsed by itself, and its names are not compared with numpy."""
 
 
 class _Pairs(NamedTuple):
-    """Names and values, in the order of the rows; positions are in `data`."""
+    """Names and values in the order of the rows; the positions are offsets in `data`."""
 
     data: Bytes
-    """The texts, and then some zeros."""
+    """The texts, followed by some zeros."""
     first: Positions
-    """The number of each row's first pair, and of one beyond the last row."""
+    """The number of each row's first pair; the last element is the number of all pairs."""
     name_at: Positions
     name_length: Positions
     value_at: Positions
@@ -55,8 +55,9 @@ class _Pairs(NamedTuple):
     """The row of each pair."""
 
     pieces: pa.BinaryArray
-    """Of each pair name, separator, value, separator: what lies end to end needs no copy, and Arrow
-    picks some of such texts sooner than it gathers them from anywhere.
+    """Of each pair the name, a separator, the value and a separator. They lie end to end, so none
+    is copied, and Arrow takes elements from such an array faster than it gathers them from
+    anywhere.
     """
 
     def names(self) -> pa.BinaryArray:
@@ -68,11 +69,11 @@ class _Pairs(NamedTuple):
         return self._taken(pa.array(np.arange(_VALUE, len(self.pieces), _PIECES, dtype=np.int32)))
 
     def values_of(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
-        """The values of these pairs."""
+        """Returns the values of these pairs."""
         return self._taken(pa.array(_PIECES * pairs + _VALUE))
 
     def values_or_null(self, pairs: NDArray[np.int64]) -> pa.BinaryArray:
-        """The same; null for a negative one."""
+        """Returns the values of these pairs; null where the number of the pair is negative."""
         return self._taken(pa.array(_PIECES * pairs + _VALUE, mask=pairs < 0))
 
     def _taken(self, numbers: pa.IntegerArray) -> pa.BinaryArray:
@@ -80,9 +81,9 @@ class _Pairs(NamedTuple):
 
 
 class Properties:
-    """The properties of messages, from the spans of their texts in records.
+    """The properties of messages, parsed from the spans of their texts.
 
-    A byte precedes each text in its buffer, as in a record its length does.
+    A byte precedes each text in its buffer, as the length of the properties does in a record.
     """
 
     def __init__(self, spans: Spans) -> None:
@@ -99,7 +100,7 @@ class Properties:
         return self._kept
 
     def value(self, name: str) -> pa.StringArray:
-        """The value of the property with this name; null without."""
+        """Returns the property with this name for each message; null for messages without it."""
         pairs = self._pairs
         encoded = name.encode()
         word = np.uint64(int.from_bytes(encoded[:_WORD_BYTES], "little"))
@@ -140,7 +141,7 @@ class Properties:
 def _parsed(spans: Spans) -> _Pairs:
     rewritten = np.zeros(len(spans.at), np.bool_)
     while True:
-        # At most once for each way of being odd: a rewritten text is so no more.
+        # This happens at most once for each oddity, since a rewritten text no longer has it.
         pairs, odd = _pairs_of(spans, rewritten)
         if pairs is not None:
             return pairs
@@ -149,13 +150,13 @@ def _parsed(spans: Spans) -> _Pairs:
 
 
 def _rewritten(text: bytes) -> bytes:
-    """A text of the same properties as it should be."""
+    """Rewrites the properties in their regular form."""
     pairs = decode_properties(text.decode("utf-8", "replace")).items()
     return "\x02".join([f"{name}\x01{value}" for name, value in pairs]).encode()
 
 
 def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None, Positions]:
-    """The pairs; or none, and the rows whose texts are not as they should be."""
+    """Returns the pairs; or None, and the rows whose texts are not in the regular form."""
     data, offsets = _joined(spans)
     size = int(offsets[-1])
     if _has_bad_utf8(data, offsets):
@@ -163,7 +164,7 @@ def _pairs_of(spans: Spans, rewritten: NDArray[np.bool_]) -> tuple[_Pairs | None
     separators = np.flatnonzero((data[:size] - np.uint8(1)) < 2)
     is_value = data[separators] == _BEFORE_VALUE
     if not _alternate(is_value):
-        # Of several \x01 in a pair the first counts; a pair without any is none.
+        # The first \x01 in a pair separates name and value; a pair without any does not count.
         keep = ~(is_value & np.append(False, is_value[:-1]))
         separators, is_value = separators[keep], is_value[keep]
         if not _alternate(is_value):
@@ -193,7 +194,7 @@ def _pieces(
     value_at: Positions,
     value_length: Positions,
 ) -> pa.BinaryArray:
-    """The texts of all pairs, cut at each end of a name or value."""
+    """Returns one array of all names, values and separators, cut at each end of a name or value."""
     ends = np.zeros(_PIECES * len(name_at) + 1, np.int32)
     ends[_NAME:-1:_PIECES] = name_at
     np.add(name_at, name_length, out=ends[_NAME + 1 :: _PIECES], casting="unsafe")
@@ -206,7 +207,7 @@ def _pieces(
 
 
 def _joined(spans: Spans) -> tuple[Bytes, Positions]:
-    """The texts end to end, each after a separator, with some zeros behind; where each begins."""
+    """Returns the texts end to end, each after a separator, and where each of them begins."""
     length = _without_last_separator(spans)
     has_any = length > 0
     array = spans._replace(at=spans.at - has_any, length=length + has_any).gather()
@@ -221,7 +222,7 @@ def _joined(spans: Spans) -> tuple[Bytes, Positions]:
 
 
 def _without_last_separator(spans: Spans) -> Positions:
-    r"""Lengths of the texts without a \x02 at their end."""
+    r"""Returns the lengths of the texts without the \x02 at their end, if they have one."""
     length = spans.length
     last_at = spans.at + np.maximum(length - 1, 0)
     if spans.which is None:
@@ -240,7 +241,7 @@ def _byte_at(buffer: Bytes, at: Positions) -> NDArray[np.uint8]:
 
 
 def _alternate(is_value: NDArray[np.bool_]) -> bool:
-    """Whether each second separator is before a value, and the others before a name."""
+    r"""Returns whether separators alternate: \x02 before each name, \x01 before each value."""
     return not (is_value[0::2].any() or not is_value[1::2].all() or len(is_value) % 2)
 
 
@@ -266,7 +267,7 @@ def _rows_of_bad_utf8(spans: Spans) -> Positions:
 
 
 def _rows_with_odd_pairs(pairs: _Pairs, rewritten: NDArray[np.bool_]) -> Positions:
-    """Rows with an empty name or value, with a name twice, or with very many pairs."""
+    """Returns rows that have an empty name or value, the same name twice, or very many pairs."""
     counts = np.diff(pairs.first)
     odd = (counts > _MAX_PAIRS) & ~rewritten
     is_empty = (pairs.name_length == 0) | (pairs.value_length == 0)
@@ -284,7 +285,7 @@ def _rows_with_odd_pairs(pairs: _Pairs, rewritten: NDArray[np.bool_]) -> Positio
 
 
 def _are_twice(pairs: _Pairs, one: Positions, other: Positions) -> NDArray[np.bool_]:
-    """Whether pairs with the same first bytes have one name, as far as its last bytes tell."""
+    """Returns whether pairs whose names begin alike have equal names, judged by the last bytes."""
     length = pairs.name_length[one]
     same: NDArray[np.bool_] = length == pairs.name_length[other]
     long = np.flatnonzero(same & (length > _WORD_BYTES))

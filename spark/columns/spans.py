@@ -14,7 +14,7 @@ from txrocketmq.spark.gather import Bytes, Positions, gather
 
 
 class Spans(NamedTuple):
-    """One byte string a row. `which` is the number of its buffer; without it, it is the first."""
+    """One byte string per row; `which` are the numbers of their buffers, by default the first."""
 
     buffers: tuple[Bytes, ...]
     at: Positions
@@ -22,7 +22,7 @@ class Spans(NamedTuple):
     which: NDArray[np.int64] | None = None
 
     def gather(self) -> pa.BinaryArray:
-        """The byte strings."""
+        """Copies the byte strings into an Arrow array."""
         return gather(self.buffers, self.at, self.length, which=self.which)
 
     def bytes_of(self, row: int) -> bytes:
@@ -32,9 +32,9 @@ class Spans(NamedTuple):
         return buffer[at : at + int(self.length[row])].tobytes()
 
     def replaced(self, rows: Positions, texts: Sequence[bytes]) -> Spans:
-        """With these byte strings in these rows."""
+        """Returns these spans with other byte strings in some rows."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        # A byte goes before them: `Properties` looks at the one before each.
+        # One byte goes before the texts, because `Properties` looks at the byte before each.
         more = np.frombuffer(b"\0" + b"\0".join(texts), np.uint8)
         at, length = self.at.copy(), self.length.copy()
         which = np.zeros(len(at), np.int64) if self.which is None else self.which.copy()

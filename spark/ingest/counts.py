@@ -45,18 +45,18 @@ class QueueName(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of messages. Two sets of as many messages with equal sums are the same but for a miracle."""
+    """Counts and sums of messages; they are equal for different messages only by a miracle."""
 
     messages: int = 0
     offsets: int = 0
-    """Sum of the queue offsets."""
+    """The sum of the queue offsets."""
     squares: int = 0
-    """Sum of their squares, modulo 2 to the 64."""
+    """The sum of the squares of the queue offsets, modulo 2 to the 64."""
     size_bytes: int = 0
-    """Sum of the sizes of the records."""
+    """The sum of the sizes of the records."""
 
     def plus(self, other: Count) -> Count:
-        """Both together."""
+        """Returns the sum of two counts."""
         return Count(
             self.messages + other.messages,
             self.offsets + other.offsets,
@@ -69,14 +69,14 @@ Counts = dict[QueueName, Count]
 
 
 class Span(NamedTuple):
-    """A range of a broker's log, and what of it is in quarantine: starts and ends, ascending."""
+    """A range of a broker's log; `damaged`: ascending ranges in it that are not counted."""
 
     start: int
     end: int
     damaged: tuple[tuple[int, int], ...] = ()
 
     def holds(self, physical_offsets: Offsets) -> NDArray[np.bool_]:
-        """Which of these records are to be counted."""
+        """Returns which of the records at these offsets are counted."""
         inside = (physical_offsets >= self.start) & (physical_offsets < self.end)
         if self.damaged:
             starts, ends = np.array(self.damaged, np.int64).T
@@ -86,7 +86,7 @@ class Span(NamedTuple):
 
 
 def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
-    """Counts the rows of a table, as far as the spans of its brokers go."""
+    """Counts the rows of a table that lie in the spans of their brokers."""
     counts: Counts = {}
     for broker, span in spans.items():
         name = broker.replace("'", "''")
@@ -109,7 +109,7 @@ def count_table(table: Table, spans: Mapping[str, Span]) -> Counts:
 
 @dataclass(frozen=True)
 class CountLog:
-    """Counts the messages of a piece of a log that the table is to have."""
+    """A task: counts the messages that the table should have of a piece of a log."""
 
     store: Store
     settings: TableSettings
@@ -119,7 +119,7 @@ class CountLog:
     max_bytes_per_second: int | None = None
 
     def __call__(self) -> Counts:
-        """Counts."""
+        """Reads the piece, and returns its counts."""
         decoder = Decoder(COUNTED, broker_name=self.store.broker_name)
         counts: Counts = {}
         wanted = filter_of(self.settings, self.store.broker_name)
@@ -134,14 +134,14 @@ class CountLog:
 
 @dataclass(frozen=True)
 class CountQueues:
-    """Counts the units of some consume queues."""
+    """A task: counts the units of some consume queues."""
 
     store: Store
     queues: Sequence[Queue]
     span: Span
 
     def __call__(self) -> Counts:
-        """Counts."""
+        """Reads the queues, and returns their counts."""
         counts: Counts = {}
         for queue in self.queues:
             total = Count()
@@ -153,12 +153,12 @@ class CountQueues:
 
 
 def filter_of(settings: TableSettings, broker_name: str) -> RecordFilter:
-    """What of a broker's store the table has."""
+    """Returns the filter for those records of a broker's store that the table should have."""
     return Selection.of(SourceOptions.of(dict(settings.source))).on(broker_name)
 
 
 def together(counted: Iterable[Counts]) -> Counts:
-    """What some tasks counted."""
+    """Adds up the counts of several tasks."""
     counts: Counts = {}
     for each in counted:
         for queue, count in each.items():
@@ -167,7 +167,7 @@ def together(counted: Iterable[Counts]) -> Counts:
 
 
 def _add(counts: Counts, broker_name: str, span: Span, batch: pa.RecordBatch) -> None:
-    """Counts the rows of a batch."""
+    """Adds the rows of a batch that are in the span to the counts."""
     held = batch.filter(pa.array(span.holds(batch.column("physicalOffset").to_numpy())))
     by_queue = pa.Table.from_batches([held]).group_by(["topic", "queueId"])
     found = by_queue.aggregate([("queueOffset", "list"), ("storeSize", "sum")])
@@ -185,13 +185,13 @@ def _of_offsets(offsets: Offsets, size_bytes: int) -> Count:
 
 
 def sum_of(values: Offsets) -> int:
-    """Exact, whatever the values are."""
+    """Returns the sum, which is exact even where it exceeds 64 bits."""
     low = int((values & 0xFFFFFFFF).sum(dtype=np.int64))
     return low + (int((values >> 32).sum(dtype=np.int64)) << 32)
 
 
 def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
-    """Units of the messages of a span, some at a time."""
+    """Yields the units of a queue that are in a span, some at a time."""
     for units in queue.units_in_steps(queue.min_index(span.start), queue.max_index()):
         yield units[span.holds(units["physical_offset"])]
         if units["physical_offset"][-1] >= span.end:
@@ -199,7 +199,7 @@ def _units(queue: Queue, span: Span) -> Iterator[NDArray[Any]]:
 
 
 def _of_units(units: NDArray[Any]) -> Count:
-    """A unit of a batch queue is for several messages, of successive offsets."""
+    """Counts the messages of units; a unit of a batch queue stands for several of them."""
     counts = units["count"].astype(np.int64)
     first = np.repeat(units["queue_offset"].astype(np.int64), counts)
     before = np.repeat(np.cumsum(counts) - counts, counts)

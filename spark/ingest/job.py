@@ -3,8 +3,9 @@
 
     settings -> positions -> plan -> tasks -> commits
 
-Files of tasks that are done go into the table together, in the order of the log, whenever they make
-COMMIT_BYTES of log: what is killed loses no more than that, and the next run goes on after it.
+The files of finished tasks are committed to the table together, in the order of the log, as soon as
+they cover COMMIT_BYTES of it. A run that is killed loses no more than that: the next run goes on
+after the last commit.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from txrocketmq.spark.log_end import end_of_log
 from txrocketmq.spark.store import Store
 
 COMMIT_BYTES: Final = 8 << 30
-"""Of log."""
+"""The amount of log that one commit covers, in bytes."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What became part of the table together."""
+    """What one commit has added to the table."""
 
     version: int
-    """Of the table."""
+    """The version of the table that the commit made."""
     results: tuple[SplitResult, ...]
     lost: tuple[Lost, ...]
-    """Ranges that were gone before the run began; the results have others."""
+    """Ranges that were gone before the run began; those found later are in the results."""
 
     @property
     def rows(self) -> int:
@@ -55,7 +56,7 @@ class Commit:
 
     @property
     def records(self) -> int:
-        """That were looked at."""
+        """The number of records that were read."""
         return sum(each.records for each in self.results)
 
     @property
@@ -64,12 +65,12 @@ class Commit:
 
     @property
     def topics(self) -> Counter[str]:
-        """Rows by topic."""
+        """The number of rows by topic."""
         return sum((each.topics for each in self.results), Counter())
 
     @property
     def damaged(self) -> Counter[str]:
-        """Damaged records by reason."""
+        """The number of damaged records by reason."""
         return sum((each.damaged for each in self.results), Counter())
 
     @property
@@ -78,25 +79,25 @@ class Commit:
 
 
 class Listener(Protocol):
-    """Is told how a run goes."""
+    """Is told about the progress of a run."""
 
     def planned(self, plan: Plan) -> None:
-        """A run begins."""
+        """The run begins with this plan."""
 
     def split_done(self, result: SplitResult) -> None:
-        """A split of the run is done."""
+        """One split of the run was read."""
 
     def committed(self, commit: Commit) -> None:
-        """Splits are part of the table."""
+        """Splits have become part of the table."""
 
 
 class Silent(Listener):
-    """Tells nobody."""
+    """A listener that ignores everything."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done. `start_runner` is called only when there is something to run."""
+    """A job. `start_runner` is called only when there are tasks to run."""
 
     stores: Sequence[Store]
     table: Table
@@ -108,10 +109,10 @@ class Job:
     listener: Listener = field(default_factory=Silent)
 
     def run(self) -> Iterator[Commit]:
-        """Takes what is new; each commit when it is made.
+        """Copies what is new; yields each commit once it is made.
 
-        Raises StoreError and OptionError before anything is written; DataLossError, BadRecordError,
-        RunFailed and others for what did not come to its commit: the next run takes it up.
+        Raises StoreError and OptionError before anything is written. Raises DataLossError,
+        BadRecordError, RunFailed and others for splits that failed: the next run takes them up.
         """
         there = self._check_settings()
         positions = self._positions()
@@ -122,7 +123,7 @@ class Job:
             yield from self._take(plan, positions)
 
     def dry_run(self) -> Plan | None:
-        """The plan for what is new; nothing is written."""
+        """Returns the plan for what is new, without writing anything; None if nothing is new."""
         self._check_settings()
         return self._plan(self._positions())
 
@@ -187,7 +188,7 @@ class Job:
 
 
 class _Taken:
-    """Splits that are done, as far as they go without a gap from where the last commit ended."""
+    """Collects finished splits, and hands out those that follow the last commit without a gap."""
 
     def __init__(
         self, plan: Plan, positions: Mapping[str, Position], stores: Mapping[str, Store]
@@ -199,14 +200,14 @@ class _Taken:
         self._done: dict[int, SplitResult] = {}
         self._errors: dict[int, SparkSourceError] = {}
         self._first = 0
-        """The first split that is not committed."""
+        """The number of the first split that is not committed."""
         self._end = 0
-        """The first one after it that is not done, or that goes on where no record begins."""
+        """The end of the splits that can be committed; the next one begins where a record does."""
         self.whole_bytes = 0
-        """Of log, between them."""
+        """Bytes of log in the splits from `_first` up to, not including, `_end`."""
 
     def add(self, number: int, outcome: Outcome) -> SplitResult | None:
-        """Takes what became of a split; its result unless it failed."""
+        """Notes the outcome of a split; returns its result, or None if it failed."""
         if outcome.error is not None:
             self._errors[number] = outcome.error
             return None
@@ -221,7 +222,7 @@ class _Taken:
         return result
 
     def whole(self) -> tuple[list[SplitResult], tuple[Lost, ...]]:
-        """The results that can be committed, once, and what was lost before."""
+        """Returns the results that can be committed, each once, and ranges lost before the run."""
         results = [self._done.pop(number) for number in range(self._first, self._end)]
         lost, self._lost = self._lost, ()
         self._first, self.whole_bytes = self._end, 0
@@ -230,7 +231,7 @@ class _Taken:
     def moved(
         self, results: Sequence[SplitResult], lost: Sequence[Lost]
     ) -> tuple[dict[str, Position], dict[str, Position]]:
-        """Where the table was in the logs of which these are, and where it is with them."""
+        """Returns the positions of the brokers in these results, before them and after them."""
         ends = {each.broker_name: each.end for each in lost}
         ends |= {each.split.broker_name: each.split.end for each in results}
         starts = {each.split.broker_name: each.split.start for each in reversed(results)}
@@ -242,7 +243,7 @@ class _Taken:
         return old, {broker: self._positions[broker] for broker in ends}
 
     def raise_first(self) -> None:
-        """The first error, if there is one."""
+        """Raises the first error, with the number of errors, if there is any."""
         if self._errors:
             first = self._errors[min(self._errors)]
             if len(self._errors) == 1:
@@ -251,7 +252,7 @@ class _Taken:
 
 
 def bounds_of(store: Store) -> StoreBounds:
-    """What the store has at this moment."""
+    """Returns what the store has at this moment."""
     segments = store.segments()
     starts = [segment.first_offset for segment in segments]
     first = starts[0] if starts else 0
@@ -259,7 +260,7 @@ def bounds_of(store: Store) -> StoreBounds:
 
 
 def check_unchanged(store: Store, position: Position) -> None:
-    """StoreError when the log before the position is not the one that was taken."""
+    """Raises StoreError if the log before the position is not the one that the table has."""
     if is_same_log(store, position.next, position.fingerprint):
         return
     raise StoreError(
@@ -270,7 +271,7 @@ def check_unchanged(store: Store, position: Position) -> None:
 
 
 def check_not_there(store: Store, positions: Mapping[str, Position]) -> None:
-    """StoreError when the table has the log of the store under another name."""
+    """Raises StoreError if the table has the store's log under another broker name."""
     for name, position in positions.items():
         if position.fingerprint and fingerprint(store, position.next) == position.fingerprint:
             raise StoreError(

@@ -19,7 +19,7 @@ _PREFIX = "txrocketmq_ingest"
 
 
 class State(NamedTuple):
-    """Of the whole table, after the job."""
+    """The state of the whole table after the job."""
 
     version: int
     rows: int
@@ -36,9 +36,9 @@ def write_metrics(
     state: State | None,
     log_ends: Mapping[str, int],
 ) -> None:
-    """Writes the file. `commits` are those of the job.
+    """Writes the file. `commits` are those of this job.
 
-    `log_ends`: where the logs end now, by broker.
+    `log_ends` says for each broker where its log ends now.
     """
     registry = CollectorRegistry()
 
@@ -75,7 +75,7 @@ def write_metrics(
 
 
 def _totals(commits: Sequence[Commit]) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Rows by topic, damaged records by reason, lost bytes by broker."""
+    """Returns rows by topic, damaged records by reason, and lost bytes by broker."""
     lost: Counter[str] = Counter()
     for each in (each for commit in commits for each in commit.all_lost):
         lost[each.broker_name] += each.end - each.start

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the Parquet files and the ledger of earlier versions into a Delta table.
 
-The files stay where they are; one commit makes them a table, with the positions of the newest run
-that was committed. Files that no run had committed become none of the table, and the ledger is
-deleted last: what is interrupted can be done again.
+The files stay where they are. One commit makes them a table, with the positions of the newest
+committed run. Files of runs that were never committed do not become part of it. The ledger is
+deleted last, so a migration that was interrupted can be repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OLD_QUARANTINE: Final = re.compile(r"part-.+-\d{20}-\d{20}\.parquet")
 
 
 class Migrated:
-    """What became of a table."""
+    """The result of a migration."""
 
     def __init__(self, files: int, rows: int) -> None:
         self.files = files
@@ -41,7 +41,7 @@ class Migrated:
 
 
 def migrate(uri: str) -> Migrated:
-    """Makes a Delta table at this place. TableError when there is none of an earlier version."""
+    """Makes a Delta table at this place. Raises TableError if there is no older table."""
     folder = _Folder(uri)
     document = folder.read(OLD_SETTINGS)
     table = Table(uri)
@@ -103,7 +103,7 @@ class _Folder:
         )
 
     def read(self, name: str) -> bytes | None:
-        """A file; None when it is not there."""
+        """Reads a file; returns None when it does not exist."""
         try:
             with self._fs.open_input_stream(f"{self._path}/{name}") as file:
                 content: bytes = file.read()
@@ -112,7 +112,7 @@ class _Folder:
             return None
 
     def commits(self) -> Iterator[dict[str, Any]]:
-        """What each run took, from the first."""
+        """Yields the ledger entry of each run, from the first on."""
         for name in self._names(_MANIFEST, ".json"):
             commit = json.loads(self.read(f"{_MANIFEST}/{name}") or b"")
             if commit["v"] != _VERSION:
@@ -120,7 +120,7 @@ class _Folder:
             yield commit
 
     def quarantined(self) -> list[pa.Table]:
-        """The rows in quarantine."""
+        """Returns the rows in quarantine."""
         schema = arrow_schema(COLUMNS)
         tables = [schema.empty_table()]
         for name in self._names(QUARANTINE, ".parquet"):
@@ -130,7 +130,7 @@ class _Folder:
         return tables
 
     def delete_ledger(self) -> None:
-        """What has no meaning any more; the settings go last."""
+        """Deletes the files that have no meaning any more; the settings go last."""
         for name in self._names(QUARANTINE, ".parquet"):
             if _OLD_QUARANTINE.fullmatch(name):
                 self._fs.delete_file(f"{self._path}/{QUARANTINE}/{name}")

@@ -26,12 +26,12 @@ class Slice(NamedTuple):
     """Rows of one partition, in the order of the log."""
 
     partition: tuple[str, ...]
-    """Values of the partition columns."""
+    """The values of the partition columns."""
     rows: pa.RecordBatch
 
 
 def slices(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[Slice]:
-    """A batch by partition; `columns` are of PARTITION_COLUMNS. The batch keeps its columns."""
+    """Cuts a batch by partition; `columns` are some of PARTITION_COLUMNS, which the rows keep."""
     if not columns or not batch.num_rows:
         if batch.num_rows:
             yield Slice((), batch)
@@ -65,7 +65,7 @@ def _is_sorted(codes: NDArray[np.int64]) -> bool:
 def _codes(
     batch: pa.RecordBatch, columns: Sequence[str]
 ) -> tuple[NDArray[np.int64], list[tuple[str, ...]]]:
-    """For each row the number of its partition, and the partitions."""
+    """Returns the number of each row's partition, and the partitions by number."""
     codes = np.zeros(batch.num_rows, np.int64)
     values: list[tuple[str, ...]] = [()]
     for column in columns:
@@ -91,4 +91,4 @@ def _day_name(day: int) -> str:
     try:
         return (_EPOCH + timedelta(days=day)).strftime("%Y-%m-%d")
     except OverflowError:
-        return ""  # a broker's clock that is none
+        return ""  # a date beyond the calendar, by a wrong clock

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the Parquet files of a split into the table, one for each partition, with a size limit.
 
-The names are new ones each time, and no file is part of the table before a commit names it: what a
-killed run leaves is for the format's vacuum.
+Files get new names each time, and no file is part of the table before a commit names it. Files that
+a killed run has left are removed by the format's vacuum.
 
-Rows wait until they make a row group of their partition, or until all that wait is too much: then
-the largest goes first. So the memory of a task does not depend on how many topics a log has. When
-too many files are open the one that was opened first is ended; more rows of its partition go to a
-next file.
+Rows wait until they fill a row group of their partition. If too many rows wait in all, those of the
+largest partition are written first, so the memory of a task does not depend on the number of topics
+in a log. When too many files are open, the one that was opened first is closed, and later rows of
+its partition go into another file.
 
-Bodies, keys and property values hardly repeat, so that a dictionary costs CPU and saves nothing:
-only columns of few values have one. Statistics are kept where a query can skip by them.
+Bodies, keys and property values hardly repeat, so a dictionary would cost CPU and save nothing:
+only columns with few values have one. Statistics are kept for columns by which queries skip files.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ _SKIPPED_BY: Final = frozenset(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS_US: Final = 1_000 * 365 * 86_400 * 1_000_000
-"""Times of clocks that are none have no bound in the statistics."""
+"""Times of broken clocks, beyond this bound, are left out of the statistics."""
 
 
 class Part(NamedTuple):
     """A finished file."""
 
     path: str
-    """Inside the table."""
+    """The path inside the table."""
     rows: int
     size_bytes: int
     partition: dict[str, str | None]
     written_ms: int
     stats: str
-    """As the format has them: JSON with the number of rows, and with least and greatest values."""
+    """Statistics in JSON, as Delta has them: the number of rows, least and greatest values."""
 
 
 class Place:
-    """Where the files of a table are put; local ones are on the disk before a commit names them."""
+    """The folder of a table's files; local ones are made durable before a commit names them."""
 
     def __init__(self, uri: str) -> None:
         files, self._path = files_of(uri, option="out")
@@ -78,11 +78,11 @@ class Place:
         )
 
     def open(self, name: str) -> Any:
-        """A new file, to be written."""
+        """Opens a new file for writing."""
         return self._fs.open_output_stream(f"{self._path}/{name}")
 
     def settle(self, name: str) -> int:
-        """Makes sure of a file that is closed; its size in bytes."""
+        """Makes a closed file durable where it is local; returns its size in bytes."""
         path = f"{self._path}/{name}"
         if self._is_local:
             _sync(path)
@@ -100,7 +100,7 @@ def _sync(path: str) -> None:
 
 @dataclass(slots=True)
 class _Part:
-    """A partition of the split: rows that wait, and the file that is being written."""
+    """A partition of the split: its waiting rows, and the file that is being written."""
 
     values: dict[str, str | None]
     waiting: list[pa.RecordBatch] = field(default_factory=list)
@@ -114,7 +114,7 @@ class _Part:
 
 
 class Parts:
-    """The files of a split. `add` rows in the order of the log, then `finish`."""
+    """Writes the files of a split: `add` rows in the order of the log, then call `finish`."""
 
     def __init__(self, place: Place, columns: pa.Schema, partition_by: Sequence[str]) -> None:
         self._place = place
@@ -128,11 +128,11 @@ class Parts:
         self._finished: list[Part] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Takes the rows of a batch that has at least the columns of the table."""
+        """Takes the rows of a batch, which has at least the columns of the table."""
         for partition, rows in slices(batch, self._partition_by):
             part = self._parts.get(partition)
             if part is None:
-                # The format has NULL for an empty value.
+                # The format writes an empty partition value as NULL.
                 values = (value or None for value in partition)
                 part = _Part(dict(zip(self._partition_by, values, strict=True)))
                 self._parts[partition] = part
@@ -145,7 +145,7 @@ class Parts:
             self._make_room()
 
     def finish(self) -> list[Part]:
-        """Writes what waits and ends all files."""
+        """Writes the waiting rows and closes all files; returns the files."""
         for partition in list(self._parts):
             self._write(partition)
             if partition in self._open:
@@ -153,7 +153,7 @@ class Parts:
         return self._finished
 
     def _make_room(self) -> None:
-        """Writes the largest of what waits until half of the bound is free."""
+        """Writes the rows of the fullest partitions until half of the limit is free again."""
         largest = sorted(self._parts, key=lambda each: -self._parts[each].waiting_bytes)
         for partition in largest:
             if self._waiting_bytes <= WAITING_BYTES // 2:
@@ -207,7 +207,7 @@ class Parts:
         part.writer, part.rows, part.least, part.greatest = None, 0, {}, {}
 
     def _shown(self, values: dict[str, int], *, up_us: int) -> dict[str, Any]:
-        """As the format has them: times in whole milliseconds, no value beyond the bound."""
+        """Returns values as the format has them: times as text in ms, none beyond _YEARS_US."""
         shown: dict[str, Any] = {}
         for name, value in values.items():
             if not pa.types.is_timestamp(self._schema.field(name).type):

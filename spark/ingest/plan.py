@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides what a run copies, from what the table and the stores contain.
+"""Decides what a run copies, from what the table and the stores contain. It does no I/O.
 
-Pure.
-
-A split ends where a file of the log ends, so that no task has to look for the start of a record;
-smaller ones only when asked for. What is gone before it was taken is an error unless accepted.
-Offsets are bytes in the broker's commit log.
+A split ends where a file of the log ends, so that no task has to search for the start of a record;
+smaller splits are made only on demand. Log that was deleted before it was copied is an error unless
+the user accepts the loss. Offsets are bytes in the broker's commit log.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from txrocketmq.spark.split import even_parts
 
 
 class Lost(NamedTuple):
-    """A range of a broker's log that was to be taken and is gone."""
+    """A range of a broker's log that is gone, but should have been copied."""
 
     broker_name: str
     start: int
@@ -30,14 +28,14 @@ class Lost(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far a broker's log is in the table."""
+    """How much of a broker's log is in the table."""
 
     next: int
-    """The first offset that is not."""
+    """The first offset that is not in the table."""
     fingerprint: str = ""
-    """Of the log before it; see `spark.fingerprint`."""
+    """The fingerprint of the log before `next`; see `spark.fingerprint`."""
     start: int = 0
-    """The first offset that is."""
+    """The first offset that is in the table."""
 
 
 class Split(NamedTuple):
@@ -47,7 +45,7 @@ class Split(NamedTuple):
     start: int
     end: int
     first_is_boundary: bool
-    """Whether a record (or the blank that ends a file) is known to start at `start`."""
+    """Whether a record, or the blank that ends a file, is known to start at `start`."""
 
     @property
     def size_bytes(self) -> int:
@@ -56,38 +54,38 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run takes, broker after broker, each log in its order."""
+    """What a run copies: the splits of one broker after the other, each log in its order."""
 
     splits: tuple[Split, ...]
     lost: tuple[Lost, ...] = ()
-    """What was gone before the run began, and was accepted."""
+    """Ranges that were gone before the run began, and whose loss was accepted."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of log."""
+        """The size of all splits, in bytes of log."""
         return sum(split.size_bytes for split in self.splits)
 
 
 class StoreBounds(NamedTuple):
-    """What a store has at a moment."""
+    """What a store has at one moment."""
 
     uri: str
     broker_name: str
     start: int
-    """The first offset that is there."""
+    """The first offset that is still there."""
     end: int
     """End of the last whole record."""
     segment_starts: Sequence[int]
-    """First offsets of the files of the log, ascending."""
+    """The first offsets of the files of the log, ascending."""
 
 
 class Wishes(NamedTuple):
-    """How a run is cut."""
+    """How a run is to be divided and limited."""
 
     split_bytes: int | None = None
-    """Cut files of the log further, to about this size."""
+    """Files of the log are cut into splits of about this size; None: one split for each file."""
     max_bytes: int | None = None
-    """Take about so much of each broker's log and leave the rest to the next run."""
+    """About so much of each broker's log is copied; the next run takes the rest. None: all."""
     allow_data_loss: bool = False
     check_crc: bool = False
 
@@ -95,7 +93,7 @@ class Wishes(NamedTuple):
 def plan_run(
     stores: Sequence[StoreBounds], positions: Mapping[str, Position], wishes: Wishes
 ) -> Plan | None:
-    """The plan of a run; None when nothing is new. StoreError, DataLossError: see `_start`."""
+    """Returns the plan of a run; None when nothing is new. Raises StoreError, DataLossError."""
     splits: list[Split] = []
     lost: list[Lost] = []
     for store in stores:
@@ -107,7 +105,7 @@ def plan_run(
 
 
 def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wishes: Wishes) -> int:
-    """Where to go on. StoreError when the log is another one, DataLossError when a part is gone."""
+    """Returns where to go on. Raises StoreError for a changed log, DataLossError for lost parts."""
     if position is None:
         return store.start
     if position.next > store.end:
@@ -130,7 +128,7 @@ def _start(store: StoreBounds, position: Position | None, lost: list[Lost], wish
 
 
 def _end(store: StoreBounds, start: int, max_bytes: int | None) -> int:
-    """The end of the log, or of the last file within `max_bytes`, but at least of one file."""
+    """Returns the log's end, or that of the last file within `max_bytes`, at least of one file."""
     if max_bytes is None or store.end - start <= max_bytes:
         return store.end
     later = [each for each in store.segment_starts if start < each <= store.end]

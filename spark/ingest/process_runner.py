@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tasks in processes on this machine, at most one for each core.
 
-Each worker has a pipe of its own, by which it gets one task at a time: when it dies its pipe ends,
-and that is noticed whatever the others do. (concurrent.futures misses the death of a process that
-it started while it was waiting for another one.) Workers end with the command, whatever ends it.
-They never see Ctrl-C, which a terminal sends to all processes at once: the command ends them.
+Each worker has a pipe of its own and gets one task at a time through it. When a worker dies, its
+pipe ends, which is noticed whatever the other workers do. (concurrent.futures does not notice the
+death of a process that it started while it was waiting for another one.) Workers end when the
+command ends, for whatever reason. A terminal sends Ctrl-C to all processes at once; workers do not
+get it, since the command ends them.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from txrocketmq.spark.errors import RunFailed
 from txrocketmq.spark.ingest.runner import Outcome, Runner, Task, outcome_of
 
 _ALLOCATOR: Final = "jemalloc"
-"""Of Arrow's, for workers: they take 35 MiB less memory with it and a tenth less CPU."""
+"""The workers' Arrow allocator: with it they take 35 MiB less memory and a tenth less CPU."""
 
 
 @contextmanager
 def process_runner() -> Iterator[Runner]:
-    """Workers, started when there are tasks, ended at the end.
+    """Runs tasks in workers, which are started for the first tasks and ended with the block.
 
-    RunFailed when a worker is killed, or when a task ends with an error that is not ours: then all
-    workers are ended.
+    Raises RunFailed when a worker is killed, or when a task fails with an error that is not a
+    SparkSourceError; then all workers are ended.
     """
     if _ALLOCATOR in pa.supported_memory_backends():
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", _ALLOCATOR)
@@ -46,13 +47,13 @@ def process_runner() -> Iterator[Runner]:
 
 
 class _Workers:
-    """At most so many processes."""
+    """Starts and ends the workers, at most so many."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._context = get_context("spawn")  # a process with threads is not to be forked
         self._processes: dict[Connection, Any] = {}
-        """By our end of the pipe to each."""
+        """The workers by our end of the pipe to each."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
         try:
@@ -63,12 +64,12 @@ class _Workers:
                 "a worker process was killed, as happens when memory runs out; the next run goes on"
                 " after what was committed"
             ) from error
-        except BaseException:  # GeneratorExit, too: nobody waits for what the workers do
+        except BaseException:  # also when the caller stops listening (GeneratorExit)
             self.end()
             raise
 
     def end(self) -> None:
-        """Ends all of them, whatever they do."""
+        """Ends all workers, even in the middle of a task."""
         for process in self._processes.values():
             process.kill()
         for pipe, process in self._processes.items():
@@ -91,7 +92,7 @@ class _Workers:
                 yield busy.pop(ready), given
 
     def _idle(self, busy: dict[Connection, int]) -> Connection | None:
-        """The pipe of a worker that has nothing to do, of a new one while there may be more."""
+        """Returns the pipe of an idle or new worker; None when all are busy."""
         for pipe in self._processes:
             if pipe not in busy:
                 return pipe
@@ -99,7 +100,7 @@ class _Workers:
             return None
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)
-        resource_tracker.ensure_running()  # its start, part of the first one's, lets them through
+        resource_tracker.ensure_running()  # starting it later would unblock signals again
         with _without_interrupts():
             process.start()
             self._processes[ours] = process
@@ -109,10 +110,10 @@ class _Workers:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Holds SIGINT back until the end, and for good for the processes that it starts.
+    """Blocks SIGINT within the block, and for good in processes that are started there.
 
-    Those inherit the mask of this thread; another thread of ours may still take the signal, and
-    then its handler runs in the main thread.
+    Those inherit the signal mask of this thread. Another thread of ours may still get the signal,
+    and its handler then runs in the main thread.
     """
     held_back: list[int] = []
     handler = None
@@ -130,8 +131,8 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _work(pipe: Connection) -> None:
-    """What a worker does: a task at a time, until there is nobody to tell."""
-    pa.set_cpu_count(1)  # the workers are as many as the cores
+    """Runs one task after the other in a worker, until the pipe is closed."""
+    pa.set_cpu_count(1)  # there are as many workers as cores
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         pipe.send(_tried(pipe.recv()))

@@ -26,7 +26,7 @@ _TOPICS_SHOWN: Final = 5
 
 
 class ProgressBar(Progress):
-    """A listener of a job. Bytes are those of the log: what is still to do is known of them."""
+    """A listener that shows a bar of bytes of the log, since the plan says how many are left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class ProgressBar(Progress):
         self._began = 0.0
 
     def planned(self, plan: Plan) -> None:
-        """A run begins."""
+        """Announces the plan and starts the bar."""
         self._rows = self._splits_done = 0
         self._splits = len(plan.splits)
         self._began = time.monotonic()

@@ -2,7 +2,7 @@
 """The rows of the table `quarantine`: damaged records of a split, and ranges that are gone.
 
 They travel to the driver, which commits them to the Delta table in the folder `_quarantine`. So
-what they may take is bounded: after DATA_BYTES of a split, rows come without the bytes themselves.
+their size is limited: after DATA_BYTES of damaged records in a split, rows leave the bytes out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from txrocketmq.spark.quarantine import COLUMNS, rows
 from txrocketmq.spark.schema import arrow_schema
 
 GONE: Final = "gone"
-"""The reason of a range that was deleted before it was taken, and was accepted."""
+"""The reason in rows of ranges that were deleted before they were copied, and accepted as lost."""
 DATA_BYTES: Final = 16 << 20
 _LENGTH: Final = 1 << 30
-"""Of one row: a longer range has several."""
+"""The longest range in one row; a longer one is spread over several rows."""
 
 
 class SplitQuarantine:
@@ -28,13 +28,13 @@ class SplitQuarantine:
 
     def __init__(self, broker_name: str) -> None:
         self.reasons: Counter[str] = Counter()
-        """Of damaged records."""
+        """The number of damaged records by reason."""
         self._broker_name = broker_name
         self._data_bytes = 0
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, file: str, bad: BadRecord) -> None:
-        """Takes a damaged record that lies in this file of the log."""
+        """Adds a damaged record that lies in this file of the log."""
         self.reasons[bad.reason] += 1
         self._data_bytes += len(bad.data)
         if self._data_bytes > DATA_BYTES:
@@ -42,12 +42,12 @@ class SplitQuarantine:
         self._batches.append(rows(self._broker_name, [(file, bad)]))
 
     def rows(self) -> pa.Table:
-        """All of them."""
+        """Returns all rows."""
         return pa.Table.from_batches(self._batches, arrow_schema(COLUMNS))
 
 
 def gone(broker_name: str, start: int, end: int) -> pa.Table:
-    """The rows of a range that is gone."""
+    """Returns the rows for a range that is gone."""
     detail = "deleted before it was copied, and accepted with --allow-data-loss"
     found = [
         ("", BadRecord(at, min(_LENGTH, end - at), GONE, detail, b""))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of what runs tasks, and the outcome of a task.
 
-A task that ends with an error of ours ends alone, the others go on: doing it again would not help.
-Any other error (a network, a disk) is the business of what runs the tasks.
+A task that fails with a SparkSourceError fails alone, since repeating it would not help; the other
+tasks go on. What happens after any other error, as of a network or a disk, is up to the runner.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from typing import Any, NamedTuple
 from txrocketmq.spark.errors import SparkSourceError
 
 Task = Callable[[], Any]
-"""Picklable, as is what it gives."""
+"""A task; it and its result can be pickled."""
 
 
 class Outcome(NamedTuple):
-    """What became of a task: what it gave, or its error."""
+    """The outcome of a task: its result or its error."""
 
     given: Any
     error: SparkSourceError | None
 
     def result(self) -> Any:
-        """What it gave; its error is raised."""
+        """Returns the result, or raises the error."""
         if self.error is not None:
             raise self.error
         return self.given
 
 
 Runner = Callable[[Sequence[Task]], Iterator[tuple[int, Outcome]]]
-"""Runs tasks, however; gives the number of each in the sequence and its outcome as they end. They
-are begun in their order. Who stops listening stops what is not done."""
+"""Runs tasks, begun in their order, and yields the number and the outcome of each as it ends.
+Closing the iterator stops the tasks that are left.
+"""
 
 
 class Rate(NamedTuple):
-    """How fast logs may be read."""
+    """A limit on how fast logs are read."""
 
     bytes_per_second: int
-    """By all tasks together that run at a time."""
+    """The limit for all tasks that run at the same time, together."""
     tasks_at_once: int
-    """How many those are at most."""
+    """How many tasks run at the same time at most."""
 
     def of_each(self, tasks: int) -> int:
-        """Bytes in a second for each of so many tasks."""
+        """Returns the limit for each of so many tasks, in bytes per second."""
         return max(self.bytes_per_second // min(self.tasks_at_once, tasks), 1)
 
 
@@ -54,7 +55,7 @@ def run_here(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
 
 
 def outcome_of(task: Task) -> Outcome:
-    """Runs a task; errors that are not ours are raised."""
+    """Runs a task; raises errors that are not a SparkSourceError."""
     try:
         return Outcome(task(), None)
     except SparkSourceError as error:

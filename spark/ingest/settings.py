@@ -17,22 +17,22 @@ PLACE_COLUMNS: Final = (
     "topic", "queueId", "queueOffset", "brokerName", "storeTimestamp", "physicalOffset",
     "storeSize",
 )  # fmt: skip
-"""Columns that every table has: where a message is from, and what verification counts."""
+"""Columns that every table has: they tell where a message is from, and verification counts them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """Columns, partitions and choice of messages of a table."""
+    """The columns and partitions of a table, and the choice of messages in it."""
 
     columns: tuple[str, ...]
-    """In the order of the schema; see `chosen_columns`."""
+    """Names of columns in the order of the schema; see `chosen_columns`."""
     partition_by: tuple[str, ...] = PARTITION_COLUMNS
     source: tuple[tuple[str, str], ...] = ()
-    """Options of `format("rocketmq")` that choose messages and say how columns look, by name."""
+    """Options of `format("rocketmq")` that choose messages or the form of columns, by name."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the table: the columns, and the day when it is partitioned by that."""
+        """The schema of the table: its columns, and the day if the table is partitioned by it."""
         kind = schema.PROPERTIES_TYPES[dict(self.source).get("propertiesFormat", "map")]
         by_name = {column.name: column for column in schema.MESSAGES}
         by_name["properties"] = by_name["properties"]._replace(type=kind)
@@ -42,7 +42,7 @@ class TableSettings:
         return pa.schema(fields)
 
     def check_equal(self, wanted: TableSettings, table: str) -> None:
-        """TableError when a run wants another table than the one that is there."""
+        """Raises TableError if a run wants other settings than the table has."""
         here, there = self._by_name(), wanted._by_name()
         for name in here | there:
             if here.get(name) != there.get(name):
@@ -57,9 +57,9 @@ class TableSettings:
 
 
 def chosen_columns(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The columns of a table: those asked for and PLACE_COLUMNS, in the order of the schema.
+    """Returns the columns of a table: the named ones and PLACE_COLUMNS, in the order of the schema.
 
-    All that are not on demand when none are named; OptionError for names that are unknown.
+    Without names, these are all columns but those on demand. Raises OptionError for unknown names.
     """
     if names is None:
         asked = schema.default_columns(schema.MESSAGES)
@@ -70,7 +70,7 @@ def chosen_columns(names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def partition_columns(text: str) -> tuple[str, ...]:
-    """`topic,dt`, `topic`, `dt` or `none`."""
+    """Parses `topic,dt`, `topic`, `dt` or `none`."""
     if text == "none":
         return ()
     names = tuple(text.replace(" ", "").split(","))

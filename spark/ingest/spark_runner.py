@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tasks on Spark's Python workers; the data does not pass through the JVM.
 
-A small data source is the task runner: one partition a task, one row with what it gave. Other than
-RDDs this works under Spark Connect, and other than mapInArrow it needs no pandas. An error that is
-not ours (a network, a disk) is left to Spark, which tries the task again where it is configured to.
+A small data source runs the tasks: each partition is a task and gives one row with its outcome.
+Unlike RDDs this works under Spark Connect, and unlike mapInArrow it does not need pandas. Errors of
+a network or a disk are left to Spark, which repeats the task where it is configured to do so.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 FORMAT: Final = "txrocketmq_tasks"
 _TASKS: Final = "tasks"
 _AT_ONCE_OF_A_SLOT: Final = 16
-"""Tasks of one job of Spark: what they give is there when all of them are done."""
+"""Tasks per slot in one job of Spark, whose outcomes come only when all its tasks are done."""
 
 
 def spark_runner(spark: SparkSession) -> Runner:
-    """Runs tasks on the workers of a session; RunFailed when Spark gives up."""
+    """Runs tasks on the workers of a session. Raises RunFailed when Spark gives up."""
     spark.dataSource.register(TaskSource)
 
     at_once = _AT_ONCE_OF_A_SLOT * spark.sparkContext.defaultParallelism
@@ -53,23 +53,23 @@ def _packed(tasks: Sequence[Task]) -> str:
 
 
 class TaskReader(DataSourceReader):
-    """Runs a task for each partition."""
+    """Runs one task for each partition."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self._tasks = tasks
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each task, with its number."""
+        """Returns one partition for each task, with the task's number."""
         return [InputPartition(numbered) for numbered in enumerate(self._tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Number of the task, and its outcome pickled."""
+        """Yields one row: the number of the task, and its pickled outcome."""
         number, task = partition.value
         yield number, pickle.dumps(outcome_of(task))
 
 
 class TaskSource(DataSource):
-    """The format of this module; of no use to others."""
+    """The data source that runs tasks; it is of no use to others."""
 
     @classmethod
     def name(cls) -> str:

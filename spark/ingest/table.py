@@ -45,23 +45,23 @@ from txrocketmq.spark.schema import arrow_schema
 
 QUARANTINE: Final = "_quarantine"
 OLD_SETTINGS: Final = "_ingest/table.json"
-"""Of a table of Parquet files, as earlier versions wrote it: see `migrate`."""
+"""The settings of a table of Parquet files, as earlier versions wrote it: see `migrate`."""
 _SOURCE: Final = "txrocketmq.source"
 _COLUMNS: Final = "txrocketmq.columns"
 _BROKERS: Final = "txrocketmq.brokers"
-"""Properties of the table: JSON each."""
+"""Table properties whose values are JSON."""
 _APP: Final = "txrocketmq:"
 
 
 class Table:
-    """The table at a place, which is a folder or a URI; nothing need be there."""
+    """The table at a place, a folder or URI where nothing needs to exist yet."""
 
     def __init__(self, uri: str) -> None:
         if not uri.strip():
             raise OptionError("option out is empty: name a folder, or a URI")
         self._files, self._path = files_of(uri, option="out")
         if isinstance(self._files, LocalFiles):
-            uri = self._path = os.path.abspath(self._path)  # noqa: PTH100 - "~" is the shell's
+            uri = self._path = os.path.abspath(self._path)  # noqa: PTH100 - the shell expands "~"
         self.uri = uri
         self.name = shown(uri)
         self._at, self._options = location(uri)
@@ -69,7 +69,7 @@ class Table:
         self._opened: DeltaTable | None = None
 
     def settings(self) -> TableSettings | None:
-        """Of the table; None when there is none. TableError when other things lie there."""
+        """Returns the settings; None if nothing is there. Raises TableError if other things are."""
         if self._files.exists(f"{self._path}/{OLD_SETTINGS}"):
             raise TableError(
                 f"{self.name} was written as plain Parquet files by an earlier version:"
@@ -78,7 +78,7 @@ class Table:
         return self.settings_of_delta()
 
     def settings_of_delta(self) -> TableSettings | None:
-        """The same, whatever an earlier version has left beside it."""
+        """Returns the settings of the Delta table, even if an older table is left beside it."""
         if not DeltaTable.is_deltatable(self._at, self._options):
             return None
         metadata = self._delta().metadata()
@@ -95,14 +95,14 @@ class Table:
             ) from None
 
     def check_empty(self) -> None:
-        """TableError when there are files although there is no table."""
+        """Raises TableError when there are files although there is no table."""
         try:
             strangers = sorted(entry.name for entry in self._files.list(self._path))
         except NotADirectoryError:
             raise TableError(f"{self.name} is not a folder") from None
         except FileNotFoundError:
             return
-        # Files of a run that was killed before its table was there are the table's to sweep.
+        # What a run has left that was killed while it made the table is no reason to refuse.
         strangers = [name for name in strangers if not name.startswith(("_delta_log", ".tmp"))]
         if strangers:
             raise TableError(
@@ -111,7 +111,7 @@ class Table:
             )
 
     def create(self, settings: TableSettings) -> None:
-        """Makes an empty table with these settings; TableBusy when another run was faster."""
+        """Makes an empty table with these settings. Raises TableBusy if another run was faster."""
         configuration = {
             _SOURCE: json.dumps(settings.source),
             _COLUMNS: json.dumps(settings.columns),
@@ -119,7 +119,7 @@ class Table:
         self._create(self._at, settings.schema, settings.partition_by, configuration)
 
     def positions(self) -> dict[str, Position]:
-        """By broker: how far its log is in the table."""
+        """Returns by broker how far its log is in the table."""
         delta = self._delta()
         found = {}
         for broker in self._brokers():
@@ -132,7 +132,7 @@ class Table:
         return found
 
     def expect(self, brokers: Iterable[str]) -> None:
-        """Notes the names of brokers that are about to have positions: the format lists none."""
+        """Notes brokers that are about to have positions, since the format cannot list them."""
         known, expected = set(self._brokers()), set(brokers)
         if not expected <= known:
             names = json.dumps(sorted(known | expected))
@@ -150,9 +150,9 @@ class Table:
         positions: Mapping[str, Position],
         before: Mapping[str, Position],
     ) -> int:
-        """Makes files part of the table, and moves the positions; the version of the table.
+        """Makes files part of the table and moves positions; returns the version of the table.
 
-        TableBusy when another run has moved one of them from where it was `before`.
+        Raises TableBusy when another run has moved one of the positions from where it was `before`.
         """
         transactions = []
         for broker, at in positions.items():
@@ -191,21 +191,21 @@ class Table:
         return self.version()
 
     def version(self) -> int:
-        """Of the newest commit."""
+        """The version that the newest commit has made."""
         return self._delta().version()
 
     def committed_ms(self) -> int:
-        """The time of the newest commit."""
+        """The time of the newest commit, in ms since the epoch."""
         return int(self._delta().history(1)[0]["timestamp"])
 
     def row_count(self) -> int:
-        """How many messages the table has."""
+        """The number of messages in the table."""
         return int(self._delta().count())
 
     def query(self, sql: str) -> pa.Table:
-        """The result of a query over the table `messages`, as DataFusion runs it.
+        """Returns the result of a query over the table `messages`, which DataFusion runs.
 
-        TableError when a file of the table cannot be read.
+        Raises TableError when a file of the table cannot be read.
         """
         delta = self._delta()
         try:
@@ -214,7 +214,7 @@ class Table:
             raise TableError(f"{self.name} cannot be read: {error}") from error
 
     def quarantine(self, positions: Mapping[str, Position], rows: pa.Table) -> None:
-        """Keeps rows of the table `quarantine` that were found up to these positions."""
+        """Adds rows, found in the logs up to these positions, to the table `quarantine`."""
         if not rows.num_rows:
             return
         at = self._quarantine_at
@@ -241,7 +241,7 @@ class Table:
                 raise self._busy(error) from error
 
     def quarantined(self) -> pa.Table:
-        """Where damaged records and ranges that were gone are: broker, offset, length, reason."""
+        """Returns broker, offset, length and reason of damaged records and gone ranges."""
         names = ["brokerName", "physicalOffset", "length", "reason"]
         at = self._quarantine_at
         if not DeltaTable.is_deltatable(at, self._options):
@@ -287,9 +287,9 @@ class Table:
 
 
 def location(uri: str) -> tuple[str, dict[str, str]]:
-    """A URI as the deltalake package takes it, and its options.
+    """Returns a URI as the deltalake package takes it, and its storage options.
 
-    What pyarrow understands in the URI of S3 is understood here as well.
+    What pyarrow understands in a URI of S3 is understood here as well.
     """
     files, path = files_of(uri, option="out")
     if not isinstance(files, ArrowFiles):

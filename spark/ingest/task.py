@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies one split: reads its records, decodes them, writes its files.
 
-The files are no part of the table before the driver commits them: a task can be killed, and done
-again, at any time.
+The files are not part of the table before the driver commits them, so a task may be killed and
+repeated at any time.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ BATCH_BYTES: Final = 4 << 20
 
 @dataclass(slots=True)
 class SplitResult:
-    """What became of a split."""
+    """The result of copying a split."""
 
     split: Split
     parts: list[Part] = field(default_factory=list)
     records: int = 0
-    """That were looked at."""
+    """The number of records that were read."""
     rows: int = 0
     topics: Counter[str] = field(default_factory=Counter)
     damaged: Counter[str] = field(default_factory=Counter)
-    """Damaged records by reason."""
+    """The number of damaged records by reason."""
     lost: list[Lost] = field(default_factory=list)
     quarantine: list[pa.Table] = field(default_factory=list)
     """Rows of the table `quarantine`."""
@@ -54,22 +54,22 @@ class SplitResult:
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Picklable: travels to a worker, which calls it."""
+    """A task that copies one split; it is pickled and sent to a worker, which calls it."""
 
     uri: str
-    """Of the table."""
+    """The URI of the table."""
     settings: TableSettings
     split: Split
     store: Store
     check_crc: bool = False
     quarantines: bool = True
-    """Else a damaged record is an error."""
+    """Whether damaged records go into quarantine; otherwise they are errors."""
     allow_data_loss: bool = False
     max_bytes_per_second: int | None = None
-    """Of log."""
+    """The most bytes of log to read per second; None: no limit."""
 
     def __call__(self) -> SplitResult:
-        """Takes the split. Raises BadRecordError and DataLossError."""
+        """Copies the split. Raises BadRecordError and DataLossError."""
         return _Taking(self).result()
 
 
@@ -96,7 +96,7 @@ class _Taking:
         self._result = SplitResult(split)
 
     def result(self) -> SplitResult:
-        """Takes the split."""
+        """Copies the split."""
         result = self._result
         for _, batch in decoded(self._reading(), self._decoder, self._tell, BATCH_BYTES):
             for count in batch.column("topic").value_counts().to_pylist():
@@ -126,8 +126,9 @@ class _Taking:
             yield from map(self._by_topic, self._wanted.seen(found))
 
     def _by_topic(self, records: Records) -> Records:
-        """The columns are gathered in any order at the same price: by topic, so that partitions are
-        runs of rows that need not be picked out once more.
+        """Sorts records by topic, so that the rows of a partition are runs: none is picked out.
+
+        It costs nothing extra, since columns can be gathered in any order at the same price.
         """
         topics = records.topics()[0]
         if "topic" in self._task.settings.partition_by and (topics[:-1] > topics[1:]).any():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a table with the stores from which it was made.
 
-For each queue the messages are counted and summed in the table, in the log and in the consume
-queues, over that range of each broker's log that the table has and the store still has. Damaged
-records that are in quarantine are left out everywhere.
+For each queue, messages are counted and summed in the table, in the log and in the consume queues,
+over the range of each broker's log that the table has and the store still has. Damaged records in
+quarantine are left out everywhere.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _QUEUES_OF_A_TASK: Final = 128
 
 
 class Difference(NamedTuple):
-    """A queue of which the table has other messages than the store."""
+    """A queue whose messages in the table differ from those in the store."""
 
     queue: QueueName
     beside: str
-    """What the table was held against: log or queue."""
+    """What the table was compared with: log or queue."""
     table: Count
     store: Count
 
@@ -56,21 +56,21 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared, and what differs."""
+    """What was compared, and the differences."""
 
     spans: dict[str, Span]
-    """By broker: the range of its log."""
+    """The range of each broker's log that was compared."""
     messages: int
-    """Of the table, in these ranges."""
+    """The number of the table's messages in these ranges."""
     queues: int
     without_queues: tuple[str, ...]
-    """Brokers whose consume queues could not be held against the table."""
+    """Brokers whose consume queues could not be compared with the table."""
     differences: tuple[Difference, ...]
     without_store: tuple[str, ...]
-    """Brokers of the table of which no store was given."""
+    """Brokers in the table whose stores were not given."""
 
     unreadable: str = ""
-    """Why the table cannot be read, if it cannot."""
+    """Why the table cannot be read; empty if it can be."""
 
     @property
     def is_good(self) -> bool:
@@ -78,7 +78,7 @@ class Verification:
 
 
 def settings_of(table: Table) -> TableSettings:
-    """Of a table that can be verified; TableError when nothing is there."""
+    """Returns the settings of a table to be verified. Raises TableError if there is none."""
     settings = table.settings()
     if settings is None or not table.positions():
         raise TableError(f"{table.name} has nothing to verify: nothing was committed yet")
@@ -88,7 +88,7 @@ def settings_of(table: Table) -> TableSettings:
 def verify(
     table: Table, stores: Sequence[Store], runner: Runner, rate: Rate | None = None
 ) -> Verification:
-    """Compares. TableError when there is no table, or nothing of these stores in it."""
+    """Compares. Raises TableError when there is no table, or it has nothing of these stores."""
     settings = settings_of(table)
     positions = table.positions()
     without_store = sorted(set(positions) - {store.broker_name for store in stores})
@@ -138,7 +138,7 @@ def verify(
 
 
 def _counted(table: Table, spans: dict[str, Span]) -> tuple[Counts, str]:
-    """What the table has, or why it cannot be read."""
+    """Counts the table; returns the counts, and why it cannot be read, or ""."""
     try:
         return count_table(table, spans), ""
     except TableError as error:
@@ -168,14 +168,14 @@ class _Check:
         self._queues = [q for q in self._queues if wanted.wants_queue(q.topic, q.queue_id)]
 
     def log_tasks(self) -> Iterator[CountLog]:
-        """One for each file of the log."""
+        """Yields one task for each file of the log."""
         for segment in self.store.segments():
             start, end = max(segment.first_offset, self.span.start), min(segment.end, self.span.end)
             if start < end:
                 yield CountLog(self.store, self._settings, start, end, self.span)
 
     def queue_tasks(self) -> Iterator[CountQueues]:
-        """One for some queues."""
+        """Yields one task for each group of queues."""
         if not self.has_queues:
             return
         for at in range(0, len(self._queues), _QUEUES_OF_A_TASK):
@@ -184,7 +184,7 @@ class _Check:
 
 
 def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) -> Span:
-    """The range that both have, but for what is in quarantine and what was gone."""
+    """Returns the range that the table and the store have, and what is missing inside it."""
     start = max(position.start, store.min_offset())
     end = max(start, position.next)
     inside = [(first, last) for first, last in missing if last > start and first < end]
@@ -192,7 +192,7 @@ def _span(store: Store, position: Position, missing: Sequence[tuple[int, int]]) 
 
 
 def _missing(table: Table) -> dict[str, list[tuple[int, int]]]:
-    """By broker: ranges that the table does not have, since they were damaged or gone."""
+    """Returns by broker the ranges that the table lacks because they were damaged or gone."""
     found: dict[str, list[tuple[int, int]]] = {}
     rows = table.quarantined()
     columns = (rows[name].to_pylist() for name in ("brokerName", "physicalOffset", "length"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch from a live cluster: all messages of some queues between two offsets or times.
 
-The ends are fixed when the query is planned: what comes later is not read. As Spark's Kafka source.
+The ends are fixed when the query is planned, so messages that arrive later are not read, as with
+Spark's Kafka source.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from txrocketmq.spark.output import Output
 
 
 class LiveReader(DataSourceReader):
-    """The batch reader of options with nameServer."""
+    """The batch reader for options with nameServer."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
         self._options = options
         self._scan = LiveScan.of(options, output)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """What each task reads. Raises OptionError, ClusterError, DataLossError."""
+        """Returns what each task reads. Raises OptionError, ClusterError, DataLossError."""
         options = self._options
         cluster = cluster_of(options)
         queues = queues_of(cluster, options)
@@ -48,7 +49,7 @@ class LiveReader(DataSourceReader):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Rows of a range of a queue. Raises ClusterError, DataLossError, BadRecordError."""
+        """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
         if partition is None or partition.value is None:  # Spark's own, when there is none
             return iter(())
         return self._scan.read(partition.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which queues of a cluster are read, from where to where: what the options say, made numbers."""
+"""Turns options into queues of a cluster, and into the offsets at which reading begins and ends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from txrocketmq.spark.system_topics import is_system_topic
 
 def cluster_of(options: SourceOptions) -> Cluster:
     """The cluster that the options name."""
-    assert options.name_server is not None  # SourceOptions.use has seen to it
+    assert options.name_server is not None  # SourceOptions.use has made sure of it
     return Cluster(
         options.name_server, timeout_ms=options.pull_timeout_ms, security=Security.of(options)
     )
 
 
 def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
-    """All queues to be read, sorted. ClusterError when a topic or queue that is named is missing.
+    """Returns the queues to read, sorted. Raises ClusterError if a named topic or queue is missing.
 
     A pattern matches no system topics, and need not match anything yet.
     """
@@ -50,7 +50,7 @@ def queues_of(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
 
 
 def present_queues(cluster: Cluster, options: SourceOptions) -> list[MessageQueue]:
-    """The queues to be read that are there now: topics and brokers may be missing for a time."""
+    """Returns the queues to read that exist now; topics and brokers may be missing for a time."""
     topics = topics_named(options)
     if options.topic_pattern is not None:
         matches = options.topic_pattern.matches
@@ -68,7 +68,7 @@ def present_queues(cluster: Cluster, options: SourceOptions) -> list[MessageQueu
 
 
 def topics_named(options: SourceOptions) -> list[str]:
-    """Topics that are to be read by their names, none with a pattern."""
+    """Returns the topics to read if they are given by name; none if they are given by a pattern."""
     if options.assign is not None:
         return sorted(options.assign.topics())
     return list(options.topics or ())
@@ -86,9 +86,9 @@ def _check_named(queues: Sequence[MessageQueue], named: Iterable[QueueKey], opti
 def starts(
     cluster: Cluster, queues: Sequence[MessageQueue], options: SourceOptions, *, default: int
 ) -> dict[MessageQueue, int]:
-    """Where a read begins in each queue; `default` is EARLIEST or LATEST.
+    """Returns the offset at which reading begins in each queue; `default` is EARLIEST or LATEST.
 
-    An offset that the queue does not have any more, or has not yet, is lost data.
+    An offset that the queue no longer has, or does not have yet, counts as data loss.
     """
     if options.starting_timestamp_ms is not None:
         return cluster.offsets_at(queues, options.starting_timestamp_ms)
@@ -99,7 +99,7 @@ def starts(
 def ends(
     cluster: Cluster, queues: Sequence[MessageQueue], options: SourceOptions
 ) -> dict[MessageQueue, int]:
-    """Where a read ends in each queue: the first offset that is not read."""
+    """Returns the end of the read in each queue: the first offset that is not read."""
     if options.ending_timestamp_ms is not None:
         return cluster.offsets_at(queues, options.ending_timestamp_ms)
     offsets = options.ending_offsets or Offsets(LATEST)
@@ -113,7 +113,7 @@ def _by_time(
     offsets: Offsets,
     options: SourceOptions,
 ) -> dict[MessageQueue, int]:
-    """Of queues with a time by the time, of all others by the offsets."""
+    """Returns offsets by time for queues that have one in `times`, by `offsets` for others."""
     by_time: dict[int, list[MessageQueue]] = defaultdict(list)
     others: list[MessageQueue] = []
     for queue in queues:
@@ -160,7 +160,7 @@ def cut(
     min_partitions: int | None = None,
     max_records: int | None = None,
 ) -> list[QueueRange]:
-    """The ranges that are not empty, each in even parts: one, unless more are asked for."""
+    """Cuts each range that is not empty into even parts: into one, unless more are asked for."""
     sizes = {queue: end - start for queue, (start, end) in ranges.items() if end > start}
     most = max_records or max(sizes.values(), default=1)
     if min_partitions is not None:

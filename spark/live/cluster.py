@@ -6,10 +6,10 @@
     ends = cluster.max_offsets(queues)
     pulled = cluster.pull(queues[0], offset=0)
 
-Questions about many queues go out together. Those that change nothing are tried again, at a slave
-when the master does not answer, and after the route was asked for anew. A Cluster holds no
-sockets: it can be pickled, with the routes it knows. Counterpart of MQAdminImpl, PullAPIWrapper and
-MQClientInstance.
+Questions about many queues are sent together. Questions that change nothing are repeated after a
+failure: the route is asked for again, and then a slave is asked if the master does not answer. A
+Cluster holds no sockets, so it can be pickled together with its known routes. Counterpart of
+MQAdminImpl, PullAPIWrapper and MQClientInstance.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ B = TypeVar("B", bound=Body)
 
 
 class Asked(Protocol):
-    """What brokers are asked about: a queue, or what else a broker has of a topic."""
+    """The subject of a question to a broker: a queue, or something else in a topic there."""
 
     @property
     def topic(self) -> str: ...
@@ -82,20 +82,21 @@ A = TypeVar("A", bound=Asked)
 
 ATTEMPTS: Final = 5
 QUESTIONS_AT_ONCE: Final = 256
-"""Questions under way: brokers queue them, and refuse when they queue too many."""
+"""Questions under way at once: brokers put them into a queue, and refuse them when it is full."""
 PULL_MESSAGES: Final = 32
-"""Messages asked for in a pull; brokers give no more, as they are configured by default."""
+"""Messages asked for in one pull; with the default configuration brokers give no more."""
 _FIRST_PAUSE_S: Final = 0.5
 
 Pulled = Reply[PullMessageResponseHeader]
-"""One of these answers; its body holds records end to end."""
+"""The answer to a pull; its body holds records end to end."""
 
 
 class Cluster:
-    """What some name servers know of; `name_servers` as "host:port;host:port".
+    """The cluster behind some name servers; `name_servers` as "host:port;host:port".
 
-    `timeout_ms` is for one answer, `attempts` is how often a question is asked, with pauses of half
-    a second and then twice as long each time. OptionError for what is no address.
+    `timeout_ms` is the time for one answer. `attempts` is how often a question is asked; the first
+    pause between attempts is half a second, and each next one is twice as long. Raises OptionError
+    for an invalid address.
     """
 
     def __init__(
@@ -127,47 +128,47 @@ class Cluster:
         return ";".join(self.name_servers)
 
     def connection(self, address: str) -> Connection:
-        """The connection of this thread to a name server or broker of the cluster."""
+        """Returns this thread's connection to a name server or broker of the cluster."""
         return connection_to(address, self._security)
 
     # ------------------------------------------------------------------ topics
 
     def topics(self) -> list[str]:
-        """Names of all topics, sorted; retry topics and the brokers' own are among them."""
+        """Returns the names of all topics, sorted, including retry topics and the brokers' own."""
         reply = self._ask_name_servers(
             GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader(), SUCCESS, self._attempts
         )
         return sorted(_decoded(TopicList, reply).topic_list)
 
     def route(self, topic: str, *, again: bool = False) -> TopicRouteData | None:
-        """Where a topic is, None when no broker has it; `again` asks even when it is known."""
+        """Returns a topic's route, None if no broker has it; `again` asks even if it is known."""
         if again or topic not in self._routes:
             return self._ask_route(topic, self._attempts)
         return self._routes[topic]
 
     def read_queues(self, topic: str, *, again: bool = False) -> list[MessageQueue]:
-        """All queues of a topic that can be read, sorted; none when no broker has the topic."""
+        """Returns all readable queues of a topic, sorted; none if no broker has the topic."""
         route = self.route(topic, again=again)
         return [] if route is None else subscribe_queues(topic, route)
 
     def cluster_of(self, broker_name: str) -> str | None:
-        """Name of the cluster that a broker belongs to, as the routes asked for tell."""
+        """Returns the name of the broker's cluster according to the known routes."""
         broker = self._brokers.get(broker_name)
         return None if broker is None else broker.cluster
 
     def has_master(self, broker_name: str) -> bool:
-        """Whether a broker of that name has a master, as the routes asked for tell."""
+        """Returns whether the broker has a master according to the known routes."""
         broker = self._brokers.get(broker_name)
         return broker is not None and MASTER_ID in broker.broker_addrs
 
     def master(self, broker_name: str) -> str:
-        """The address to which alone one may write. Raises Unreachable when there is none."""
+        """Returns the address to write to, the master's. Raises Unreachable if there is none."""
         if not self.has_master(broker_name):
             raise Unreachable(f"broker {broker_name} has no master now")
         return self._brokers[broker_name].broker_addrs[MASTER_ID]
 
     def masters(self, topic: str) -> dict[str, str]:
-        """Addresses of the masters that have a topic, by the names of the brokers."""
+        """Returns the addresses of the masters that have a topic, by broker name."""
         route = self.route(topic)
         return {
             broker.broker_name: broker.broker_addrs[MASTER_ID]
@@ -180,7 +181,7 @@ class Cluster:
     def max_offsets(
         self, queues: Iterable[MessageQueue], *, attempts: int | None = None
     ) -> dict[MessageQueue, int]:
-        """For each queue the offset after its last message; masters alone are asked, if any."""
+        """Returns the offset after the last message of each queue, by its master if it has one."""
         headers = {queue: GetMaxOffsetRequestHeader(**_place(queue)) for queue in queues}
         replies = self.ask_each(
             offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts
@@ -188,7 +189,7 @@ class Cluster:
         return {queue: header_of(reply).offset for queue, reply in replies.items()}
 
     def min_offsets(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, int]:
-        """For each queue the offset of its first message; of an empty one that of the next."""
+        """Returns the offset of each queue's first message, of the next one if it is empty."""
         headers = {queue: GetMinOffsetRequestHeader(**_place(queue)) for queue in queues}
         replies = self.ask_each(offsets.GET_MIN_OFFSET, headers)
         return {queue: max(header_of(reply).offset, 0) for queue, reply in replies.items()}
@@ -196,11 +197,11 @@ class Cluster:
     def offsets_at(
         self, queues: Iterable[MessageQueue], timestamp_ms: int
     ) -> dict[MessageQueue, int]:
-        """For each queue the offset of its first message stored at a time or later; else its end.
+        """Returns the offset of each queue's first message stored at a time or later, or its end.
 
-        Exact, whatever the broker: 4.9 answers with the message that is nearest in time, before
-        or after, and with any of those of the same millisecond. So the answer is only where the
-        search among the messages themselves begins.
+        The result is exact, whatever the broker does: 4.9 answers with the message that is nearest
+        in time, before or after it, and with any one of those with the same millisecond. So the
+        answer is only the place where the search among the messages themselves begins.
         """
         headers = {
             queue: SearchOffsetRequestHeader(timestamp=timestamp_ms, **_place(queue))
@@ -219,7 +220,7 @@ class Cluster:
         }
 
     def _is_stored_since(self, queue: MessageQueue, timestamp_ms: int, offset: int) -> bool:
-        """Whether the message at an offset, or the next one after it, is that young."""
+        """Returns whether the message at an offset, or the next one, was stored since then."""
         while True:
             pulled = self.pull(queue, offset, max_messages=1)
             if pulled.body_bytes:
@@ -230,15 +231,15 @@ class Cluster:
                 return message.store_timestamp >= timestamp_ms
             to = header_of(pulled).next_begin_offset
             if to <= offset or pulled.code == ResponseCode.PULL_NOT_FOUND:
-                return True  # the end: whatever comes is younger
+                return True  # at the end: whatever comes is younger
             offset = to
 
     def is_compacted(self, queue: MessageQueue) -> bool:
-        """Whether the topic keeps only the last message of each key, as 5.x may: it has holes."""
+        """Returns whether the topic keeps only each key's last message (5.x), and so has holes."""
         header = GetTopicConfigRequestHeader(topic=queue.topic, bname=queue.broker_name)
         try:
             reply = self.ask_each(GET_TOPIC_CONFIG, {queue: header})[queue]
-        except Refused:  # 4.9, or nothing that we may ask
+        except Refused:  # 4.9, or this account may not ask
             return False
         return _decoded(TopicConfig, reply).attributes.get("cleanup.policy") == "COMPACTION"
 
@@ -249,7 +250,7 @@ class Cluster:
         *,
         attempts: int | None = None,
     ) -> None:
-        """Tells brokers where a group goes on: the offsets of the next messages to read."""
+        """Commits the offsets of a group, which are those of the next messages to read."""
         headers = {
             queue: UpdateConsumerOffsetRequestHeader(
                 consumer_group=group, commit_offset=offset, **_place(queue)
@@ -261,9 +262,9 @@ class Cluster:
     # ------------------------------------------------------------------- pulls
 
     def pull(self, queue: MessageQueue, offset: int, max_messages: int = PULL_MESSAGES) -> Pulled:
-        """Messages of a queue from an offset on, if there are any now: it does not wait for them.
+        """Returns the messages that a queue has from an offset on, without waiting for new ones.
 
-        The offsets in the header of the answer are the queue's.
+        The offsets in the header of the answer are those of the queue.
         """
         header = pull_header(queue, offset, max_messages)
         return self.ask_each(PULL_MESSAGE, {queue: header}, PULLED)[queue]
@@ -271,7 +272,7 @@ class Cluster:
     def start_pull(
         self, header: PullMessageRequestHeader, broker_name: str, attempt: int = 0
     ) -> Question[PullMessageResponseHeader]:
-        """A pull under way; `question.wait(PULLED)` is its answer."""
+        """Sends a pull and does not wait; `question.wait(PULLED)` returns the answer."""
         connection = self.connection(self._address(broker_name, attempt))
         return connection.start(PULL_MESSAGE, header, timeout_ms=self.timeout_ms)
 
@@ -287,9 +288,9 @@ class Cluster:
         master_only: bool = False,
         attempts: int | None = None,
     ) -> dict[A, Reply[R]]:
-        """Asks the brokers of some queues, many at a time; answers by queue.
+        """Asks the brokers of some queues, many at a time; returns the answers by queue.
 
-        Raises Refused for an answer that is not accepted, and Unreachable when one did not come.
+        Raises Refused for an answer that is not accepted, and Unreachable when one is missing.
         """
         replies: dict[A, Reply[R]] = {}
         for attempt in range(attempts or self._attempts):
@@ -319,7 +320,7 @@ class Cluster:
         accepted: Collection[int],
         slave: int,
     ) -> Iterator[tuple[A, Reply[R] | ClusterError]]:
-        """The answers to questions that go out at once, or why there is none for the moment."""
+        """Sends all questions at once; yields each answer, or the passing error in its place."""
         questions: dict[A, Question[R]] = {}
         for queue, header in headers.items():
             try:
@@ -336,14 +337,14 @@ class Cluster:
                 yield queue, error
 
     def recover(self, topics: Iterable[str], attempt: int) -> None:
-        """Waits before a further attempt (1, 2 ...), and looks whether the topics have moved."""
+        """Waits before a further attempt (1, 2 ...), and asks whether the topics have moved."""
         self._pause(_FIRST_PAUSE_S * (1 << (attempt - 1)))
         for topic in sorted(topics):
-            with suppress(ClusterError):  # then it may be that nothing has moved
+            with suppress(ClusterError):  # then the known route is used again
                 self._ask_route(topic, attempts=1)
 
     def _address(self, broker_name: str, slave: int) -> str:
-        """The master's address; the `slave`-th of its slaves where there are so many."""
+        """Returns the master's address for 0, else that of the `slave`-th slave or the last."""
         broker = self._brokers.get(broker_name)
         addresses = [] if broker is None else [at for _, at in sorted(broker.broker_addrs.items())]
         if not addresses:
@@ -370,7 +371,7 @@ class Cluster:
     def _ask_name_servers(
         self, call: Call[Q, R], header: Q, accepted: Collection[int], attempts: int
     ) -> Reply[R]:
-        """The answer of the first name server that gives one."""
+        """Returns the first answer that a name server gives."""
         for attempt in range(attempts):
             if attempt:
                 self._pause(_FIRST_PAUSE_S * (1 << (attempt - 1)))
@@ -388,7 +389,7 @@ class Cluster:
 
 
 def is_passing(error: ClusterError) -> bool:
-    """Whether the same question may be answered in a moment, here or elsewhere."""
+    """Returns whether the same question may succeed in a moment, here or at another broker."""
     return isinstance(error, Unreachable) or (isinstance(error, Refused) and error.code in PASSING)
 
 
@@ -400,7 +401,7 @@ def pull_header(
     group: str = TOOLS_GROUP,
     expression_type: str = TAG,
 ) -> PullMessageRequestHeader:
-    """The header of a pull that commits no offset and does not wait for messages."""
+    """Returns the header of a pull that commits no offset and does not wait for messages."""
     return PullMessageRequestHeader(
         consumer_group=group,
         queue_offset=offset,
@@ -416,13 +417,13 @@ def pull_header(
 
 
 def _place(queue: MessageQueue) -> dict[str, Any]:
-    """The fields of a header that say which queue is meant."""
+    """Returns the fields of a header that name the queue."""
     return {"topic": queue.topic, "queue_id": queue.queue_id, "bname": queue.broker_name}
 
 
 def header_of(reply: Reply[R]) -> R:
-    """What an accepted answer says; ClusterError when it lacks the header."""
-    if reply.header is None:  # which only a successful one is sure to have
+    """Returns the header of an accepted answer. Raises ClusterError if it has none."""
+    if reply.header is None:  # only a successful answer is sure to have one
         raise ClusterError(f"the answer, of code {reply.code}, does not say where messages are")
     return reply.header
 

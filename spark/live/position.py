@@ -5,8 +5,8 @@
      "new": {"orders": {"broker-a": {"1": 0}}}}
 
 `topics` are the next offsets to read. `new` are the queues that a micro-batch reads for the first
-time, and where it begins in them: so a batch that is done once more after a failure reads the same,
-whatever has become of the queue meanwhile. Pure.
+time, and the offsets where it begins. So a micro-batch that is repeated after a failure reads the
+same messages, whatever has happened to the queue meanwhile. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a stream is. A position is an end: of one micro-batch, and the start of the next."""
+    """A position of a stream: the end of one micro-batch and the start of the next one."""
 
     next_offsets: Mapping[MessageQueue, int]
     new: Mapping[MessageQueue, int] = field(default_factory=dict)
-    """Of the queues that the position before does not have: where their reading begins."""
+    """Where reading begins in the queues that the previous position does not have."""
 
     @classmethod
     def of_json(cls, value: Any) -> Position:
-        """What Spark gives back; SparkSourceError when this source did not write it."""
+        """Reads what Spark gives back. Raises SparkSourceError if this source did not write it."""
         if not isinstance(value, Mapping) or value.get("v") != VERSION:
             raise SparkSourceError(
                 f"the checkpoint's offset {value!r:.200} is not one of a cluster in a form known"
@@ -40,14 +40,14 @@ class Position:
         return cls(_of_json(value.get("topics")), _of_json(value.get("new", {})))
 
     def to_json(self) -> dict[str, Any]:
-        """Equal positions give equal objects, in the same order."""
+        """Returns an object of JSON; equal positions give equal objects, in the same order."""
         value: dict[str, Any] = {"v": VERSION, "topics": _to_json(self.next_offsets)}
         if self.new:
             value["new"] = _to_json(self.new)
         return value
 
     def ranges_from(self, start: Position) -> dict[MessageQueue, tuple[int, int]]:
-        """What lies between: of each queue the first offset and the one after the last."""
+        """Returns each queue's range from `start`: its first offset, and the one after its last."""
         return {
             queue: (start.next_offsets.get(queue, self.new.get(queue, end)), end)
             for queue, end in self.next_offsets.items()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls a range of a queue: records end to end, in order, none twice, and what is gone is told.
+"""Pulls a range of a queue: records end to end, in order, none twice; missing ones are reported.
 
-Several pulls are under way at a time, each for the messages after those of the one before: a
-broker gives few messages at once, and else each answer would cost a whole journey. With a
-subscription to tags, or by SQL92, the next offset is known only from the answer, so pulls come one
-by one.
+Several pulls are under way at a time, each for the messages after those of the previous pull, since
+a broker gives few messages at once and each answer would otherwise cost a whole round trip. With a
+subscription by tags or SQL92 only the answer tells the next offset, so pulls are made one by one.
 
-A broker that gives nothing, because it starts or moves, is asked again, and so is one that does not
-have the messages yet. Counterpart of PullAPIWrapper and DefaultLitePullConsumer's PullTask.
+A broker that gives nothing, because it is starting or moving, is asked again, and so is a broker
+that does not have the messages yet. Counterpart of PullAPIWrapper and of PullTask in
+DefaultLitePullConsumer.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from txrocketmq.spark.live.cluster import (
 from txrocketmq.spark.live.rpc import Question, Unreachable
 
 PULLS_AT_ONCE: Final = 8
-"""Of 256 KiB at most, as brokers are configured by default."""
+"""Pulls under way at once; with the default configuration an answer has at most 256 KiB."""
 WAITS_FOR_MISSING: Final = 2
-"""How often messages that a broker should have are asked for again."""
+"""How often messages that a broker should have, but does not, are asked for again."""
 _RESET: Final = "OFFSET_RESET"
 _REMOVING: Final = "MESSAGE_WAS_REMOVING"
 
@@ -49,7 +49,7 @@ class QueueRange(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """Messages that were asked for and that the broker does not have any more."""
+    """Messages that were asked for, but that the broker no longer has."""
 
     queue: MessageQueue
     start: int
@@ -65,10 +65,10 @@ class Gone(NamedTuple):
 
 
 class RangePull:
-    """The pulls of one range.
+    """Pulls one range of a queue; iterate over it.
 
-    `expression` is tags separated by `||`, of which only the hashes count; or SQL92, where its type
-    says so.
+    `expression` is tags separated by `||`, of which brokers compare only the hashes, or an SQL92
+    expression if `expression_type` says so.
     """
 
     def __init__(
@@ -94,10 +94,10 @@ class RangePull:
         self._troubles = self._waits = self._slave = 0
 
     def __iter__(self) -> Iterator[bytes | Gone]:
-        """Bodies of answers, each of whole records, and what is gone, in order.
+        """Yields bodies of answers, each of whole records, and what is gone, in order.
 
-        With tags, or where the store keeps many messages in one record, the last answer may go
-        beyond the end, and the first may begin before the start. Raises Unreachable, Refused.
+        With tags, or if the store keeps several messages in one record, the first answer may begin
+        before the range and the last one may end after it. Raises Unreachable, Refused.
         """
         while self._next < self._wanted.end:
             try:
@@ -112,7 +112,7 @@ class RangePull:
                 yield found
 
     def _pulled(self) -> tuple[int, Pulled]:
-        """The answer to the pull at the next offset, and the end of what it was asked for."""
+        """Returns the end of the range of the oldest pull, and its answer."""
         while len(self._under_way) < self._pulls_at_once and self._asked < self._wanted.end:
             end = min(self._asked + self._max_messages, self._wanted.end)
             self._under_way.append((end, self._start(self._asked, end)))
@@ -129,7 +129,7 @@ class RangePull:
         return self._cluster.start_pull(header, queue.broker_name, self._slave)
 
     def _go_on(self, end: int) -> None:
-        """After an answer to a pull that was to bring everything up to `end`."""
+        """Continues after an answer that should have brought all messages up to `end`."""
         if self._next == end:
             return
         if self._next < end and self._under_way:  # the broker gave less than it was asked for
@@ -142,7 +142,7 @@ class RangePull:
         self._asked = self._next
 
     def _recover(self, error: ClusterError) -> None:
-        """Raises the error, or waits and perhaps goes to a slave."""
+        """Raises the error, or waits and perhaps turns to a slave."""
         self._begin_anew()
         self._troubles += 1
         if not is_passing(error) or self._troubles == ATTEMPTS:
@@ -152,10 +152,10 @@ class RangePull:
         self._cluster.recover([self._wanted.queue.topic], self._troubles)
 
     def _take(self, pulled: Pulled) -> bytes | Gone | None:
-        """What an answer brings; `_next` goes on by it."""
+        """Returns what an answer brings, and moves `_next` on."""
         offset, end, header = self._next, self._wanted.end, header_of(pulled)
         to = min(header.next_begin_offset, end)
-        if pulled.remark == _RESET:  # an administrator moved the group: it is told once
+        if pulled.remark == _RESET:  # an administrator reset the offsets: it is told once
             return self._missing(pulled)
         first = header.min_offset
         if pulled.code == ResponseCode.PULL_OFFSET_MOVED and offset < first:
@@ -175,10 +175,10 @@ class RangePull:
         return Gone(self._wanted.queue, start, to, reason)
 
     def _missing(self, pulled: Pulled) -> Gone | None:
-        """The queue ends before the range does: waits, then takes it that it will stay so."""
+        """Waits if a queue ends before the range; after a few times the rest counts as gone."""
         self._waits += 1
         if self._waits <= WAITS_FOR_MISSING:
-            self._slave = 0  # which may have more
+            self._slave = 0  # the master, which may have more
             self._begin_anew()
             self._cluster.recover([self._wanted.queue.topic], self._waits)
             return None

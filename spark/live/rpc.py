@@ -5,11 +5,11 @@
     questions = [connection.start(GET_MAX_OFFSET, header) for header in headers]
     replies = [question.wait() for question in questions]
 
-Frames, opaques and typed headers are those of `remoting.connection`; here are only the socket and
-the deadlines. Many questions may be under way: while one is written, answers to others are read,
-so neither side waits for the other. Connections are kept for each thread of a process and used
-again; one that the peer has closed meanwhile, as brokers do after 120 s, is opened anew.
-Counterpart of NettyRemotingClient.invokeSync.
+Frames, opaques and typed headers come from `remoting.connection`; this module adds the socket and
+the deadlines. Many questions may be under way: while one is written, answers to others are read, so
+neither side blocks the other. Each thread of a process keeps its connections for further use; a
+connection that the peer has closed, as brokers do after 120 s, is opened again. Counterpart of
+NettyRemotingClient.invokeSync.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ R = TypeVar("R", bound=Header)
 
 DEFAULT_TIMEOUT_MS: Final = 3_000
 MAX_CONNECTIONS: Final = 64
-"""Connections that a thread keeps; beyond that the one unused for longest is closed."""
+"""Connections that a thread keeps; if there are more, the least recently used one is closed."""
 _READ_BYTES: Final = 1 << 18
-"""More than a record of TLS (16 KiB): one is read as a whole, and poll(2) tells of what follows."""
+"""More than a TLS record (16 KiB), so each is read whole, and poll(2) tells of the next."""
 
 
 class Unreachable(ClusterError):
-    """No connection, or no answer in time: another broker, or the same one later, may answer."""
+    """No connection, or no answer in time; another broker, or this one later, may answer."""
 
 
 class Refused(ClusterError):
-    """An answer that is not success: `code` and `remark` as on the wire."""
+    """The answer was not success: `code` and `remark` are those on the wire."""
 
     def __init__(self, address: str, call_name: str, code: int, remark: str | None) -> None:
         super().__init__(address, call_name, code, remark)
@@ -63,7 +63,7 @@ class Refused(ClusterError):
 
 
 class Question(Generic[R]):
-    """A request under way."""
+    """A request that was sent, and whose answer can be waited for."""
 
     __slots__ = ("_connection", "_deadline_ms", "_outcomes", "call")
 
@@ -78,11 +78,11 @@ class Question(Generic[R]):
 
     @property
     def address(self) -> str:
-        """Who is asked."""
+        """The address of the peer that was asked."""
         return self._connection.address
 
     def wait(self, accepted: Collection[int] = SUCCESS) -> Reply[R]:
-        """The answer. Raises Unreachable, and Refused for a code that is not accepted."""
+        """Returns the answer. Raises Unreachable, and Refused for a code that is not accepted."""
         while not self._outcomes:
             self._connection.turn(self._deadline_ms)
         (outcome,) = self._outcomes
@@ -97,10 +97,10 @@ class Question(Generic[R]):
 
 
 class Connection:
-    """A connection to one address; of one thread. It is opened by the first request.
+    """A connection to one address, used by one thread; the first request opens it.
 
-    A question that is not answered in time ends the connection, as the original's client does
-    (clientCloseSocketIfTimeout): the others under way fail with it, the next one opens it anew.
+    A question that is not answered in time closes the connection, as in the original's client
+    (clientCloseSocketIfTimeout). The others under way fail too, and the next one opens it again.
     """
 
     def __init__(self, address: str, security: Security = OPEN) -> None:
@@ -112,7 +112,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Number of questions without answer."""
+        """The number of questions without an answer."""
         return self._peer.in_flight
 
     def ask(
@@ -124,7 +124,7 @@ class Connection:
         *,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> Reply[R]:
-        """The answer. Raises Unreachable, and Refused for a code that is not accepted."""
+        """Asks and waits. Raises Unreachable, and Refused for a code that is not accepted."""
         return self.start(call, header, body, timeout_ms=timeout_ms).wait(accepted)
 
     def start(
@@ -135,9 +135,9 @@ class Connection:
         *,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> Question[R]:
-        """Sends a request, without waiting for its answer. Raises Unreachable.
+        """Sends a request without waiting for its answer. Raises Unreachable.
 
-        Raises remoting.errors.TooManyRequests with 65,535 under way.
+        Raises remoting.errors.TooManyRequests if 65,535 requests are under way.
         """
         deadline_ms = _now_ms() + timeout_ms
         self._look_for_end()
@@ -148,7 +148,7 @@ class Connection:
         return Question(self, call, pending, deadline_ms)
 
     def close(self) -> None:
-        """Ends the connection; what is under way fails."""
+        """Closes the connection; questions under way fail."""
         self._lost("the connection was closed")
 
     # ----------------------------------------------------------------- socket
@@ -165,9 +165,9 @@ class Connection:
         self._socket = opened
 
     def _look_for_end(self) -> None:
-        """Finds out whether the peer has closed the connection while nobody read from it.
+        """Finds out whether the peer has closed the connection since it was last read from.
 
-        Answers may come before the end: of questions that a task before this one did not wait for.
+        Answers may come before the end, to questions that an earlier task did not wait for.
         """
         while self._socket is not None and _ready(self._socket, select.POLLIN, 0):
             self._read()
@@ -178,18 +178,18 @@ class Connection:
             data = data[self.turn(deadline_ms, data) :]
 
     def turn(self, deadline_ms: int, data: memoryview | None = None) -> int:
-        """Waits until answers can be read, or data be written, and does it; the bytes written.
+        """Waits until it can read answers or write `data`, and does so; returns the bytes written.
 
-        At the deadline, by `time.monotonic`, the connection is lost.
+        The connection is lost at the deadline, which is in ms of `time.monotonic`.
         """
         ours = self._socket
-        if ours is None:  # it was lost before, and the loss told to all that waited
+        if ours is None:  # it was lost before, and all who waited were told
             return 0
         events = select.POLLIN | select.POLLOUT if data else select.POLLIN
         ready = _ready(ours, events, max(deadline_ms - _now_ms(), 0))
         if not ready:
             self._lost("the time limit is reached")
-        if ready & ~select.POLLOUT:  # an error, too, is found by reading
+        if ready & ~select.POLLOUT:  # errors are found by reading, too
             self._read()
         if data and ready & select.POLLOUT and self._socket is not None:
             try:
@@ -212,7 +212,7 @@ class Connection:
         if not data:
             self._lost("it closed the connection")
             return
-        self._peer.receive(data)  # what the peer asks is for members of groups: we are in none
+        self._peer.receive(data)  # peers ask members of groups, and we are in none
         if self._peer.error is not None:
             self._lost(f"it does not speak RocketMQ's protocol: {self._peer.error}")
 
@@ -227,8 +227,8 @@ _THREAD: Final = threading.local()
 
 
 def connection_to(address: str, security: Security = OPEN) -> Connection:
-    """The connection of this thread to "host:port" or "[ip6]:port"; ClusterError for neither."""
-    if getattr(_THREAD, "process_id", None) != os.getpid():  # a fork's sockets are its parent's
+    """Returns this thread's connection to an address. Raises ClusterError for an invalid one."""
+    if getattr(_THREAD, "process_id", None) != os.getpid():  # a fork must not use its parent's
         _THREAD.process_id = os.getpid()
         _THREAD.connections = {}
     connections: dict[tuple[str, Security], Connection] = _THREAD.connections
@@ -250,7 +250,7 @@ def close_connections() -> None:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of "host:port" or "[ip6]:port"; ClusterError when it is neither."""
+    """Splits "host:port" or "[ip6]:port". Raises ClusterError if it is neither."""
     host, _, port = address.strip().rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 1 << 16:
         raise ClusterError(f"{address!r} is no address: write host:port, such as 127.0.0.1:9876")
@@ -258,7 +258,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def _ready(ours: socket.socket, events: int, timeout_ms: int) -> int:
-    """The events of poll(2) that have come, 0 for none; select(2) knows few descriptors."""
+    """Returns the poll(2) events that came, 0 for none; select(2) takes only low descriptors."""
     poll = select.poll()
     poll.register(ours, events)
     found = poll.poll(timeout_ms)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search in a sequence that is dear to look at, when there is a hint where to look. Pure."""
+"""A search in a sequence whose elements are expensive to look at, with a hint. It does no I/O."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 
 def first_true(predicate: Callable[[int], bool], low: int, high: int, hint: int) -> int:
-    """The first number in [low, high) for which the predicate is true, else `high`.
+    """Returns the first number in [low, high) for which the predicate is true, else `high`.
 
-    The predicate is false up to somewhere and true from there on. It is asked about few numbers
+    The predicate is false up to some number and true from there on. It is asked about few numbers
     when `hint` is near the answer.
     """
     false, true = low - 1, high

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a secured cluster is spoken to: the account that signs requests, and encryption.
+"""The access to a secured cluster: the account that signs requests, and encryption.
 
-Made on the driver, of options or of its environment, and sent to the tasks; it is never shown.
-Servers are checked when there are certificates to check them by, and as in the original without
-their host names: the addresses of a route are seldom in a certificate. Certificates are files, the
-same on the driver and on every worker. Java: AclClientRPCHook, TlsHelper.
+It is made on the driver, from options or the environment, and sent to the tasks; it is never shown.
+Servers are checked if there are certificates to check them by, and as in the original without their
+host names, since certificates seldom have the addresses of a route. Certificate files have to be
+the same on the driver and on every worker. Java: AclClientRPCHook, TlsHelper.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from txrocketmq.spark.errors import OptionError
 from txrocketmq.spark.options import SourceOptions
 
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-"""What a socket raises that has nothing to give, or no room, for the moment."""
+"""What a socket raises when it has nothing to read, or no room to write, for the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Empty is what is not wanted."""
+    """The account and the encryption; fields are empty for what is not wanted."""
 
     access_key: str = ""
     secret_key: str = field(default="", repr=False)
     security_token: str = field(default="", repr=False)
     use_tls: bool = False
     trust_cert_path: str = ""
-    """Certificates in PEM that servers are checked by; empty: they are not checked."""
+    """The PEM file of certificates that servers are checked by; empty: they are not checked."""
     cert_path: str = ""
-    """Our own certificate in PEM, for servers that want one."""
+    """The PEM file of our own certificate, for servers that ask for one."""
     key_path: str = ""
 
     @classmethod
     def of(cls, options: SourceOptions) -> Security:
-        """As the options say, and of keys that they do not give, the environment of this process.
+        """Takes options, and for keys that they do not give the environment of this process.
 
-        OptionError when half of something is given, or a file cannot be used.
+        Raises OptionError when half of a pair is missing, or when a file cannot be used.
         """
         made = cls(
             options.access_key or os.environ.get("ROCKETMQ_ACCESS_KEY", ""),
@@ -70,11 +70,11 @@ class Security:
         return made
 
     def seal(self) -> Seal | None:
-        """What is to be done to each request; None when that is nothing."""
+        """Returns what signs each request; None if there is no account."""
         return seal_of(self.access_key, self.secret_key, self.security_token)
 
     def wrapped(self, connected: socket.socket) -> socket.socket:
-        """The socket, encrypted where that is wanted. Raises OSError when there is no agreement."""
+        """Returns the socket, encrypted if that is wanted. Raises OSError if TLS fails."""
         if not self.use_tls:
             return connected
         try:
@@ -85,7 +85,7 @@ class Security:
 
 
 OPEN: Final = Security()
-"""No account, no encryption."""
+"""No account and no encryption."""
 
 
 @lru_cache(maxsize=8)

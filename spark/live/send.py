@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends to a cluster, many under way at a time, and the question whether a message is there.
+"""Sends to a cluster, many messages at a time, and asks whether messages are there.
 
     queues = write_queues(cluster, "orders")
     sending = [start_send(cluster, queue, parcel) for queue, parcel in zip(queues, parcels)]
     replies = [question.wait(STORED) for question in sending]
 
-Nothing here is tried again: whoever sends knows whether a message may be there twice. Counterpart
-of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
+Nothing is sent again from here, since only the caller knows whether a message may be stored twice.
+Counterpart of MQClientAPIImpl.sendMessage and MQAdminImpl.queryMessageByUniqKey.
 """
 
 from __future__ import annotations
@@ -44,45 +44,45 @@ from txrocketmq.spark.live.cluster import ATTEMPTS, Cluster
 from txrocketmq.spark.live.rpc import Question
 
 NEW_TOPIC_QUEUES: Final = 4
-"""Queues of a topic that a send creates, at most (defaultTopicQueueNums)."""
+"""The most queues that a topic gets which a send creates (defaultTopicQueueNums)."""
 _FOUND: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
 _KEYS_AT_ONCE: Final = 32
-"""Keys that are asked for at once; a broker that is busy with such questions refuses more."""
+"""Keys asked for at once; a broker with too many such questions refuses more."""
 _KEY_MATCHES: Final = 32
 _LONG_MAX: Final = (1 << 63) - 1
 
 
 class Parcel(NamedTuple):
-    """A message or a batch as it leaves."""
+    """A message or a batch in the form in which it is sent."""
 
     body: bytes
     properties: str
-    """In the text form of the wire."""
+    """The properties in the text form of the wire."""
     flag: int
     sys_flag: int
-    """As MessageSysFlag: says so when the body is compressed."""
+    """MessageSysFlag; it says whether the body is compressed."""
     is_batch: bool
 
 
 def message_parcel(message: Message, sys_flag: int = 0) -> Parcel:
-    """One message; its body goes as it is, compressed when `sys_flag` says so."""
+    """Makes a parcel of one message; `sys_flag` says whether its body is already compressed."""
     properties = encode_properties({names.WAIT: "true", **message.properties})
     return Parcel(message.body, properties, message.flag, sys_flag, is_batch=False)
 
 
 def batch_parcel(messages: Sequence[Message]) -> Parcel:
-    """Messages of one topic and queue; neither delayed nor compressed ones go into a batch.
+    """Makes a batch of messages for one topic and queue, none of them delayed or compressed.
 
-    MessageEncodeError names what does not fit.
+    Raises MessageEncodeError if something does not fit.
     """
     properties = encode_properties({names.WAIT: "true"})
     return Parcel(encode_batch(messages), properties, 0, 0, is_batch=True)
 
 
 def write_queues(cluster: Cluster, topic: str) -> list[MessageQueue]:
-    """The queues that one may send to, in order; of a new topic those that a send will create.
+    """Returns the queues to send to, in order; for a new topic those that a send will create.
 
-    ClusterError when there is none.
+    Raises ClusterError when there is none.
     """
     route = cluster.route(topic)
     if route is None:
@@ -107,9 +107,9 @@ def start_send(
     producer_group: str,
     timeout_ms: int | None = None,
 ) -> Question[SendMessageResponseHeader]:
-    """Sends; `question.wait(STORED)` tells where it lies. Raises Unreachable.
+    """Sends; `question.wait(STORED)` returns where the message is stored. Raises Unreachable.
 
-    Of a batch, it tells where its first message lies, and has the ids of all.
+    For a batch it returns where the first message is stored, and the ids of all messages.
     """
     call = SEND_BATCH_MESSAGE if parcel.is_batch else SEND_MESSAGE_V2
     header = SendMessageRequestHeader(
@@ -132,10 +132,9 @@ def start_send(
 
 
 def stored_keys(cluster: Cluster, topic: str, keys: Sequence[str]) -> dict[str, int]:
-    """Which of these unique keys (UNIQ_KEY) messages of the topic have; by key the CRC-32 of the
-    body.
+    """Returns which of these unique keys (UNIQ_KEY) are stored, with the CRC-32 of each body.
 
-    Asks the index of every broker that has the topic, which is behind the log by a moment. Raises
+    Asks the index of every broker that has the topic; an index lags a moment behind the log. Raises
     Refused, Unreachable.
     """
     found: dict[str, int] = {}
@@ -154,7 +153,7 @@ def stored_keys(cluster: Cluster, topic: str, keys: Sequence[str]) -> dict[str, 
 
 
 class _Key(NamedTuple):
-    """What a broker is asked about."""
+    """The subject of a question for a key, in the form of cluster.Asked."""
 
     topic: str
     broker_name: str
@@ -173,9 +172,10 @@ def _query(topic: str, key: str) -> QueryMessageRequestHeader:
 
 
 def _unique_keys(reply: Reply[Any], broker_name: str) -> dict[str | None, int]:
-    """Of the messages found, with the CRC-32 of their bodies: the index knows only hashes of keys.
+    """Returns the unique keys of the messages found, with the CRC-32 of their bodies.
 
-    Messages of one key are copies.
+    The index knows only hashes of keys, so other messages may be found, too. Messages of one key
+    are copies.
     """
     try:
         messages = decode_messages(reply.body_bytes, decompress_body=False)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a limit of messages is shared out among queues, by what waits in each.
+"""How a limit of messages is shared out among queues, according to what waits in each.
 
-As Spark's Kafka source does for maxOffsetsPerTrigger, except that the limit is kept exactly. Pure.
+Spark's Kafka source does the same for maxOffsetsPerTrigger, but here the limit is kept exactly.
+This module does no I/O.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _WORD: Final = (1 << 64) - 1
 
 
 def share(limit: int, backlogs: Mapping[K, int], turn: int) -> dict[K, int]:
-    """How many messages of each queue: in all `limit`, or all that wait when those are fewer.
+    """Returns how many messages of each queue to take: `limit` in all, or fewer if fewer wait.
 
-    Each queue gets its part by its backlog, rounded down. What is left goes by one to those that
-    got none, then to the others. So a queue in which little waits is not passed over for ever;
-    where even so there is not enough for all, `turn` decides who is first: any number that differs
-    from time to time.
+    Each queue gets its share in proportion to its backlog, rounded down. What is left goes one by
+    one to queues that got nothing, and then to the others, so a queue with a small backlog is not
+    passed over for ever. If there is still not enough for all, `turn` decides which queues come
+    first; it may be any number that differs from time to time.
     """
     waiting = {key: backlog for key, backlog in backlogs.items() if backlog > 0}
     total = sum(waiting.values())
@@ -38,5 +39,5 @@ def share(limit: int, backlogs: Mapping[K, int], turn: int) -> dict[K, int]:
 
 
 def _scattered(number: int) -> int:
-    """A hash of the number: turns that grow by equal steps must not favour the same ones."""
+    """Hashes a number, so that turns that grow by equal steps do not favour the same queues."""
     return ((number * _GOLDEN) & _WORD) >> 20

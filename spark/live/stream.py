@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams from a live cluster, over name servers and pull requests: no store is touched.
 
-Each micro-batch is a range of every queue, kept in Spark's checkpoint as a `Position`; brokers
-hold no state of a stream, so any number of streams read the same topic. Queues that appear while a
-stream runs, because queues or brokers were added, are read from their start. Those that are away
-for a time, because a broker is down, go on where they were.
+Each micro-batch is a range of every queue, kept in Spark's checkpoint as a `Position`. Brokers hold
+no state of a stream, so any number of streams can read the same topic. Queues that appear while a
+stream runs, because queues or brokers were added, are read from their start. Queues that disappear
+for a time, because a broker is down, are continued where the stream was.
 
-With commitGroupOffsets brokers are told how far the group has come: the next offset to read, when
-the micro-batch before it is done, so that consumerProgress and dashboards show the stream's lag.
-The stream itself never reads that. As Spark's Kafka source; offsets as of DefaultLitePullConsumer.
+With commitGroupOffsets brokers are told the group's next offsets when a micro-batch is done, so
+that consumerProgress and dashboards show the stream's lag. The stream itself never reads them. It
+follows Spark's Kafka source; its offsets are those of DefaultLitePullConsumer.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ from txrocketmq.spark.options import SourceOptions
 from txrocketmq.spark.output import Output
 
 _ATTEMPTS = 2
-"""How often a broker is asked for the ends of its queues, or told how far the group has come; the
-next micro-batch does it again."""
+"""How often a broker is asked for the ends of its queues, or told the group's offsets; after that
+the next micro-batch tries again.
+"""
 
 log = logging.getLogger("txrocketmq.spark")
 Ends = Mapping[MessageQueue, int]
@@ -59,7 +60,7 @@ _broker_name = attrgetter("broker_name")
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream reader of options with nameServer."""
+    """The stream reader for options with nameServer."""
 
     def __init__(self, options: SourceOptions, output: Output) -> None:
         self._options = options
@@ -73,7 +74,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._waits_since_s: float | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
+        """Returns where a new stream begins. Raises OptionError, ClusterError, DataLossError."""
         queues = queues_of(self._cluster, self._options)
         first = starts(self._cluster, queues, self._options, default=LATEST)
         return Position(first).to_json()
@@ -83,12 +84,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is all that is read. Raises ClusterError when a broker is away."""
+        """Limits the stream to what is there now. Raises ClusterError when a broker is away."""
         queues = queues_of(self._cluster, self._options)
         self._target = self._seen = self._cluster.max_offsets(queues)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next micro-batch; `start` itself when there is nothing to read."""
+        """Returns the end of the next micro-batch, or `start` when there is nothing to read."""
         begin = Position.of_json(start)
         self._report(begin)
         if self._target is None:
@@ -114,7 +115,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(after, first).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The ends of the queues as they were last seen."""
+        """Returns the ends of the queues when they were last asked for."""
         return Position(self._seen).to_json() if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -123,7 +124,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of a range of a queue. Raises ClusterError, DataLossError, BadRecordError."""
+        """Yields rows of a part of a queue. Raises ClusterError, DataLossError, BadRecordError."""
         return self._scan.read(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -133,7 +134,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         close_connections()
 
     def _waits_for_more(self, backlog: int) -> bool:
-        """Whether there is something to read, but so little that more is to come first."""
+        """Returns whether so few messages wait that the stream should wait for more."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._target is not None or not 0 < backlog < least:
             self._waits_since_s = None
@@ -147,7 +148,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def _reachable_ends(self) -> Ends:
-        """Where the queues end; those of a broker that cannot answer now are left out."""
+        """Returns the ends of the queues, without those of brokers that cannot answer now."""
         queues = present_queues(self._cluster, self._options)
         self._tell_missing({queue.topic for queue in queues})
         ends: dict[MessageQueue, int] = {}
@@ -165,7 +166,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends
 
     def _tell_missing(self, present: set[str]) -> None:
-        """Warns of topics that are not there, when that is news."""
+        """Warns of topics that are missing and were not missing before."""
         missing = set(topics_named(self._options)) - present
         for topic in sorted(missing - self._missing):
             log.warning(
@@ -176,9 +177,9 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._missing = missing
 
     def _shrink(self, queue: MessageQueue, offset: int, backlog: int) -> int:
-        """A queue ends before the stream's offset. By how much to go back."""
+        """Returns by how much to go back in a queue that now ends before the stream's offset."""
         if not self._cluster.has_master(queue.broker_name):
-            return 0  # a slave is behind its master
+            return 0  # a slave may lag behind its master
         lose(
             f"queue {queue.queue_id} of topic {queue.topic} on {queue.broker_name} ends at"
             f" {offset + backlog}, before {offset}, where the stream is: the topic was made anew,"
@@ -188,12 +189,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return backlog
 
     def _report(self, position: Position) -> None:
-        """Tells the brokers how far the group has come; what they cannot take is no failure."""
+        """Tells the brokers the group's offsets; a broker that does not take them is logged."""
         group = self._options.group
         if not self._options.commit_group_offsets or group is None:
             return
         if position.next_offsets == self._to_report:
-            return  # a broker that did not take it is tried again with the next micro-batch
+            return  # what a broker did not take goes with later offsets
         self._to_report = position.next_offsets
         news = {
             queue: offset

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a task does with a range of a queue: pull it, and make rows of the answers.
+"""What a task does with a range of a queue: it pulls the range, and makes rows of the answers.
 
 The body of an answer to a pull has the layout of the commit log, so records are found and decoded
-as those of stores are; answers are joined into batches of about batchBytes first.
+as those of stores are; answers are first joined into batches of about batchBytes.
 
-A broker whose log has lost some of the messages of an answer gives the others, and says that it has
-found what it was asked for (DefaultMessageStore.getMessage), so the offsets of the queue are
-followed. With tags or SQL92 there is nothing to follow: only brokers know what is left out.
+If a broker's log has lost some messages of an answer, the broker gives the others and still says
+FOUND (DefaultMessageStore.getMessage). So the task checks that the queue offsets are consecutive.
+It cannot do so with tags or SQL92, since only brokers know what these leave out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from txrocketmq.spark.selection import Selection
 from txrocketmq.spark.walk import Buffer, Stop, chain
 
 ROUTE_S: Final = 30
-"""How long the tasks of a worker go by what they know of brokers (pollNameServerInterval)."""
+"""How long the tasks of a worker use the same routes, in seconds (pollNameServerInterval)."""
 LEFT_OUT: Final = "the broker's answer does not have them"
 _HEAD: Final = fixed(record.RECORD_HEAD)
 _PHYSICAL_OFFSET: Final = _HEAD.names.index("physical_offset")
@@ -58,35 +58,35 @@ _PHYSICAL_OFFSET: Final = _HEAD.names.index("physical_offset")
 
 @dataclass(frozen=True)
 class BrokerOrigin:
-    """A broker, and the queue of it that is read: where records come from."""
+    """The origin of records: a broker, and the queue of it that is read."""
 
     broker_name: str
     cluster: str | None
     uri: str
     messages: str
-    """Which of the queue are read."""
+    """Describes which messages of the queue are read."""
 
     def file_of(self, physical_offset: int) -> str:
-        """There is no file to look at from here."""
+        """Returns no file, since there is none to look at from here."""
         return f"the log behind {self.messages} of {self.uri}"
 
 
 @dataclass(frozen=True)
 class LiveScan:
-    """How ranges of queues are read; goes with the tasks."""
+    """How ranges of queues are read; it is sent to the tasks."""
 
     scan: Scan
     security: Security
 
     @classmethod
     def of(cls, options: SourceOptions, output: Output) -> LiveScan:
-        """As the options say."""
+        """Takes what the options say."""
         return cls(Scan.of(options, output), Security.of(options))
 
     def read(self, part: QueueRange) -> Iterator[pa.RecordBatch]:
-        """The rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
+        """Yields the rows of a range. Raises ClusterError, DataLossError, BadRecordError."""
         queue, options = part.queue, self.scan.options
-        assert options.name_server is not None  # SourceOptions.use has seen to it
+        assert options.name_server is not None  # SourceOptions.use has made sure of it
         period = int(time.monotonic() // ROUTE_S)
         cluster = _known_cluster(
             options.name_server, options.pull_timeout_ms, self.security, period
@@ -135,7 +135,7 @@ def _as_they_are(_part: QueueRange, answers: Answers) -> Iterator[Found]:
 
 
 def _followed(part: QueueRange, answers: Answers) -> Iterator[Found]:
-    """What is in the answers, and each time before it what they leave out."""
+    """Yields the contents of the answers, and a Gone for each hole between their queue offsets."""
     after: int | None = part.start
     for answer in answers:
         if isinstance(answer, Gone):
@@ -153,7 +153,7 @@ def _followed(part: QueueRange, answers: Answers) -> Iterator[Found]:
                 after = int(ends[-1])
             yield each
         if not is_whole:
-            after = None  # what is damaged is not known here
+            after = None  # how many messages the damaged record held is not known
     if after is not None and after < part.end:
         yield Gone(part.queue, after, part.end, LEFT_OUT)
 
@@ -165,7 +165,7 @@ def _holes(part: QueueRange, after: int | None, offsets: Offsets, ends: Offsets)
 
 
 def _ends(records: Records) -> Offsets | None:
-    """The queue offset after each record; None if an inner batch does not say how many it has."""
+    """Returns the queue offset after each record; None if an inner batch does not tell its size."""
     counts = np.ones(len(records), np.int64)
     inner = np.flatnonzero(records.sys_flag & MessageSysFlag.INNER_BATCH)
     if len(inner):
@@ -178,7 +178,7 @@ def _ends(records: Records) -> Offsets | None:
 
 
 def joined(answers: Iterable[bytes | Gone], batch_bytes: int) -> Iterator[list[bytes] | Gone]:
-    """Answers to be decoded together, of about so many bytes; and what is gone, in its place."""
+    """Joins answers into lists of about `batch_bytes` to decode together; passes on each Gone."""
     bodies: list[bytes] = []
     size = 0
     for answer in answers:
@@ -198,9 +198,9 @@ def joined(answers: Iterable[bytes | Gone], batch_bytes: int) -> Iterator[list[b
 
 
 def records_of(bodies: list[bytes]) -> Iterator[Records | BadRecord]:
-    """The records of some answers, and what is damaged.
+    """Yields the records of some answers, and the damaged ones.
 
-    Where a record has a wrong size, all that follows it in its answer is damaged.
+    After a record with a wrong size, the rest of its answer counts as damaged.
     """
     buffer = np.frombuffer(b"".join(bodies), np.uint8)
     found = chain(buffer)
@@ -239,9 +239,9 @@ def _origin(cluster: Cluster, part: QueueRange, options: SourceOptions) -> Broke
 
 
 def check_expression(cluster: Cluster, queue: MessageQueue, expression: str, group: str) -> None:
-    """ClusterError says why the broker of a queue does not filter by an SQL92 expression.
+    """Raises ClusterError if the queue's broker cannot filter by an SQL92 expression, and why.
 
-    The original gives all messages to a pull whose expression it cannot read, and nobody would
+    The original answers a pull whose expression it cannot parse with all messages, and nobody would
     notice. Java: MQClientInstance.checkClientInBroker.
     """
     wanted = SubscriptionData(queue.topic, expression, expression_type=SQL92)
@@ -260,8 +260,8 @@ def check_expression(cluster: Cluster, queue: MessageQueue, expression: str, gro
 
 @lru_cache(maxsize=8)
 def _known_cluster(name_server: str, timeout_ms: int, security: Security, _period: int) -> Cluster:
-    """The same for all tasks of a worker in a period, with the routes it has asked for.
+    """Returns one Cluster, with its known routes, for all tasks of a worker within a period.
 
-    A broker that is gone does not always fail to answer: its address may be another one's by now.
+    Routes expire since the address of a broker that has gone may belong to another one by now.
     """
     return Cluster(name_server, timeout_ms=timeout_ms, security=security)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half messages: sent but not seen by consumers, until they are committed or rolled back.
+"""Half messages, which consumers do not see until they are committed.
 
     sent = start_send(cluster, queue, half_parcel(message, "g"), ...).wait(STORED)
     half = half_message(queue, sent, message.unique_key)
     start_end(cluster, half, Decision.COMMIT, producer_group="g").wait()
 
-The original's producer does not wait for the answer to its decision; a broker gives one to whoever
-asks for it, and so does this. Java: DefaultMQProducerImpl.sendMessageInTransaction, endTransaction.
+The original's producer sends its decision as a oneway request. Here it is a request with an answer,
+which brokers give, too. Java: DefaultMQProducerImpl.sendMessageInTransaction, endTransaction.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class HalfMessage(NamedTuple):
     broker_name: str
     commit_log_offset: int
     queue_offset: int
-    """In the queue of half messages."""
+    """The offset in the queue of half messages."""
     unique_key: str
-    """Also the id of its transaction."""
+    """The unique key, which is also the id of the transaction."""
 
 
 def half_parcel(message: Message, producer_group: str) -> Parcel:
-    """A message, which has its unique key, as a half message."""
+    """Makes a half message of a message that has its unique key."""
     own = {names.TRAN_MSG: "true", names.PGROUP: producer_group}
     prepared = replace(message, properties={**message.properties, **own})
     return message_parcel(prepared, MessageSysFlag.TRANSACTION_PREPARED_TYPE)
@@ -58,7 +58,7 @@ def half_parcel(message: Message, producer_group: str) -> Parcel:
 def half_message(
     queue: MessageQueue, sent: Reply[SendMessageResponseHeader], unique_key: str
 ) -> HalfMessage:
-    """The half message that was sent to a queue; ClusterError when the answer gives no place."""
+    """Returns the half message that was sent. Raises ClusterError if the answer gives no place."""
     header = header_of(sent)
     try:
         place = decode_message_id(header.msg_id)
@@ -72,9 +72,9 @@ def half_message(
 def start_end(
     cluster: Cluster, half: HalfMessage, decision: Decision, *, producer_group: str
 ) -> Question[NoHeader]:
-    """Tells the broker; `wait()` for it. `producer_group` is that of the send. Raises Unreachable.
+    """Ends a transaction, of a sender in `producer_group`; `wait()` for it. Raises Unreachable.
 
-    A decision that is told twice counts twice: a message that is committed again is there again.
+    A decision counts each time: a message that is committed twice is there twice.
     """
     header = EndTransactionRequestHeader(
         topic=half.topic,

@@ -383,9 +383,9 @@ REPORTS: Final = (
 
 
 def chosen(names: Sequence[str]) -> list[Report]:
-    """The reports with these names, in the order of the page; all when there are none.
+    """Returns the reports with these names, in the order of the page; all without names.
 
-    Raises OptionError for a name that is unknown.
+    Raises OptionError for an unknown name.
     """
     known = {report.name: report for report in REPORTS}
     for name in names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as tables on a terminal, or as plain text where the output is none."""
+"""Shows results as tables on a terminal, or as plain text if the output is not a terminal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports made by DuckDB, in this process: no JVM, no pyspark.
 
-What the stores have goes as Arrow batches into a database file that is deleted at the end. DuckDB
-understands the queries with a few functions of Spark's that are defined here by its own.
+The contents of the stores go as Arrow batches into a database file that is deleted at the end. The
+queries use a few functions of Spark that DuckDB lacks; they are defined here by its own functions.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ CREATE MACRO timestamp_millis(ms) AS make_timestamptz(CAST(ms AS BIGINT) * 1000)
 CREATE MACRO timestamp_seconds(s) AS make_timestamptz(CAST(s AS BIGINT) * 1000000);
 CREATE MACRO try_divide(a, b) AS a / nullif(b, 0);
 """
-"""What the queries use of Spark SQL that DuckDB calls otherwise."""
+"""Functions of Spark SQL that the queries use and that have other names in DuckDB."""
 _PARAMETER: Final = re.compile(rf":({'|'.join(PARAMETERS)})\b")
 
 
 @contextmanager
 def database() -> Iterator[Database]:
-    """An empty one, deleted at the end. TMPDIR says where it is."""
+    """Opens an empty database in TMPDIR, which is deleted at the end."""
     with TemporaryDirectory(prefix="txrocketmq-report-") as folder:
         connection = duckdb.connect(str(Path(folder) / "report.duckdb"))
         try:
@@ -55,25 +55,25 @@ def database() -> Iterator[Database]:
 
 
 class Database:
-    """Frames, and the queries that find them."""
+    """The frames, and the queries that use them."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._problems: dict[str, str] = {}
-        """By frame: why the stores have not what it is made of."""
+        """Why the stores cannot give a frame, by frame."""
         self._frames: set[str] = set()
 
     def load(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         """Makes a frame of the batches.
 
-        An UnsupportedLayout is a problem of the frame; other errors of ours are raised as they are.
+        An UnsupportedLayout becomes a problem of the frame; other SparkSourceErrors are raised.
         """
         raised: list[Exception] = []
 
         def noting() -> Iterator[pa.RecordBatch]:
             try:
                 yield from batches
-            except Exception as error:  # through DuckDB it would come as a text
+            except Exception as error:  # through DuckDB it would arrive as a text
                 raised.append(error)
                 raise
 
@@ -94,18 +94,18 @@ class Database:
             self._frames.add(name)
 
     def lack(self, name: str, error: UnsupportedLayout) -> None:
-        """Says that the stores have not what a frame is made of."""
+        """Notes that the stores cannot give a frame."""
         self._problems[name] = str(error)
 
     def load_messages(self, options: Mapping[str, str]) -> None:
-        """Makes `messages` of `records`, as these options of the source say."""
+        """Makes `messages` from `records`, with these options of the source."""
         if "records" in self._problems:
             self._problems[MESSAGES] = self._problems["records"]
         elif "records" in self._frames:
             self._connection.execute(f"CREATE VIEW {MESSAGES} AS {messages_sql(options)}")
 
     def run(self, report: Report, values: Mapping[str, Any]) -> Result:
-        """The rows of a report; times are aware, in UTC."""
+        """Returns the rows of a report; times have the time zone UTC."""
         problems = [self._problems[name] for name in sorted(report.frames & set(self._problems))]
         if problems:
             return Result(report, [], [], problems[0])
@@ -121,7 +121,7 @@ class Database:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """With 64-bit numbers where DuckDB has wider ones, such as sums."""
+    """Returns the table with 64-bit numbers where DuckDB has wider ones, such as sums."""
     fields = [
         field.with_type(pa.float64() if field.type.scale else pa.int64())
         if pa.types.is_decimal(field.type)

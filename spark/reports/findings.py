@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands out in the results of reports: one sentence each, with the figure and where to look.
+"""What stands out in the results of reports: a sentence each, with a figure and where to look.
 
-Findings are read off the rows of the reports that were asked for; they need no query of their own.
-What is lost or broken comes first, then what needs somebody's attention, then what is worth
-knowing.
+Findings are taken from the rows of the requested reports, without queries of their own. What is
+lost or broken comes first, then what needs attention, then what is worth knowing.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from txrocketmq.spark.reports.texts import cell, duration, printable, size
 NO_FINDINGS: Final = "Nothing stands out in these reports."
 LEVELS: Final = ("problem", "warning", "note")
 MOST_OF_A_KIND: Final = 5
-"""The rows after these are counted, and left to the table."""
+"""Findings of one kind that are listed; the others are only counted."""
 RECENT_S: Final = 60
-"""Younger messages may be on their way."""
+"""Messages younger than this may still be on their way."""
 UNEVEN_SKEW: Final = 2.0
 UNEVEN_MESSAGES: Final = 100
-"""A queue of fewer messages may be uneven by chance."""
+"""A queue with fewer messages may be uneven by chance."""
 RETRY_PERCENT: Final = 5.0
 SLOW_P99_MS: Final = 1_000
 QUIET_S: Final = 24 * 3600
-"""A store that got nothing for so long is a copy, or its broker has stopped."""
+"""A store without new messages for so long is a copy, or its broker has stopped."""
 SOON_S: Final = 24 * 3600
 SYSTEM_PERCENT: Final = 20.0
 
@@ -40,11 +39,11 @@ class Finding(NamedTuple):
     """One of LEVELS."""
     text: str
     report: str
-    """Name of the report whose table has the details."""
+    """The name of the report whose table has the details."""
 
 
 def findings(results: Sequence[Result], now: datetime) -> list[Finding]:
-    """What stands out, the most serious first."""
+    """Returns the findings, the most serious ones first."""
     found: list[Finding] = []
     for result in results:
         name = result.report.name
@@ -63,7 +62,7 @@ Rule = Callable[[Sequence[Row]], Said]
 
 
 def _most(level: str, texts: Sequence[str], others: str) -> Said:
-    """The first texts, and one that counts the others."""
+    """Yields the first texts, and one that counts the others."""
     for text in texts[:MOST_OF_A_KIND]:
         yield level, text
     if len(texts) > MOST_OF_A_KIND:
@@ -71,7 +70,7 @@ def _most(level: str, texts: Sequence[str], others: str) -> Said:
 
 
 def _count(number: float, noun: str, plural: str = "") -> str:
-    """`1 message`, `1,500 messages`."""
+    """Formats a number with a noun: `1 message`, `1,500 messages`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -166,7 +165,7 @@ def _latency(rows: Sequence[Row]) -> Said:
 
 
 def _is_delayed(row: Row) -> bool:
-    """Half of the messages late: the topic is one of messages with a delay."""
+    """Returns whether half of the messages are late, as in a topic of delayed messages."""
     return bool(_number(row, "p50") >= SLOW_P99_MS)
 
 
@@ -261,4 +260,4 @@ _RULES: Final[Mapping[str, Rule]] = {
     "disk": _disk,
     "retention": _retention,
 }
-"""By the name of the report whose rows they read."""
+"""The rules, by the name of the report whose rows they read."""

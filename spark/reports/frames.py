@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reports read: the frames that their queries name, and the options that make them.
 
-`records` has the columns that the chosen reports need and no others; `messages` is the part of it
-that consumers see, so that the log is read once for both. Bodies are not read. Imports no engine:
-`duck` and `views` let queries find the frames.
+`records` has only the columns that the chosen reports need. `messages` is the part of it that
+consumers see, so the log is read once for both. Bodies are not read. No engine is imported: `duck`
+and `views` provide the frames to queries.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ FRAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "transactions": {"table": "transactions"},
     "segments": {"table": "segments"},
 }
-"""By the name that queries have for it: the options that make it, beside those of the store."""
+"""The options that make each frame, besides those of the store."""
 
 MESSAGES: Final = "messages"
-"""The frame that is made of `records`."""
+"""The frame that is made from `records`."""
 _CHOOSE_TOPICS: Final = frozenset({"topic", "topicpattern", "assign"})
 _OWN: Final = frozenset({"table", "view", "columns", "kafkanames", "namesrvaddr", "nameserver"})
-"""Options that reports set themselves, or that have no meaning for them, in lower case."""
+"""Options, in lower case, that reports set themselves or that mean nothing to them."""
 
 _UNSEEN: Final = int(MessageSysFlag.TRANSACTION_PREPARED_TYPE)
 """This bit is set in prepared and in rolled back records."""
 
 
 def check(options: Mapping[str, str]) -> SourceOptions:
-    """The options parsed; OptionError when they make no sense for reports."""
+    """Parses the options. Raises OptionError if they make no sense for reports."""
     for name in options:
         if name.lower() in _OWN:
             raise OptionError(
@@ -64,13 +64,13 @@ def check(options: Mapping[str, str]) -> SourceOptions:
 
 
 def sources(reports: Sequence[Report]) -> set[str]:
-    """The names of the frames that have to be read for these reports."""
+    """Returns the names of the frames that have to be read for these reports."""
     needed = set[str]().union(*(report.frames for report in reports))
     return {"records" if name == MESSAGES else name for name in needed}
 
 
 def asked(options: Mapping[str, str], reports: Sequence[Report]) -> dict[str, dict[str, str]]:
-    """By frame that is read for these reports: the options of `format("rocketmq")` that make it."""
+    """Returns the options of `format("rocketmq")` for each frame that these reports read."""
     columns = ",".join(columns_of(reports))
     made = {}
     for name in sorted(sources(reports)):
@@ -81,9 +81,9 @@ def asked(options: Mapping[str, str], reports: Sequence[Report]) -> dict[str, di
 
 
 def messages_sql(options: Mapping[str, str], records: str = "records") -> str:
-    """The query that makes `messages` of `records`: what the view `logical` gives.
+    """Returns the query that makes `messages` from `records`, as the view `logical` does.
 
-    Without prepared and rolled back records, and without system topics unless they are named.
+    It leaves out prepared and rolled back records, and system topics unless topics are named.
     """
     seen = f"SELECT * FROM {records} WHERE (sysFlag & {_UNSEEN}) = 0"  # noqa: S608 - our own name
     if {"topic", "assign"} & {name.lower() for name in options}:
@@ -92,7 +92,7 @@ def messages_sql(options: Mapping[str, str], records: str = "records") -> str:
 
 
 def columns_of(reports: Sequence[Report]) -> list[str]:
-    """The columns of messages that these reports read, and those that the views differ by."""
+    """Returns the columns that these reports read, and those that `messages_sql` needs."""
     of_messages = [r.sql for r in reports if r.frames & {MESSAGES, "records"}]
     words = set(re.findall(r"\w+", " ".join(of_messages))) | {"topic", "sysFlag"}
     return [c.name for c in schema.MESSAGES if c.name in words] if of_messages else []

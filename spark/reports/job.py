@@ -31,34 +31,34 @@ from txrocketmq.spark.tables.reading import TableReading, table_columns
 AnyReading = Reading | TableReading
 
 _PART_BYTES: Final = 64 << 20
-"""Of log: what is read by one task, and told of when it is done."""
+"""The log that one task reads, in bytes; progress is told after each task."""
 _IN_PROCESS_BYTES: Final = 1 << 30
-"""Of log: more is read by a process for each core."""
+"""A larger log, in bytes, is read by a process for each core."""
 
 
 class Listener(Protocol):
-    """Hears how the work goes."""
+    """Is told about the progress of the work."""
 
     def reading(self, done: int, of: int) -> None:
-        """So many parts of the stores are read."""
+        """So many of the parts are read."""
 
     def asking(self, done: int, of: int) -> None:
-        """So many reports are made."""
+        """So many of the reports are made."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be reported, of which stores."""
+    """Which reports to make, and of which stores."""
 
     stores: Sequence[Store]
     options: Mapping[str, str]
-    """Of `format("rocketmq")`, checked; they name the stores."""
+    """The checked options of `format("rocketmq")`, which name the stores."""
     reports: Sequence[Report]
     values: Mapping[str, Any]
-    """Of the parameters of queries."""
+    """The values of the queries' parameters."""
 
     def results(self, listener: Listener) -> list[Result]:
-        """What the reports find. SparkSourceError when it cannot be told."""
+        """Makes the reports. Raises SparkSourceError if they cannot be made."""
         return self._of_spark(listener) if is_submitted() else self._of_duck(listener)
 
     def _of_spark(self, listener: Listener) -> list[Result]:
@@ -103,7 +103,7 @@ class Job:
 
 
 def reading_of(options: Mapping[str, str]) -> AnyReading:
-    """Of `format("rocketmq")` with these options of a store."""
+    """Returns the reading of a store that `format("rocketmq")` makes with these options."""
     parsed = SourceOptions.of(options)
     if parsed.table == "messages":
         return Reading(parsed, Output.of(parsed))
@@ -117,18 +117,18 @@ def _read_part(reading: AnyReading, part: Any) -> list[pa.RecordBatch]:
 def _read(
     reading: AnyReading, parts: Sequence[Any], runner: Runner, part_done: Callable[[], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of parts of a reading."""
+    """Reads parts of a reading; yields their rows."""
     try:
         for _, outcome in runner([partial(_read_part, reading, part) for part in parts]):
             yield from outcome.result()
             part_done()
-    except RunFailed as error:  # what it says of a next run is of ingest
+    except RunFailed as error:  # its advice about a next run is for an ingest
         why = str(error).partition(";")[0]
         raise SparkSourceError(f"the stores were not read: {why}") from error
 
 
 def _divided(options: Mapping[str, str], parts: int) -> dict[str, str]:
-    """The options, with a number of parts unless they have one."""
+    """Returns the options with this number of parts, unless they have one."""
     if any(name.lower() == "minpartitions" for name in options):
         return dict(options)
     return {**options, "minPartitions": str(parts)}

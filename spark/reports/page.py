@@ -18,13 +18,13 @@ from txrocketmq.spark.reports.report import Result
 
 _TEMPLATE: Final = "page.html.j2"
 _LONG_CHARACTERS: Final = 60
-"""Longer texts are wrapped, others never: the table scrolls instead."""
+"""Longer texts are wrapped; others never are, since the table scrolls instead."""
 _FOLDED_ROWS: Final = 25
-"""A table of more rows than these is opened by whoever wants to see it, if there is a plot."""
+"""A longer table is folded up if there is a plot; the reader can open it."""
 
 
 def page(stores: str, now: datetime, found: Sequence[Finding], results: Sequence[Result]) -> str:
-    """The page; all texts of the stores are escaped."""
+    """Returns the page; all texts from the stores are escaped."""
     environment = Environment(
         loader=PackageLoader("txrocketmq.spark", "reports"),
         autoescape=True,
@@ -61,7 +61,7 @@ def _section(result: Result) -> dict[str, Any]:
 
 
 def _cell(column: str, value: Any) -> tuple[str, str]:
-    """The text, and the class of its cell."""
+    """Returns the text of a cell and its class."""
     text = texts.cell(column, value)
     if _is_number(value):
         return text, "number"
@@ -73,7 +73,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _inline_code(text: str) -> Markup:
-    """The text with what stands between backticks as code."""
+    """Returns the text as HTML, in which backticks mark code."""
     parts = text.split("`")
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(p) if n % 2 else p for n, p in enumerate(parts))

@@ -45,9 +45,9 @@ _VARIABLES: Final = {
 }
 _OTHER_PARTS: Final = SERIES[-1]
 _ON_SERIES: Final = "#0b1016"
-"""Text on a bar, the same on light and dark pages."""
+"""The colour of text on a bar, the same on light and dark pages."""
 MAX_BARS: Final = 15
-"""More rows are in the table only."""
+"""The most bars in a plot; further rows are only in the table."""
 _MOST_TICKS: Final = 7
 _LABEL_CHARACTERS: Final = 40
 _WIDTH_INCHES: Final = 8.0
@@ -74,7 +74,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
 
 
 def svg(result: Result) -> str | None:
-    """The plot of a result as an `<svg>` element; None when it has no plot or nothing to draw."""
+    """Returns the plot of a result as an `<svg>` element; None when there is nothing to draw."""
     plot, rows = result.report.plot, result.rows
     if plot is None or not rows:
         return None
@@ -94,7 +94,7 @@ def svg(result: Result) -> str | None:
 
 
 def caption(result: Result) -> str:
-    """What the plot of a result shows, in words; nothing when it has no plot."""
+    """Describes the plot of a result in words; empty when it has no plot."""
     plot, rows = result.report.plot, result.rows
     text = ""
     match plot:
@@ -131,7 +131,7 @@ def _figure(height_inches: float, panels: int = 1) -> tuple[Figure, Sequence[Axe
 
 
 def _rows_of_bars(labels: Sequence[str], more_inches: float = 0.0) -> tuple[Figure, Axes]:
-    """A figure with a place on the left for each label, the first on top."""
+    """Makes a figure with a place for a label on the left for each bar, the first on top."""
     figure, (axes,) = _figure(0.6 + more_inches + 0.26 * len(labels))
     axes.set_yticks(range(len(labels)), [_short(text) for text in labels])
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -153,7 +153,7 @@ def _number(row: Row, column: str) -> float:
 
 
 def _scale(axis: Any, column: str) -> None:
-    """Ticks of an axis in the unit of the column."""
+    """Sets the ticks of an axis to the unit of the column."""
     if column in texts.BYTES_COLUMNS:
         largest = max(1.0, *axis.get_data_interval())
         axis.set_major_locator(MultipleLocator(2 ** math.ceil(math.log2(largest / _MOST_TICKS))))
@@ -186,7 +186,7 @@ def _bars(plot: Bars, rows: Sequence[Row]) -> Figure:
 def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
     figure, panels = _figure(0.4 + 1.6 * len(plot.values), len(plot.values))
     times = [row[plot.time] for row in rows]
-    if len(times) > 1:  # the last stretch has an end, too
+    if len(times) > 1:  # the last step has an end, too
         times.append(times[-1] + (times[-1] - times[-2]))
     for axes, column, color in zip(panels, plot.values, SERIES, strict=False):
         values = [_number(row, column) for row in rows]
@@ -204,7 +204,7 @@ def _timeline(plot: Timeline, rows: Sequence[Row]) -> Figure:
 
 
 def _mark(rows: Sequence[Row]) -> str:
-    """A single point is no line: it needs a mark to be seen."""
+    """Returns a mark for a single point, which as a line would not be seen."""
     return "o" if len(rows) == 1 else ""
 
 
@@ -269,7 +269,7 @@ def _stack(plot: Stack, rows: Sequence[Row]) -> Figure:
 
 
 def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[str, str]:
-    """A colour for each of the parts that are largest over all bars, the same in each bar."""
+    """Gives the largest parts over all bars a colour each, the same in every bar."""
     weights: Counter[str] = Counter()
     for row in rows:
         weights[texts.label(row, [plot.part])] += int(1000 * _number(row, plot.value))
@@ -278,9 +278,9 @@ def _part_colors(plot: Stack, rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _inline(figure: Figure, name: str, title: str) -> str:
-    """The figure as an element for HTML, with ids of its own and the page's colours."""
+    """Returns the figure as an HTML element, with unique ids and the page's colours."""
     buffer = io.StringIO()
-    with warnings.catch_warnings():  # the reader's browser has the glyphs that are missing here
+    with warnings.catch_warnings():  # glyphs that are missing here exist in the reader's browser
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         FigureCanvasSVG(figure).print_svg(
             buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows on a terminal how reports come along; nothing elsewhere."""
+"""Shows the progress of reports on a terminal; shows nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 
 
 class Progress(progress.Progress):
-    """A listener of a job: a line for the reading, and one for the queries, both with a clock."""
+    """A listener of a job: one line for reading and one for the queries, with the elapsed time."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -25,9 +25,9 @@ class Progress(progress.Progress):
         self._asking = self.add_task("making reports", total=None)
 
     def reading(self, done: int, of: int) -> None:
-        """So many parts of the stores are read."""
+        """So many of the parts are read."""
         self.update(self._reading, completed=done, total=of)
 
     def asking(self, done: int, of: int) -> None:
-        """So many reports are made."""
+        """So many of the reports are made."""
         self.update(self._asking, completed=done, total=of)

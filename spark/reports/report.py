@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a report is: a query in SQL, the text that explains it, and how its rows are drawn.
 
-Spark runs the query as it is; DuckDB does, once it knows a few functions (`duck`). The query names
-the tables that it reads in braces, and its parameters with a colon. Imports neither an engine nor
-matplotlib.
+Spark runs the query as it is, and DuckDB does with the functions that `duck` defines. The query
+names its tables in braces, and its parameters with a colon. Neither an engine nor matplotlib is
+imported here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ PARAMETERS: Final = {
     "top": "how many rows a ranking has",
     "reservedHours": "how long the broker keeps files: its setting fileReservedTime",
 }
-"""What queries may use, and what it means."""
+"""The parameters that queries may use, and their meaning."""
 
 
 def parameters(now: datetime, top: int, reserved_hours: int) -> dict[str, Any]:
-    """The values of what queries have parameters for."""
+    """Returns the values of the parameters of queries."""
     return {"now": now, "top": top, "reservedHours": reserved_hours}
 
 
 DEFAULT_TOP: Final = 20
 DEFAULT_RESERVED_HOURS: Final = 72
-"""As fileReservedTime of the original."""
+"""The default of fileReservedTime in the original."""
 
 
 class Bars(NamedTuple):
@@ -109,7 +109,7 @@ class Result(NamedTuple):
 
     @property
     def without_rows(self) -> str:
-        """What to say when there are none."""
+        """Returns what to say when there are no rows."""
         return self.problem or "Nothing of this kind in the store."
 
 
@@ -119,7 +119,7 @@ def run_all(
     values: Mapping[str, Any],
     tell: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Result]:
-    """The results, in order, each by an engine's `run`; `tell` hears how many there are, of all."""
+    """Runs the reports in order by an engine's `run`; `tell` is given the done and all reports."""
     results: list[Result] = []
     for report in reports:
         tell(len(results), len(reports))

@@ -45,14 +45,14 @@ def cell(column: str, value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text on one line, with control characters and lone surrogates as escapes."""
+    """Returns the text on one line, with escapes for control characters and lone surrogates."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def size(count: float) -> str:
-    """Bytes in the unit that suits them."""
+    """Formats a number of bytes in a suitable unit."""
     unit = 0
     while abs(count) >= (1024 if unit == 0 else 1023.95) and unit < len(_UNITS) - 1:
         count /= 1024
@@ -61,12 +61,12 @@ def size(count: float) -> str:
 
 
 def rate(value: float) -> str:
-    """A number of events per second: three digits, however rare they are."""
+    """Formats a number of events per second with three digits, however small it is."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as days, hours, minutes; the two largest units, without a second one that is 0."""
+    """Formats seconds with their two largest units, without a second one that is 0."""
     sign = "-" if seconds < 0 else ""
     whole = timedelta(seconds=round(abs(seconds)))
     minutes, rest = divmod(whole.seconds, 60)
@@ -78,7 +78,7 @@ def duration(seconds: float) -> str:
 
 
 def label(row: Row, columns: Sequence[str]) -> str:
-    """What a row is called: the values of some of its columns."""
+    """Returns the label of a row: the values of some columns."""
     return " / ".join(cell(column, row[column]) or "(none)" for column in columns)
 
 
@@ -106,5 +106,5 @@ _AXES: Final = {
 
 
 def axis(column: str) -> str:
-    """What an axis with the values of a column is called, where its ticks do not tell the unit."""
+    """Returns the name of an axis for a column, with the unit where its ticks do not show it."""
     return _AXES.get(column) or heading(column)

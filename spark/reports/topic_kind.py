@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose topic it is, as expressions of SQL over the column `topic`."""
+"""The kind of a topic, as expressions of SQL over the column `topic`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYSTEM_TOPICS: Final = textwrap.fill(
 IS_SYSTEM: Final = f"""\
 startswith(topic, '{SYSTEM_PREFIX}') OR topic IN (
                {_SYSTEM_TOPICS})"""
-"""Whether it is the system's own."""
+"""Whether the topic belongs to the system."""
 TOPIC_KIND: Final = f"""\
 CASE
              WHEN startswith(topic, '%RETRY%') THEN 'retry'

@@ -24,11 +24,10 @@ from txrocketmq.spark.reports.report import Report, Result
 def register_views(
     spark: SparkSession, path: str, *, reports: Sequence[Report] = REPORTS, **options: str
 ) -> None:
-    """Makes the temporary views that the queries of these reports read, over the stores of a path.
+    """Registers the temporary views that the queries of these reports read, over stores at a path.
 
-    `options` are those of `format("rocketmq")`. Each view is read when it is first needed, and kept
-    in Spark's memory and on its disks for the queries that follow, until
-    `spark.catalog.clearCache()`.
+    `options` are those of `format("rocketmq")`. Each view is read when it is first needed, and then
+    kept in Spark's memory and on its disks for further queries, until `spark.catalog.clearCache()`.
     """
     given = {"storePath": path, **options}
     check(given)
@@ -41,10 +40,10 @@ def register_views(
 
 
 def run(spark: SparkSession, report: Report, values: Mapping[str, Any]) -> Result:
-    """The rows of a report, once its views are registered; times are aware, in UTC.
+    """Returns the rows of a report, whose views are registered; times have the time zone UTC.
 
-    A store of a kind that has not what the report reads gives a problem instead of rows; any other
-    error is PySparkException.
+    If the store is of a kind that cannot give what the report reads, the result has a problem and
+    no rows; any other error is a PySparkException.
     """
     used = {name: values[name] for name in sorted(report.parameters)}
     try:

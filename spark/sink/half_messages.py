@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The half messages of a transactional write: sent by the tasks, committed by the driver.
 
-A task hands what it has sent to the driver, 36 bytes a message. When all tasks are done the driver
-commits each message by itself: there is no moment at which all become visible, and a write whose
-commit fails in the middle is there in part, which its error says. The first message of each task
-is committed before all others, so that a replay can tell from that one whether there are any.
+A task hands what it has sent to the driver, 36 bytes per message. When all tasks are done, the
+driver commits each message by itself, so the messages do not become visible all at once. If a
+commit fails, some messages are committed and others are not, as the error says. The first message
+of each task is committed before all others: a replay can tell from it whether there are any.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from txrocketmq.spark.live.rpc import Question, Refused, Unreachable
 from txrocketmq.spark.live.transaction import Decision, HalfMessage, start_end
 
 MAX_HALF_MESSAGES: Final = 1 << 20
-"""Half messages of one task; all tasks together are bounded by spark.driver.maxResultSize."""
+"""The most half messages of a task; spark.driver.maxResultSize limits those of all tasks."""
 _KEY_BYTES: Final = 16
 _SHOWN_REASONS: Final = 4
 
 
 class HalfMessages:
-    """Half messages of a task in the order of its rows."""
+    """The half messages of a task, in the order of its rows."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, str], int] = {}
-        """Topics with names of brokers, numbered."""
+        """The number of each pair of topic and broker name."""
         self._place_of = array("I")
         self._log_offsets = array("q")
         self._queue_offsets = array("q")
@@ -51,11 +51,11 @@ class HalfMessages:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Topics that they are for."""
+        """The topics to which the messages go."""
         return frozenset(topic for topic, _ in self._places)
 
     def add(self, half: HalfMessage) -> None:
-        """One more. SparkSourceError when they are too many."""
+        """Adds a half message. Raises SparkSourceError when there are too many."""
         key = bytes.fromhex(half.unique_key)
         assert len(key) == _KEY_BYTES, half.unique_key
         place = half.topic, half.broker_name
@@ -79,9 +79,9 @@ def end_all(
     producer_group: str,
     attempts: int,
 ) -> None:
-    """Commits or rolls back all of them, each tried as often as `attempts` says.
+    """Commits or rolls back all half messages; tries each of them up to `attempts` times.
 
-    ClusterError says how many were ended before one could not be, and what has become of the rest.
+    Raises ClusterError, which says how many were ended and what has become of the others.
     """
     ended = 0
     troubles: Sequence[ClusterError] = ()
@@ -99,14 +99,14 @@ def end_all(
 
 
 def _look_up(cluster: Cluster, tasks: Sequence[HalfMessages]) -> None:
-    """Asks where the brokers are."""
+    """Looks up the routes of the topics, and so the addresses of the brokers."""
     for topic in sorted(frozenset[str]().union(*(task.topics for task in tasks))):
-        if cluster.route(topic) is None:  # created by the sends, and not yet told to all
+        if cluster.route(topic) is None:  # the sends made it, but not all name servers know it yet
             cluster.route(DEFAULT_TOPIC)
 
 
 def _portions(tasks: Sequence[HalfMessages]) -> Iterator[list[HalfMessage]]:
-    """So many as are under way at a time; the first of each task in portions of their own."""
+    """Yields groups to end at the same time, with the first message of each task before others."""
     others = [iter(task) for task in tasks]
     firsts = [half for each in others for half in islice(each, 1)]
     for halves in (iter(firsts), chain.from_iterable(others)):
@@ -121,7 +121,7 @@ def _end_portion(
     producer_group: str,
     attempts: int,
 ) -> Sequence[ClusterError]:
-    """Why some of them could not be ended; none when all are."""
+    """Returns why some half messages could not be ended; nothing if all were."""
     left = list(portion)
     for attempt in range(attempts):
         if attempt:
@@ -136,7 +136,7 @@ def _end_portion(
 def _end(
     cluster: Cluster, halves: Sequence[HalfMessage], decision: Decision, producer_group: str
 ) -> dict[HalfMessage, ClusterError]:
-    """Tells the brokers, and gives what came instead of a yes."""
+    """Tells the brokers the decision; returns the errors by half message."""
     questions: dict[HalfMessage, Question[NoHeader]] = {}
     troubles: dict[HalfMessage, ClusterError] = {}
     for half in halves:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unique keys of the messages that a task writes.
 
-A write of its own gives each message a new key, as any producer does. A micro-batch that may be
-replayed gives the same row the same key each time, so that the broker's index tells what of it was
-sent before.
+A write without a batch key gives each message a new key, as any producer does. A micro-batch that
+may be replayed gives the same row the same key each time, so the broker's index tells which of its
+messages were sent before.
 
 Java: common.message.MessageClientIDSetter.
 """
@@ -26,36 +26,35 @@ _NO_TIME: Final = bytes(4)
 
 
 class Keys(Protocol):
-    """Unique keys by the number of a row in its task."""
+    """Makes the unique keys of the rows of a task."""
 
     def of(self, row: int) -> str:
-        """The key of the row: 32 hexadecimal digits."""
+        """Returns the key of the row with this number: 32 hexadecimal digits."""
 
 
 class NewKeys:
-    """Keys that no message has yet."""
+    """Makes keys that no message has yet."""
 
     def __init__(self) -> None:
         self._keys = UniqueKeys(_own_address(), os.getpid(), random.getrandbits(32))
 
     def of(self, row: int) -> str:
-        """The next key; the row does not count."""
+        """Returns a new key, whatever the number of the row is."""
         return self._keys.create(time.time_ns() // 1_000_000)
 
 
 class ReplayKeys:
-    """Keys that a replay of the same partition of the same batch makes again.
+    """Makes keys that a replay of the same partition of the same batch makes again.
 
-    `batch` names the batch among all that are ever written: query and number of the batch. The
-    time in a key, from which tools tell when the message was sent, is the start of the month:
-    they look from there on.
+    `batch` identifies the batch among all that are ever written, by query and number. The time in a
+    key, at which tools begin to look for the message, is the start of the month.
     """
 
     def __init__(self, batch: str, partition: int) -> None:
         self._prefix = blake2b(f"{batch}\0{partition}\0".encode(), digest_size=_TIME_AT + 2)
 
     def of(self, row: int) -> str:
-        """The key of the row."""
+        """Returns the key of the row."""
         hashed = self._prefix.copy()
         hashed.update(b"%d" % row)
         digest = hashed.digest()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gathers messages into parcels: single messages, or batches for one queue.
 
-Messages of a lane keep their order. A batch takes neither delayed messages nor those of retry
-topics nor half messages; they travel alone, as does one that is as large as a batch. What waits in
-all lanes together is bounded.
+Messages of a lane keep their order. Delayed messages, half messages and messages of retry topics do
+not go into a batch but travel alone, and so does a message as large as a batch. The size of all
+waiting messages is limited.
 
 Java: MessageBatch.generateFromList, SendMessageProcessor.
 """
@@ -24,7 +24,7 @@ PARCEL_BYTES: Final = 512 << 10
 """A batch is sent before it grows larger."""
 MAX_PARCEL_MESSAGES: Final = 4096
 WAITING_BYTES: Final = 16 << 20
-"""What waits in the lanes of a task; beyond that the fullest lane is sent."""
+"""The most that waits in all lanes of a task; above it the fullest lane is sent."""
 
 _ALONE: Final = frozenset({names.DELAY, names.TIMER_DELIVER_MS})
 
@@ -35,13 +35,13 @@ class Packed(NamedTuple):
     lane: Lane
     parcel: Parcel
     messages: int
-    """How many are in it."""
+    """The number of messages in the parcel."""
 
 
 class Parcels:
     """Gathers the messages of a task; `max_message_bytes` is the most that the brokers take.
 
-    With `half_of`, a producer group, all become half messages of that group.
+    With `half_of`, the name of a producer group, all become half messages of that group.
     """
 
     def __init__(self, max_message_bytes: int, *, half_of: str | None = None) -> None:
@@ -52,9 +52,9 @@ class Parcels:
         self._waiting_bytes = 0
 
     def add(self, lane: Lane, message: Message) -> Iterator[Packed]:
-        """Takes a message, which has its unique key; gives the parcels that are to be sent now.
+        """Takes a message, which has its unique key; yields the parcels that are to be sent now.
 
-        ValueError when the message does not fit its format or is larger than brokers take.
+        Raises ValueError when the message does not fit its format or is larger than brokers take.
         """
         if len(message.body) > self._max_message_bytes:
             raise ValueError(
@@ -84,7 +84,7 @@ class Parcels:
             yield from self._take(max(self._lanes, key=lambda each: self._lanes[each].size))
 
     def rest(self) -> Iterator[Packed]:
-        """All that waits."""
+        """Yields parcels of all waiting messages."""
         for lane in tuple(self._lanes):
             yield from self._take(lane)
 
@@ -102,7 +102,7 @@ class Parcels:
 
 
 class _Gathered:
-    """What waits in a lane: each message as it stands in a batch."""
+    """The messages that wait in a lane, each encoded as in a batch."""
 
     def __init__(self, first: Message) -> None:
         self.first = first

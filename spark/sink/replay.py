@@ -3,18 +3,18 @@
 
     stream.writeStream.foreachBatch(rocketmq_batch("enrich", {"nameServer": ..., "topic": ...}))
 
-A query that was killed writes its last micro-batch again. Its rows get the same unique keys again
-(see sink.keys), and the broker's index knows which of them it has: those are left out. That costs
-one question for each partition of each batch, since a task sends its first row before all others:
-when that row is not there, none is.
+A query that was killed writes its last micro-batch again. Its rows get the same unique keys (see
+sink.keys), and rows whose keys are in the broker's index are left out. That costs one question for
+each partition of each batch, since a task sends its first row before all others: if that row is not
+there, no row is.
 
-A message with the key of a row and another body is an error, not a row that was sent before: the
-name of the query was used by another, or the rows came in another order.
+A message that has the key of a row but another body is an error: the name of the query was used by
+another query, or the rows came in another order.
 
-It is "effectively once", with three conditions: the rows of a batch come in the same partitions and
-order again, as they do from sources that can be replayed, without a random or unordered step; no
-second attempt of a task runs beside the first (no speculation); and a broker that has a part of
-the batch is there to be asked.
+Writes are "effectively once" under three conditions: the rows of a batch come in the same
+partitions and order again, as they do from sources that can be replayed, without a random or
+unordered step; no second attempt of a task runs beside the first (no speculation); and every broker
+that has a part of the batch can be asked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rocketmq_batch(query: str, options: Mapping[str, str]) -> Callable[[DataFram
 
 
 class SentBefore:
-    """Which messages of a task's rows are in the cluster already. Asked in the order of the rows.
+    """Finds the rows of a task whose messages are in the cluster; ask for rows in their order.
 
     `send_alone` sends a message and returns when it is stored.
     """
@@ -66,7 +66,7 @@ class SentBefore:
         self._is_replay: bool | None = None
 
     def left(self, rows: list[Outgoing]) -> list[Outgoing]:
-        """Those that are still to be sent. Raises ClusterError when a broker does not tell."""
+        """Returns the rows that are still to be sent. ClusterError if a broker cannot tell."""
         if self._is_replay is None and rows:
             self._is_replay = bool(self._stored(rows[:1]))
             if not self._is_replay:

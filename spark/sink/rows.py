@@ -30,7 +30,7 @@ class SinkColumn(NamedTuple):
 
     name: str
     types: tuple[str, ...]
-    """As Spark SQL writes them."""
+    """The types as Spark SQL writes them."""
     doc: str
 
 
@@ -50,7 +50,7 @@ SINK_COLUMNS: Final = (
     SinkColumn("queueId", _WHOLE, "the queue to write to; without it, the queues take turns"),
     SinkColumn("brokerName", _TEXT, "the broker to write to; without it, the brokers take turns"),
 )  # fmt: skip
-"""All that can be written."""
+"""All columns that can be written."""
 
 _NOT_TRANSACTIONAL: Final = {
     "delaylevel": "half messages are not delayed",
@@ -61,10 +61,10 @@ _NOT_TRANSACTIONAL: Final = {
 
 
 class Outgoing(NamedTuple):
-    """A message, and what its row says of the queue it goes to."""
+    """A message, and what its row says about the queue it goes to."""
 
     row: int
-    """Its number in the task."""
+    """The number of the row in the task."""
     message: Message
     sharding_key: str | None
     broker_name: str | None
@@ -72,10 +72,10 @@ class Outgoing(NamedTuple):
 
 
 class Rows:
-    """Reads messages from the batches of one table.
+    """Makes messages of the batches of one table.
 
-    `fields` are name and type of each of its columns, as Spark SQL writes the type; `topic` goes
-    before the column of that name. OptionError when this is no table of messages.
+    `fields` are the names and types of its columns, with types as Spark SQL writes them. `topic`
+    overrides the column of that name. Raises OptionError if these are not columns of messages.
     """
 
     def __init__(self, fields: Sequence[tuple[str, str]], topic: str | None) -> None:
@@ -101,9 +101,9 @@ class Rows:
             raise OptionError("a column topic, or the option topic, is needed to write to RocketMQ")
 
     def messages(self, batch: pa.RecordBatch, first_row: int = 0) -> Iterator[Outgoing]:
-        """The messages of a batch, without unique keys; `first_row` is for errors.
+        """Yields the messages of a batch, without unique keys; errors count rows from `first_row`.
 
-        SparkSourceError when a row has a value that cannot be written.
+        Raises SparkSourceError when a row has a value that cannot be written.
         """
         columns: dict[str, Iterable[Any]] = {
             name: _values(batch.column(place)) for name, place in self._places.items()
@@ -161,9 +161,9 @@ class Rows:
 
 
 def check_transactional(fields: Sequence[tuple[str, str]]) -> None:
-    """OptionError when a column would have no effect on half messages.
+    """Raises OptionError if there is a column that would have no effect on half messages.
 
-    The original's producer clears a delay level without a word.
+    The original's producer silently clears the delay level of half messages.
     """
     for name, _ in fields:
         reason = _NOT_TRANSACTIONAL.get(name.lower())
@@ -174,7 +174,7 @@ def check_transactional(fields: Sequence[tuple[str, str]]) -> None:
 
 
 def unwritable(row: int, reason: ValueError) -> SparkSourceError:
-    """What is raised for a row that RocketMQ would not take."""
+    """Returns the error for a row that RocketMQ would not take."""
     return SparkSourceError(f"row {row} of the task cannot be written: {reason}")
 
 
@@ -186,7 +186,7 @@ def _joined(keys: Sequence[str]) -> str:
 
 
 def _plain_type(type_: str) -> str:
-    """Without collations, and the lengths of char and varchar."""
+    """Returns the type without collation, and without the length of char or varchar."""
     lower = type_.lower().replace(" ", "")
     return "string" if lower.startswith(("stringcollate", "varchar(", "char(")) else lower
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends parcels, several at a time, and repeats those that failed.
 
-To one queue only one parcel is under way, so that its messages keep their order. A parcel that
-failed goes to another queue of its lane, of another broker where there is one, after a pause and a
-look at the route: it may then be in the log twice, which is what "at least once" means.
+Only one parcel is under way to one queue, so that its messages keep their order. A parcel that
+failed goes to another queue of its lane, of another broker if there is one, after a pause and a
+look at the route. It may then be in the log twice, which is what "at least once" means.
 
 Java: DefaultMQProducerImpl.sendDefaultImpl.
 """
@@ -36,12 +36,12 @@ HALF_IN_FLIGHT: Final = 16
 """Half messages of a task that are under way; each is a parcel."""
 
 RETRIED: Final = RETRY_RESPONSE_CODES | {ResponseCode.FLOW_CONTROL}
-"""Answers that another broker, or the same one later, may give differently."""
+"""Codes of answers that may differ at another broker, or at the same one later."""
 
 
 @dataclass(slots=True)
 class _Sending:
-    """A parcel under way; without a question when it could not even be asked."""
+    """A parcel under way; `question` is None if it could not even be sent."""
 
     packed: Packed
     queue: MessageQueue
@@ -50,9 +50,10 @@ class _Sending:
 
 
 class Sender:
-    """Sends for one task. `retries` is how often a parcel is tried again, `first` is the number of
-    the queue to begin with: tasks begin with different ones. `half_messages` takes what is stored,
-    in the order of the sends, when the parcels are half messages.
+    """Sends the parcels of one task.
+
+    `retries` is how often a parcel is tried again, `first` the number of the first queue, which
+    differs between tasks. `half_messages` collects stored half messages in the order of the sends.
     """
 
     def __init__(
@@ -77,9 +78,9 @@ class Sender:
         self._under_way: list[_Sending] = []
 
     def send(self, packed: Packed) -> None:
-        """Sends a parcel, when there is room for it under way.
+        """Sends a parcel as soon as there is room for it under way.
 
-        Raises ClusterError when this one or one before it failed in all attempts.
+        Raises ClusterError when this parcel or an earlier one has failed in all attempts.
         """
         lane = packed.lane
         while len(self._under_way) >= self._in_flight or (
@@ -90,7 +91,7 @@ class Sender:
         self._under_way.append(self._start(packed, self._pick(queues, None)))
 
     def finish(self) -> None:
-        """Waits for all that is under way. Raises ClusterError as `send`."""
+        """Waits for all parcels under way. Raises ClusterError as `send` does."""
         while self._under_way:
             self._finish(self._under_way.pop(0))
 
@@ -115,7 +116,7 @@ class Sender:
         return _Sending(packed, queue, question)
 
     def _finish(self, sending: _Sending) -> None:
-        """Waits until the parcel is stored, trying again as often as is allowed."""
+        """Waits until the parcel is stored, and tries again as often as is allowed."""
         troubles: list[str] = []
         for attempt in range(self._retries + 1):
             if attempt:
@@ -152,9 +153,9 @@ class Sender:
 def _keep(
     half_messages: HalfMessages, sending: _Sending, sent: Reply[SendMessageResponseHeader]
 ) -> None:
-    """Notes a half message to be ended.
+    """Keeps a half message, so that it can be ended.
 
-    One that a crash of the broker could take is none to go on with, as for the original's producer.
+    One that a broker's crash could lose is not kept, as in the original's producer.
     """
     key = decode_properties(sending.packed.parcel.properties)[names.UNIQ_KEY]
     half_messages.add(half_message(sending.queue, sent, key))

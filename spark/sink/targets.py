@@ -22,7 +22,7 @@ _SHOWN_QUEUES: Final = 32
 
 
 class Lane(NamedTuple):
-    """Messages that may travel together: of one topic, to queues that all of them may go to."""
+    """A topic, or one broker or queue of it, for messages that may travel together."""
 
     topic: str
     broker_name: str | None = None
@@ -30,19 +30,19 @@ class Lane(NamedTuple):
 
     @property
     def is_one_queue(self) -> bool:
-        """Whether there is one queue, where messages keep the order of their rows."""
+        """Whether the lane is a single queue, in which messages keep the order of their rows."""
         return self.broker_name is not None and self.queue_id is not None
 
 
 class Targets:
-    """The queues of the topics that are written to, as the name servers last told."""
+    """The queues of the topics that are written to, as known from the name servers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._queues: dict[str, list[MessageQueue]] = {}
 
     def lane(self, outgoing: Outgoing) -> Lane:
-        """The lane of a message. Raises ClusterError when there is no queue such as it wants."""
+        """Returns the lane of a message. Raises ClusterError if no queue fits its row."""
         topic = outgoing.message.topic
         lane = Lane(topic, outgoing.broker_name, outgoing.queue_id)
         if outgoing.sharding_key is None or lane.is_one_queue:
@@ -52,7 +52,7 @@ class Targets:
         return Lane(topic, queue.broker_name, queue.queue_id)
 
     def queues(self, lane: Lane) -> list[MessageQueue]:
-        """The queues of a lane, at least one, in order. Raises ClusterError when there is none."""
+        """Returns the queues of a lane, in order. Raises ClusterError when there is none."""
         topic, broker_name, queue_id = lane
         if topic not in self._queues:
             self._queues[topic] = write_queues(self._cluster, topic)
@@ -73,5 +73,5 @@ class Targets:
         )
 
     def forget(self, topic: str) -> None:
-        """The topic may have moved: its queues are looked up again."""
+        """Forgets the queues of a topic, which may have moved, so that they are looked up again."""
         self._queues.pop(topic, None)

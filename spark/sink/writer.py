@@ -2,9 +2,9 @@
 """Spark's interface for writing, `df.write.format("rocketmq")`, and the sink of streams as well.
 
 The driver checks options and columns before a job starts; each task sends its rows as they come. A
-task or a micro-batch that is run again sends its rows again: at least once. What is sent cannot be
-taken back, unless it is sent as half messages: then the driver commits them when all tasks are
-done, or rolls them back.
+task or micro-batch that runs again sends its rows again: at least once. What is sent cannot be
+taken back, except for half messages, which the driver commits when all tasks are done, or rolls
+back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from txrocketmq.spark.sink.sender import Sender
 from txrocketmq.spark.sink.targets import Targets
 
 DEFAULT_GROUP: Final = "txrocketmq-spark"
-"""Producer group of a write that names none."""
+"""The producer group of a write that names none."""
 
 
 @dataclass
@@ -42,16 +42,16 @@ class Written(WriterCommitMessage):
     """What a task did with its rows."""
 
     sent: int
-    """Messages."""
+    """The number of messages that were sent."""
     sent_before: int
-    """Messages that a replay found in the cluster."""
+    """The number of messages that a replay found in the cluster."""
     half_messages: HalfMessages | None = None
-    """Those of a transactional write."""
+    """The half messages of a transactional write."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """What tasks need to know; travels to them."""
+    """What tasks need to know; it is sent to them."""
 
     options: SourceOptions
     rows: Rows
@@ -59,9 +59,9 @@ class Sink:
 
     @classmethod
     def of(cls, options: SourceOptions, fields: Sequence[tuple[str, str]]) -> Sink:
-        """The sink of these options for rows of these columns: name, and type as SQL writes it.
+        """Makes the sink for rows with these columns: name, and type as Spark SQL writes it.
 
-        OptionError when either is wrong.
+        Raises OptionError when options or columns are wrong.
         """
         options.check(Use.SINK)
         if options.transactional:
@@ -69,7 +69,7 @@ class Sink:
         topics = options.topics or (None,)
         if len(topics) > 1:
             raise OptionError("option topic names several topics; rows are written to one")
-        assert options.name_server is not None  # check() has seen to it
+        assert options.name_server is not None  # check() has made sure of it
         cluster = Cluster(
             options.name_server,
             timeout_ms=options.send_timeout_ms,
@@ -85,13 +85,14 @@ class Sink:
             return task.run(batches)
         except Exception:
             if task.half_messages is not None:
-                with suppress(ClusterError):  # brokers drop what nobody decides, after a while
+                with suppress(ClusterError):  # brokers drop undecided messages after a while
                     self._end_all([task.half_messages], Decision.ROLLBACK, attempts=1)
             raise
 
     def end(self, written: Sequence[WriterCommitMessage | None], decision: Decision) -> None:
-        """Commits or rolls back what tasks have sent as half messages; None stands for a task that
-        failed. ClusterError when not all could be, with their number.
+        """Commits or rolls back the half messages of the tasks; None stands for a task that failed.
+
+        Raises ClusterError, with numbers, when not all could be.
         """
         halves = [
             each.half_messages
@@ -107,7 +108,7 @@ class Sink:
 
 
 class _Task:
-    """The rows of one partition on their way."""
+    """The rows of one partition on their way to the brokers."""
 
     def __init__(self, sink: Sink, partition: int) -> None:
         options = sink.options
@@ -149,7 +150,7 @@ class _Task:
         return Written(self._sent, rows - self._sent, self.half_messages)
 
     def _send(self, outgoing: Outgoing) -> None:
-        """Sends the message with those gathered before, or gathers it."""
+        """Adds the message to the parcels, and sends those that are full."""
         try:
             for packed in self._parcels.add(self._targets.lane(outgoing), outgoing.message):
                 self._sender.send(packed)
@@ -168,7 +169,7 @@ class _Task:
 
 
 class SinkWriter:
-    """What Spark calls of the writer of a batch, and of a stream: for each micro-batch."""
+    """The methods that Spark calls to write a batch, or each micro-batch of a stream."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._sink = Sink.of(options, [(f.name, f.dataType.simpleString()) for f in schema.fields])
@@ -183,7 +184,7 @@ class SinkWriter:
         messages: list[WriterCommitMessage | None],
         batchId: int = 0,  # noqa: N803 - Spark's
     ) -> None:
-        """All tasks are done: their half messages are committed."""
+        """Commits the half messages, since all tasks are done."""
         self._sink.end(messages, Decision.COMMIT)
 
     def abort(
@@ -191,12 +192,12 @@ class SinkWriter:
         messages: list[WriterCommitMessage | None],
         batchId: int = 0,  # noqa: N803 - Spark's
     ) -> None:
-        """A task or the commit failed: half messages are rolled back."""
+        """Rolls back the half messages, since a task or the commit has failed."""
         self._sink.end(messages, Decision.ROLLBACK)
 
 
 class BatchWriter(SinkWriter, DataSourceArrowWriter):
-    """One `df.write`. OptionError when options, columns or the mode make no sense."""
+    """One `df.write`. Raises OptionError if options, columns or the mode make no sense."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:

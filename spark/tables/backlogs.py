@@ -36,7 +36,7 @@ from txrocketmq.spark.tables.table import (
 )
 
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
-"""Under its name the broker keeps how far it has checked half messages."""
+"""The group whose offsets say how far the broker has checked half messages."""
 _TIMER_CHECK: Final = fixed(formats.TIMER_CHECK)
 
 Message = dict[str, Any]
@@ -45,9 +45,9 @@ Message = dict[str, Any]
 def messages_of(
     request: Request, queue: Queue, first: int, columns: tuple[str, ...]
 ) -> Iterator[Message]:
-    """The messages of a queue from an offset on, with `due`: the tags code of their unit.
+    """Yields the messages of a queue from an offset on, with the tags code of their unit as `due`.
 
-    Raises as badRecords and failOnDataLoss say.
+    Raises what badRecords and failOnDataLoss say.
     """
     store = request.store
     decoder = Decoder(
@@ -79,7 +79,7 @@ _WAITING: Final = (
     "queueOffset", "physicalOffset", "bornTimestamp", "storeTimestamp", "bodySize", "tags", "keys",
     "uniqKey",
 )  # fmt: skip
-"""The last columns of the table are those of messages."""
+"""Columns of messages, which come last in the table."""
 
 
 def _delay(request: Request, _: Any) -> Iterator[Row]:
@@ -101,9 +101,10 @@ def _waiting_by_level(request: Request) -> Iterator[Row]:
 
 
 def _waiting_by_time(request: Request) -> Iterator[Row]:
-    """Timer messages not due when the broker last looked; the newest of those put back for later.
+    """Yields timer messages that were not due when the broker last looked.
 
-    A message that cancels another names its key.
+    Of a message that was put back for later only the newest one counts. A message that cancels
+    another one names its key.
     """
     read_until = _timer_read_until(request)
     wanted = request.wanted
@@ -123,7 +124,7 @@ def _waiting_by_time(request: Request) -> Iterator[Row]:
 
 
 def _timer_read_until(request: Request) -> int:
-    """The time in ms up to which the timer has delivered."""
+    """Returns the time, in ms, up to which the timer has delivered."""
     store = request.store
     try:
         data = store.files.read(f"{store.path}/config/timercheck")
@@ -135,7 +136,7 @@ def _timer_read_until(request: Request) -> int:
 
 
 def _waiting(row: Message, properties: dict[str, str], level: int | None, due: int) -> Row:
-    # Of a level, the address of an ext unit that is gone; else whatever the producer wrote.
+    # For a delay level it may be the address of a lost ext unit, else anything a producer wrote.
     known = due if -LAST_MS <= due <= LAST_MS else None
     place = properties.get(names.REAL_TOPIC), _number(properties.get(names.REAL_QID))
     return *place, level, known, *(row[name] for name in _WAITING)
@@ -193,9 +194,9 @@ def _transactions(request: Request, _: Any) -> Iterator[Row]:
 
 
 def _resolved(request: Request, queue_id: int) -> set[int]:
-    """Offsets of half messages with an end, from the op messages that the broker still looks at.
+    """Returns offsets of ended half messages, from the op messages that the broker still reads.
 
-    4.9 writes one offset in a body, 5.x several with commas.
+    4.9 writes one offset into a body, 5.x several, separated by commas.
     """
     store = request.store
     offsets = store.config.consumer_offsets().get((TRANS_OP_TOPIC, TRANSACTION_GROUP), {})

@@ -88,7 +88,7 @@ def _offsets(request: Request, _: Any) -> Iterator[Row]:
 def _offset(request: Request, group: str, topic: str, queue_id: int, offset: int) -> Row:
     store = request.store
     queue = store.queue(topic, queue_id)
-    if queue is None:  # consumed from before a message came
+    if queue is None:  # an offset was committed before the first message came
         return group, topic, queue_id, offset, 0, 0, 0, None
     first, end = queue.min_index(store.min_offset()), queue.max_index()
     oldest = _stored(request, queue, max(offset, first), end)

@@ -85,7 +85,7 @@ def _ranges(request: Request) -> Sequence[LogRange]:
 
 
 def _damaged(request: Request, split: LogRange) -> Iterator[Rows]:
-    """Looks at every record as a read of all columns does."""
+    """Yields damaged records; looks at every record as a read of all columns does."""
     store, options = request.store, request.options
     decoder = Decoder(
         ("topic", "body", "properties"),

@@ -13,7 +13,7 @@ from txrocketmq.spark.schema import Column
 from txrocketmq.spark.tables.table import BROKER_NAME, CHOOSING_QUEUES, Request, Row, Rows, Table
 
 _TASKS: Final = 64
-"""At most so many tasks for the queues of a store."""
+"""The most tasks for the queues of a store."""
 
 QueueName = tuple[str, int]
 
@@ -39,7 +39,7 @@ def _queue(request: Request, topic: str, queue_id: int) -> Row:
 
 
 def _names(request: Request) -> Sequence[Sequence[QueueName]]:
-    """Of the queues that the options select. UnsupportedLayout where they are not in files."""
+    """Returns the names of the selected queues by task. Raises UnsupportedLayout for RocksDB."""
     request.check_queue_files()
     queues = [(queue.topic, queue.queue_id) for queue in request.store.queues()]
     names = [name for name in queues if request.wanted.wants_queue(*name)]

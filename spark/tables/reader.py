@@ -17,14 +17,14 @@ from txrocketmq.spark.tables.reading import TABLES, TableReading, table_columns
 
 
 def table_schema(options: SourceOptions) -> StructType:
-    """The schema of the table that the options name."""
+    """Returns the schema of the table that the options name."""
     return spark_struct(table_columns(options))
 
 
 class TableReader(DataSourceReader):
     """Reads the table that the options name, with the columns of a schema.
 
-    OptionError for columns that it does not have.
+    Raises OptionError for columns that the table does not have.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

@@ -26,14 +26,14 @@ TABLES: Final[dict[str, Table]] = {
 
 
 class Part(NamedTuple):
-    """What a task reads: a piece of the table of a store."""
+    """A piece of a store's table, which one task reads."""
 
     store: Store
     piece: Any
 
 
 def table_columns(options: SourceOptions) -> list[Column]:
-    """The columns of the table that the options name: those that they ask for, or the usual."""
+    """Returns the columns that the options ask for in their table, or its default columns."""
     columns = TABLES[options.table].columns
     if options.columns is not None:
         return columns_named(options.columns, columns)
@@ -41,7 +41,7 @@ def table_columns(options: SourceOptions) -> list[Column]:
 
 
 class TableReading:
-    """Reads the table that the options name: some of its columns, under the names of a schema."""
+    """Reads some columns of the table that the options name, under the names of a schema."""
 
     def __init__(
         self, options: SourceOptions, columns: Sequence[Column], schema: pa.Schema | None = None
@@ -53,7 +53,7 @@ class TableReading:
         self._stores = stores_of(options)
 
     def parts(self) -> list[Part]:
-        """What can be read one by one, in any order and anywhere."""
+        """Returns the parts, which can be read in any order and in any process."""
         table = TABLES[self._options.table]
         return [
             Part(store, piece)
@@ -62,7 +62,7 @@ class TableReading:
         ]
 
     def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part."""
+        """Yields the rows of a part."""
         request = Request(part.store.at_once(), self._options)
         table = TABLES[self._options.table]
         yield from table.batches(request, part.piece, self._columns, self.schema)

@@ -22,14 +22,14 @@ from txrocketmq.spark.selection import RecordFilter, Selection
 from txrocketmq.spark.store import Store
 
 Row = tuple[Any, ...]
-"""Values in the order of the columns without brokerName, times in ms."""
+"""The values of a row, in the order of the columns without brokerName; times are in ms."""
 Rows = Mapping[str, Any]
-"""By column: a sequence or numpy array of values, times in ms; or one value for all rows."""
+"""Rows by column: a sequence or numpy array of values, or one value for all; times are in ms."""
 
 OF_EVERY_TABLE: Final = frozenset({"storePath", "table", "columns", "brokerName", "cluster"})
 CHOOSING_QUEUES: Final = frozenset({"topic", "topicPattern", "assign"})
 READING_PICKS: Final = frozenset({"badRecords", "failOnDataLoss", "maxBytesPerSecond"})
-"""Of tables that read messages named by the consume queues."""
+"""The options of tables that read messages named by the consume queues."""
 
 BROKER_NAME: Final = Column("brokerName", "string", "name of the broker")
 _ROWS_OF_TUPLES: Final = 10_000
@@ -37,29 +37,29 @@ _ROWS_OF_TUPLES: Final = 10_000
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a table about one store."""
+    """A question to a table about one store."""
 
     store: Store
     options: SourceOptions
 
     @property
     def wanted(self) -> RecordFilter:
-        """Which topics and queues are wanted; system topics are as good as others here."""
+        """The filter for topics and queues; system topics are included."""
         chosen = replace(Selection.of(self.options), logical=False)
         return chosen.on(self.store.broker_name)
 
     @cached_property
     def pace(self) -> Pace | None:
-        """How fast this task may read the log."""
+        """How fast this task may read the log; None: no limit."""
         return Pace.of(self.options.max_bytes_per_second)
 
     @cached_property
     def damage(self) -> Damage:
-        """What becomes of the damaged records that this task finds."""
+        """What happens to damaged records that this task finds."""
         return Damage(self.options.bad_records, self.store)
 
     def tell(self, found: BadRecord | Lost) -> None:
-        """Treats what is not there, or damaged, as failOnDataLoss and badRecords say."""
+        """Treats lost or damaged records as failOnDataLoss and badRecords say."""
         if isinstance(found, BadRecord):
             self.damage.add(found)
         else:
@@ -67,7 +67,7 @@ class Request:
             lose(text, fail=self.options.fail_on_data_loss)
 
     def check_queue_files(self) -> None:
-        """UnsupportedLayout where the consume queues are not in files."""
+        """Raises UnsupportedLayout if the consume queues are in RocksDB."""
         if self.store.queue_kind == "rocksdb":
             raise UnsupportedLayout(
                 f"table={self.options.table} needs consume queue files; those of {self.store.uri}"
@@ -84,12 +84,12 @@ class Table:
     columns: tuple[Column, ...]
     rows: Callable[[Request, Any], Iterable[Row | Rows]]
     pieces: Callable[[Request], Sequence[Any]] = lambda _: [None]
-    """What one task reads: small and picklable. One task a store unless the table says more."""
+    """Returns what each task reads, small and picklable; by default there is one task per store."""
     options: frozenset[str] = frozenset()
-    """Names of the options that choose or treat its rows, beside those of every table."""
+    """Names of options that choose or treat the rows, besides those of every table."""
 
     def check(self, given: frozenset[str]) -> None:
-        """OptionError when an option was given that means nothing to this table."""
+        """Raises OptionError if an option was given that means nothing to this table."""
         for name in sorted(given - self.options - OF_EVERY_TABLE):
             takes = ", ".join(sorted(self.options)) or "none of its own"
             raise OptionError(
@@ -100,7 +100,7 @@ class Table:
     def batches(
         self, request: Request, piece: Any, columns: Sequence[Column], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece with some of the columns, in the order of the schema."""
+        """Yields the rows of a piece, with some of the columns, in the order of the schema."""
         for rows in gathered(self.columns, self.rows(request, piece)):
             count = _count(rows)
             arrays = [
@@ -114,7 +114,7 @@ class Table:
 
 
 def gathered(columns: Sequence[Column], found: Iterable[Row | Rows]) -> Iterator[Rows]:
-    """Single rows in handy numbers; rows that come together as they are."""
+    """Joins single rows into groups; passes on rows that come in groups."""
     names = [column.name for column in columns if column.name != BROKER_NAME.name]
     pending: list[Row] = []
     for each in found:

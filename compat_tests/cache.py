@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder for what the tests fetch or build once, and who may fill it."""
+"""The folder for what tests fetch or build once, and locks for filling it."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """The folder for everything that is fetched or built once: ``$TXROCKETMQ_CACHE``."""
+    """Returns the folder for everything that is fetched or built once: ``$TXROCKETMQ_CACHE``."""
     configured = os.environ.get("TXROCKETMQ_CACHE")
     root = Path(configured) if configured else Path.home() / ".cache" / "txrocketmq"
     root.mkdir(parents=True, exist_ok=True)
@@ -18,7 +18,7 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def exclusive(name: str) -> Iterator[None]:
-    """Hold the lock of this name: no other test run, and no other worker, holds it meanwhile."""
+    """Holds the lock with this name; other workers and other test runs wait for it."""
     folder = cache_root() / "locks"
     folder.mkdir(exist_ok=True)
     with (folder / name).open("w") as file:

@@ -35,11 +35,11 @@ _CHECKS: Final = {
     "transactionCheckInterval": "1000",
     "transactionOpBatchInterval": "200",
 }
-"""Brokers ask soon what became of transactions."""
+"""Settings with which brokers soon ask what has become of transactions."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    """Resets signals to what they mean at a terminal, also for runs under nohup or a script."""
     failures.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -63,13 +63,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """With workers, what may take long the first time is done before them: they say nothing."""
+    """Does the set-up that may take long before workers start, since workers cannot print."""
     if session.config.getoption("numprocesses", None) and not session.config.option.collectonly:
         _prepare(session.config)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The set-up that may take long the first time; here, since no test's timeout counts yet."""
+    """Does the set-up that may take long here, where no test's timeout is running yet."""
     here = Path(__file__).parent
     if session.config.option.collectonly:
         return
@@ -78,7 +78,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _prepare(config: pytest.Config) -> None:
-    """Java, the servers' releases and a folder for all files; what is there already is kept."""
+    """Prepares Java, the servers' releases and the folder for all files; keeps what is there."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
 
     def say(text: str) -> None:
@@ -134,19 +134,19 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def work_folder(request: pytest.FixtureRequest) -> Path:
-    """For all files of servers and clients: containers see no other."""
+    """The folder for all files of servers and clients; containers see no other folder."""
     return request.config.stash[_FOLDER]
 
 
 @pytest.fixture
 def test_folder(work_folder: Path) -> Path:
-    """For the files of one run of one test: when it is run again, it finds none of the first."""
+    """The folder for the files of one run of one test; a repeated test gets another one."""
     return Path(tempfile.mkdtemp(prefix="test-", dir=work_folder))
 
 
 @pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Where Java runs."""
+    """The engine that runs Java."""
     found = request.config.stash[_ENGINE]
     if isinstance(found, str):
         pytest.skip(found)
@@ -176,7 +176,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def image(docker_engine: DockerEngine, dist: Path) -> str:
-    """The name of our container image, built of this checkout."""
+    """The name of our container image, built from this checkout."""
     try:
         build(docker_engine, dist, NAME, print)
     except NotBuilt as error:
@@ -186,7 +186,7 @@ def image(docker_engine: DockerEngine, dist: Path) -> str:
 
 @pytest.fixture(scope="session")
 def origin(request: pytest.FixtureRequest, engine: Engine) -> Origin:
-    """Whose servers are under test."""
+    """The origin of the servers under test."""
     server: str = request.config.getoption("--server")
     return Ours() if server == "ours" else Original(server.removeprefix("original-"), engine)
 
@@ -223,7 +223,7 @@ def strict_broker(origin: Origin, work_folder: Path) -> Broker:
 
 @pytest.fixture
 def own_broker(origin: Origin, test_folder: Path) -> Iterator[Broker]:
-    """A broker and a name server of one test, which may stop and kill them."""
+    """A broker and a name server for one test, which may stop and kill them."""
     names = NameServer(origin, test_folder / "own-namesrv")
     broker = Broker(origin, test_folder / "own-broker", names, "broker-own", _CHECKS)
     with running(names, broker):
@@ -234,7 +234,7 @@ def own_broker(origin: Origin, test_folder: Path) -> Iterator[Broker]:
 def pop_broker(
     request: pytest.FixtureRequest, origin: Origin, work_folder: Path
 ) -> Iterator[Broker]:
-    """A broker, with what is popped written at once, or kept in memory at first."""
+    """A broker that either writes what is popped at once, or first keeps it in memory."""
     if origin.behaves_as == "4.9.7":
         pytest.skip("4.9.7 has no POP")
     folder = work_folder / f"{request.module.__name__.rpartition('.')[2]}-{request.param}"
@@ -247,13 +247,13 @@ def pop_broker(
 
 @pytest.fixture(params=RELEASES)
 def jvm(request: pytest.FixtureRequest, engine: Engine, work_folder: Path) -> ClientJvm:
-    """The JVM with the official clients, of each release in turn."""
+    """The JVM with the official clients, once for each release."""
     return _jvm(request.param, engine, work_folder)
 
 
 @pytest.fixture(scope="session")
 def first_jvm(engine: Engine, work_folder: Path) -> ClientJvm:
-    """The JVM of the first release, for what is done once for both."""
+    """The JVM of the first release, for what need not be done with each of them."""
     return _jvm(RELEASES[0], engine, work_folder)
 
 
@@ -265,13 +265,13 @@ def _jvm(release: str, engine: Engine, work_folder: Path) -> ClientJvm:
 
 @pytest.fixture(scope="session")
 def jvms(engine: Engine, work_folder: Path) -> dict[str, ClientJvm]:
-    """The JVMs of all releases, for what they do together."""
+    """The JVMs of all releases, for tests that use them together."""
     return {release: _jvm(release, engine, work_folder) for release in RELEASES}
 
 
 @pytest.fixture
 def second_jvm(jvm: ClientJvm, engine: Engine, work_folder: Path) -> Iterator[ClientJvm]:
-    """Another JVM of the same release, for one test that may kill it."""
+    """Another JVM of the same release, for a test that may kill it."""
     folder = work_folder / f"java-{jvm.release}-{time.monotonic_ns()}"
     other = ClientJvm(jvm.release, engine, folder)
     yield other
@@ -280,7 +280,7 @@ def second_jvm(jvm: ClientJvm, engine: Engine, work_folder: Path) -> Iterator[Cl
 
 @pytest.fixture
 def scene(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
-    """Topics and clients of one test on the shared broker."""
+    """The topics and clients of one test on the shared broker."""
     scene = Scene(jvm, broker)
     yield scene
     scene.close()
@@ -288,7 +288,7 @@ def scene(jvm: ClientJvm, broker: Broker) -> Iterator[Scene]:
 
 @pytest.fixture
 def strict_scene(jvm: ClientJvm, strict_broker: Broker) -> Iterator[Scene]:
-    """Topics and clients of one test on the strict broker."""
+    """The topics and clients of one test on the strict broker."""
     scene = Scene(jvm, strict_broker)
     yield scene
     scene.close()
@@ -296,7 +296,7 @@ def strict_scene(jvm: ClientJvm, strict_broker: Broker) -> Iterator[Scene]:
 
 @pytest.fixture
 def pops(jvms: dict[str, ClientJvm], pop_broker: Broker) -> Iterator[Scene]:
-    """Topics and clients of one test on a broker that they pop from."""
+    """The topics and clients of one test on a broker whose messages they pop."""
     scene = Scene(jvms[RELEASES[-1]], pop_broker)
     yield scene
     scene.close()

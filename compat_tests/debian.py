@@ -16,7 +16,7 @@ class NotInstalled(Exception):
 
 
 def install(package: str, say: Say) -> None:
-    """Install a package; ``say`` is told, as it takes time. Raises NotInstalled."""
+    """Installs a package; ``say`` is told, as it takes time. Raises NotInstalled."""
     if os.geteuid() != 0:
         raise NotInstalled(f"{package} is not installed, and installing it needs root")
     if shutil.which("apt-get") is None:

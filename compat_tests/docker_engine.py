@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A running Docker engine with images that have a Java runtime or Python.
 
-A running engine is used as it is. Otherwise, as root, one of our own is started, with its data and
-its socket in the cache; on Debian it is installed first. Several test runs may share it: each
-holds a shared lock while it runs, and the last one out stops it.
+If an engine is running, it is used as it is. Otherwise root can start one of our own, with its data
+and its socket in the cache; on Debian it is installed first. Several test runs may share it: each
+holds a shared lock while it runs, and the last one to finish stops it.
 
-An image is pulled where a registry can be reached and made of Debian packages where not; it stays
-in the engine's data, so that only the first run pays for it.
+An image is pulled if a registry can be reached, and otherwise built from Debian packages. It stays
+in the engine's data, so only the first run takes the time.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from compat_tests.debian import NotInstalled, Say, install
 
 @dataclass(frozen=True)
 class Image:
-    """An image to start from: its name here, which one is pulled, what Debian has for it."""
+    """A base image: its local name, the image to pull for it, and the Debian package instead."""
 
     name: str
     pulled: str
@@ -46,11 +46,11 @@ _STOP_TIMEOUT_S = 20
 
 
 class EngineUnavailable(Exception):
-    """No Docker engine, or no image for it, can be had here; the message says why."""
+    """There is no Docker engine or no image for it here; the message says why."""
 
 
 class DockerEngine:
-    """An engine that answers; leave it with ``close``."""
+    """A Docker engine that answers; call ``close`` when it is no longer needed."""
 
     def __init__(self, client: docker.DockerClient, users: IO[str] | None) -> None:
         self.client = client
@@ -58,12 +58,12 @@ class DockerEngine:
         self.description = f"Docker {client.version().get('Version', '?')}"
 
     def see_to(self, image: Image, say: Say) -> None:
-        """Returns when the engine has the image. Raises EngineUnavailable."""
+        """Makes sure that the engine has the image. Raises EngineUnavailable."""
         with exclusive("image"):
             _see_to_image(self.client, image, say)
 
     def close(self) -> None:
-        """Leave the engine; when it is our own and nobody else uses it, stop it."""
+        """Leaves the engine; stops it if it is our own and nobody else uses it."""
         self.client.close()
         if self._users is None:
             return
@@ -73,7 +73,7 @@ class DockerEngine:
 
 
 def open_engine(say: Say, *images: Image) -> DockerEngine:
-    """Find or start an engine and see to the images; ``say`` is told what takes time.
+    """Finds or starts an engine with these images; ``say`` is told what takes time.
 
     Raises EngineUnavailable.
     """
@@ -119,7 +119,7 @@ def _own_address() -> str:
 
 
 def _start_own_daemon(say: Say) -> docker.DockerClient:
-    """Start dockerd with overlayfs, or, where the kernel has none, with plain copies.
+    """Starts dockerd with overlayfs, or with plain copies where the kernel has no overlayfs.
 
     It has a bridge, so that ports of containers can be mapped, unless it does not start with one.
     """
@@ -172,7 +172,7 @@ def _stop_own_daemon() -> None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
         time.sleep(0.05)
-    # It leaves a network namespace mounted, which would keep the cache from being deleted.
+    # The daemon leaves a network namespace mounted, so the cache could not be deleted.
     subprocess.run(["umount", str(_own_file("exec") / "netns" / "default")], check=False)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Java programs in containers (testcontainers), or on the Java of this machine.
 
-Both offer the same: ``start(name, arguments)`` runs ``java`` with them and hands back a
-``JavaProcess``. The machine's network is used, and the cache and the work folder have the same
-paths in the container as outside, so that callers need not know which of the two they have.
+Both engines have the same interface: ``start(name, arguments)`` runs ``java`` with the arguments
+and returns a ``JavaProcess``. Containers use the machine's network, and see the cache and the work
+folder under the same paths, so callers need not know which of the two engines they have.
 """
 
 import contextlib
@@ -34,13 +34,13 @@ class JavaProcess(Protocol):
     def alive(self) -> bool: ...
 
     def terminate(self, timeout_s: float) -> None:
-        """SIGTERM, and SIGKILL when that was not enough; returns when the process is gone."""
+        """Sends SIGTERM, and SIGKILL if that is not enough; returns when the process is gone."""
 
     def kill(self) -> None:
-        """SIGKILL; returns when the process is gone."""
+        """Sends SIGKILL; returns when the process is gone."""
 
     def log(self, last: int | None = None) -> str:
-        """What it has written to standard output and error: so many of the last lines, or all."""
+        """Returns what it has written to its outputs: so many of the last lines, or all lines."""
 
 
 class Engine(Protocol):
@@ -82,7 +82,7 @@ class ContainerEngine:
         self.docker.close()
 
     def _remove_orphans(self) -> None:
-        """Containers of test runs that were killed before they could clean up."""
+        """Removes containers of test runs that were killed before they could clean up."""
         for container in self.docker.client.containers.list(all=True, filters={"label": _LABEL}):
             if not Path(f"/proc/{container.labels[_LABEL]}").exists():
                 with contextlib.suppress(DockerException):
@@ -144,7 +144,7 @@ class LocalEngine:
         return LocalProcess(name, [self._java, *arguments], environment, self._work_folder)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing, since nothing is kept open."""
 
 
 class LocalProcess:
@@ -191,13 +191,13 @@ def _end(text: str, lines: int | None) -> str:
 
 
 def _ends_with_its_parent() -> list[str]:
-    """A prefix for a command that must not outlive a test run that is killed."""
+    """Returns a prefix for a command that ends with this test run, even if that is killed."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
 
 
 def open_java(where: str, work_folder: Path, say: Say) -> Engine:
-    """The engine asked for: ``container`` (or, where none can be had, local) or ``local``.
+    """Opens an engine: ``container`` (or local, if there are no containers) or ``local``.
 
     Raises EngineUnavailable when there is neither.
     """

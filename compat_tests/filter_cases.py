@@ -60,7 +60,7 @@ class Case(NamedTuple):
 
 
 def cases(seed: int, count: int) -> list[Case]:
-    """So many random cases."""
+    """Returns so many random cases."""
     dice = random.Random(seed)
     return [Case(_Writer(dice).expression(), _properties(dice)) for _ in range(count)]
 

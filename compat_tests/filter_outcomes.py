@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluates expressions with the classes of the original's SQL92 filter, in one JVM.
 
-`python -m compat_tests.filter_outcomes COUNT SEED` writes so many random cases with the outcomes of
-both releases, one JSON line each: how tests/golden/filter/outcomes.jsonl was made. An outcome is
-true, false or null, as the expression evaluates; "throws" when that fails, which is no match;
-"refused" when it does not compile.
+`python -m compat_tests.filter_outcomes COUNT SEED` writes that many random cases with the outcomes
+of both releases, one JSON line each; it has made tests/golden/filter/outcomes.jsonl. An outcome is
+true, false or null, as the expression evaluates, "throws" if that fails, which is no match, or
+"refused" if the expression does not compile.
 """
 
 import base64
@@ -28,7 +28,7 @@ Outcome = bool | str | None
 
 
 def outcomes(release: str, engine: Engine, folder: Path, asked: Sequence[Case]) -> list[Outcome]:
-    """What the filter of a release makes of each case; `folder` is one that the engine shares."""
+    """Returns the outcome of each case in a release; `folder` has to be visible to the engine."""
     classes = compile_program(release, engine, _SOURCES, "server", "Evaluate")
     given, found = (folder / f"{name}-{time.monotonic_ns()}" for name in ("cases", "outcomes"))
     given.write_text("".join(f"{_line(case)}\n" for case in asked))
@@ -52,7 +52,7 @@ def _line(case: Case) -> str:
 
 
 def golden_lines(asked: Sequence[Case], by_release: Iterable[Sequence[Outcome]]) -> str:
-    """The cases with the outcomes of both releases, one JSON line each."""
+    """Returns the cases with the outcomes of both releases, one JSON line each."""
     return "".join(
         json.dumps(
             [case.expression, case.properties, dict(zip(RELEASES, found, strict=True))],
@@ -64,7 +64,7 @@ def golden_lines(asked: Sequence[Case], by_release: Iterable[Sequence[Outcome]])
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the cases as the module says."""
     count, seed = (int(argument) for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         engine = open_java("local", Path(folder), print)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store that an original broker wrote with SQL92 filters and their bitmaps.
 
-`python -m compat_tests.filter_store 5.4.0 store-5.4.0.tar.xz` makes one: how those of
-tests/golden/filter were made, whose README tells what is in them.
+`python -m compat_tests.filter_store 5.4.0 store-5.4.0.tar.xz` makes one, as those in
+tests/golden/filter were made. The README there says what is in them.
 """
 
 import sys
@@ -35,7 +35,7 @@ _KEPT = (
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the store as the module says."""
     release, target = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -50,7 +50,7 @@ def main() -> None:
                 _fill(Scene(jvm, broker))
             finally:
                 jvm.kill()
-            time.sleep(2)  # the broker notices that its consumers have gone
+            time.sleep(2)  # gives the broker time to notice that its consumers are gone
             broker.stop()
         finally:
             broker.kill()
@@ -68,7 +68,7 @@ def _fill(scene: Scene) -> None:
     few = scene.push_consumer(TOPIC, "g-few", sql="a BETWEEN 3 AND 17")
     for consumer in (more, few):
         _wait_for_queues(consumer)
-    time.sleep(2)  # what comes now is stored later than they were born
+    time.sleep(2)  # messages from now on are stored after the filters were born
     _send(scene, range(10, 30))
     more.wait_for(10)
     few.wait_for(15)

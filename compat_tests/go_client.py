@@ -17,11 +17,11 @@ _RUN_TIMEOUT_S = 90
 
 
 class GoUnavailable(Exception):
-    """The Go client is neither in the cache nor to be built; the message says why."""
+    """The Go client is not in the cache and cannot be built; the message says why."""
 
 
 def build() -> Path:
-    """The program, built anew when its sources have changed; raises GoUnavailable."""
+    """Returns the program, built again if its sources have changed. Raises GoUnavailable."""
     sources = [
         _SOURCES / name for name in ("go.mod", "go.sum", "main.go", "load.go", "transaction.go")
     ]
@@ -48,7 +48,7 @@ def _build(program: Path) -> None:
 
 
 class GoClient:
-    """One run of the program, which does one operation."""
+    """One run of the program, which carries out one operation."""
 
     def __init__(self, program: Path, **command: Any) -> None:
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the object
@@ -58,10 +58,10 @@ class GoClient:
         )
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(command))
-        self._process.stdin.flush()  # and left open, for the program ends with its input
+        self._process.stdin.flush()  # left open, since the program ends with its input
 
     def events(self) -> list[dict[str, Any]]:
-        """What it reported until its end; AssertionError when it fails or does not end in time."""
+        """Returns its reports up to its end. AssertionError if it fails or does not end in time."""
         try:
             self._process.wait(_RUN_TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -35,7 +35,7 @@ class NotBuilt(Exception):
 
 
 def distribution(folder: Path) -> Path:
-    """Runs ``make dist`` in a clean copy of the checkout, in this folder; where the archives are.
+    """Runs ``make dist`` in a clean copy of the checkout in this folder; returns its dist/.
 
     Raises NotBuilt.
     """
@@ -59,7 +59,7 @@ def distribution(folder: Path) -> Path:
 
 
 def build(engine: DockerEngine, dist: Path, tag: str, say: Say) -> None:
-    """Builds the image of the wheel in this folder. Raises NotBuilt, EngineUnavailable."""
+    """Builds the image from the wheel in this folder. Raises NotBuilt, EngineUnavailable."""
     engine.see_to(PYTHON, say)
     (wheel,) = dist.glob("*.whl")
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def build(engine: DockerEngine, dist: Path, tag: str, say: Say) -> None:
 
 @contextlib.contextmanager
 def _leaving_no_others(engine: DockerEngine) -> Iterator[None]:
-    """Removes what a build leaves without a name: its first stage, and what had the tag before."""
+    """Removes images without a name that a build leaves: its first stage, the tag's old image."""
     with exclusive("building"):
         before = _unnamed(engine)
         yield
@@ -103,7 +103,7 @@ def _unnamed(engine: DockerEngine) -> set[str]:
 
 
 def _wheels(engine: DockerEngine, wheel: Path, say: Say) -> Path:
-    """A folder in the cache with the wheels of what this wheel needs, for the image's Python."""
+    """Returns a cached folder of wheels that this wheel needs with the image's Python."""
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     run = engine.client.containers.run
     version = run(PYTHON.name, ["python3", "-c", program], remove=True, network_mode="none")
@@ -124,7 +124,7 @@ def _wheels(engine: DockerEngine, wheel: Path, say: Say) -> Path:
 
 
 def main() -> int:
-    """Builds the image txrocketmq of the wheel in dist/; the exit code."""
+    """Builds the image txrocketmq from the wheel in dist/; returns the exit code."""
     say = print
     dist = ROOT / "dist"
     with tempfile.TemporaryDirectory() as folder:

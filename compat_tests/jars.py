@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official jars: RocketMQ's clients and servers as Maven artifacts, downloaded into a cache.
 
-For each release there are two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and
-``server`` (rocketmq-namesrv and rocketmq-broker), each with all it depends on; the last one has the
-gRPC proxy too. A folder is filled beside its place and moved in whole, so that an interrupted
-download is never taken for a complete one.
+Each release has two folders of jars, ``client`` (rocketmq-client and rocketmq-tools) and ``server``
+(rocketmq-namesrv and rocketmq-broker), with all their dependencies; the last release has the gRPC
+proxy, too. A folder is filled under another name and then renamed, so an interrupted download is
+never taken for a complete one.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from pathlib import Path
 from compat_tests.cache import cache_root, exclusive
 
 RELEASES = ("4.9.7", "5.4.0")
-"""The RocketMQ releases whose clients and servers are the measure."""
+"""The RocketMQ releases that the tests compare with."""
 
 ARTIFACTS = {
     "client": ("rocketmq-client", "rocketmq-tools"),
@@ -47,11 +47,11 @@ _RESOLVE_TIMEOUT_S = 600
 
 
 class JarsUnavailable(Exception):
-    """The official jars are neither in the cache nor to be had; the message says why."""
+    """The official jars are not in the cache and cannot be fetched; the message says why."""
 
 
 def resolve(release: str, kind: str) -> Path:
-    """The folder of jars of one release; ``kind`` is ``client``, ``server`` or ``proxy``.
+    """Returns the folder of a release's jars; ``kind`` is ``client``, ``server`` or ``proxy``.
 
     Raises JarsUnavailable, with one sentence, when Maven is missing or fails.
     """
@@ -60,13 +60,13 @@ def resolve(release: str, kind: str) -> Path:
 
 
 def grpc_client() -> Path:
-    """The folder of jars of the gRPC client, and what our program on it reads JSON with."""
+    """Returns the folder of jars of the gRPC client, and of what our program needs to read JSON."""
     client = ("org.apache.rocketmq", "rocketmq-client-java", GRPC_CLIENT)
     return _copy_into(f"grpc-{GRPC_CLIENT}", [client, ("com.alibaba", "fastjson", "1.2.83")])
 
 
 def with_testcontainers() -> Path:
-    """The folder of jars of Testcontainers, and the client of the first release with it."""
+    """Returns the folder of jars of Testcontainers with the client of the first release."""
     client = ("org.apache.rocketmq", "rocketmq-client", RELEASES[0])
     return _copy_into(
         "testcontainers", [client, ("org.testcontainers", "testcontainers", "1.21.3")]
@@ -74,12 +74,12 @@ def with_testcontainers() -> Path:
 
 
 def compiler() -> Path:
-    """The jar of a Java compiler that needs no more than a Java runtime (Eclipse's, ecj)."""
+    """Returns the jar of a compiler that needs only a Java runtime (Eclipse's ecj)."""
     return next(_copy_into("compiler", [_COMPILER]).glob("ecj-*.jar"))
 
 
 def _copy_into(name: str, wanted: list[tuple[str, str, str]]) -> Path:
-    """The folder in the cache with these artifacts (group, artifact, version) and their needs."""
+    """Returns the cached folder of these artifacts (group, artifact, version) and dependencies."""
     folder = cache_root() / "jars" / name
     with exclusive("jars"):
         if not folder.is_dir():

@@ -35,7 +35,7 @@ C = TypeVar("C", bound="Client")
 
 
 class JavaError(Exception):
-    """What a Java client threw."""
+    """An error that a Java client threw."""
 
     def __init__(self, error: Json) -> None:
         self.java_class: str = error["class"].rpartition(".")[2]
@@ -50,13 +50,14 @@ class ClientGone(Exception):
 
 
 def compile_clients(release: str, engine: Engine) -> Path:
-    """The folder of the compiled clients."""
+    """Returns the folder of the compiled clients."""
     return compile_program(release, engine, _SOURCES, "client", "Driver")
 
 
 def compile_program(release: str, engine: Engine, folder: Path, jars: str, main: str) -> Path:
-    """The folder of the compiled program of these sources, which needs the ``client`` or the
-    ``server`` jars of a release; compiled anew when its sources have changed.
+    """Compiles a program again if its sources have changed; returns the folder of the classes.
+
+    ``jars`` says whether it needs the ``client`` or the ``server`` jars of the release.
     """
     return compile_sources(
         release, engine, sorted(folder.glob("*.java")), resolve(release, jars), main
@@ -66,7 +67,7 @@ def compile_program(release: str, engine: Engine, folder: Path, jars: str, main:
 def compile_sources(
     name: str, engine: Engine, sources: Sequence[Path], jars: Path, main: str
 ) -> Path:
-    """The folder of the compiled program of these files, which needs the jars of a folder."""
+    """Compiles these files with a folder of jars if they have changed; returns the folder."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = cache_root() / "classes" / f"{name}-{digest}"
     with exclusive("classes"):
@@ -151,12 +152,12 @@ class ClientJvm:
         return engine.start(f"client-{self.release}", arguments, {})
 
     def _program(self, engine: Engine) -> tuple[str, str]:
-        """Its class path and its main class."""
+        """Returns the class path and the main class."""
         classes = compile_clients(self.release, engine)
         return f"{classes}:{resolve(self.release, 'client')}/*", "Driver"
 
     def submit(self, op: str, **arguments: Any) -> "Future[Any]":
-        """Send a command; the future holds its result, or a JavaError."""
+        """Sends a command; the future gets its result, or a JavaError."""
         answer: Future[Any] = Future()
         number = next(self._ids)
         self._answers[number] = answer
@@ -169,27 +170,27 @@ class ClientJvm:
         return answer
 
     def call(self, op: str, **arguments: Any) -> Any:
-        """Send a command and wait for its result; raises JavaError, ClientGone."""
+        """Sends a command and waits for its result. Raises JavaError, ClientGone."""
         try:
             return self.submit(op, **arguments).result(_ANSWER_TIMEOUT_S)
         except TimeoutError as error:
             raise ClientGone(f"no answer to {op} {arguments}\n{self.diagnosis()}") from error
 
     def shared(self, name: str, kind: "Callable[[ClientJvm, str, str], C]", namesrv: str) -> C:
-        """The client of this name, made at its first use."""
+        """Returns the client of this name, which is made at its first use."""
         if name not in self._shared:
             self._shared[name] = kind(self, name, namesrv)
         return cast("C", self._shared[name])
 
     def messages(self, client: str) -> list[Json]:
-        """The message events of a push consumer up to now."""
+        """Returns the messages that a push consumer has had up to now."""
         with self._changed:
             return list(self._events[client])
 
     def wait_for(
         self, ready: Callable[[], bool], what: str, timeout_s: float = _EVENT_TIMEOUT_S
     ) -> None:
-        """Wait until ``ready``, asked again after each event; AssertionError when time is up."""
+        """Waits for ``ready``, asked again after each event. AssertionError when time is up."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not ready():
@@ -199,12 +200,12 @@ class ClientJvm:
                 self._changed.wait(min(left, 0.5))
 
     def kill(self) -> None:
-        """The JVM and all clients in it are gone at once."""
+        """Kills the JVM, and so all clients in it."""
         self.process.kill()
         self._connection.close()
 
     def diagnosis(self) -> str:
-        """The last events and the end of the log."""
+        """Returns the last events and the end of the log."""
         log = self.process.log(30)
         events = "".join(self._last_lines[-15:])
         return f"--- last events of the Java {self.release} client\n{events}--- its log\n{log}"
@@ -249,7 +250,7 @@ def _accept(server: socket.socket, process: JavaProcess) -> socket.socket:
 
 
 class Client:
-    """One official client, by its name within its JVM."""
+    """One official client, known by its name within its JVM."""
 
     def __init__(self, jvm: ClientJvm, start: str, name: str, **settings: Any) -> None:
         self.jvm = jvm
@@ -257,7 +258,7 @@ class Client:
         self.client_id: str = jvm.call(start, name=name, **settings)
 
     def stop(self) -> None:
-        """An orderly shutdown of this client."""
+        """Shuts this client down in order."""
         self.jvm.call("stop", name=self.name)
 
     def _call(self, op: str, **arguments: Any) -> Any:
@@ -274,7 +275,7 @@ class Producer(Client):
     def send(
         self, messages: Sequence[Json], *, mode: str = "sync", queue: Json | None = None
     ) -> list[Json]:
-        """The SendResults in order (None each for oneway); raises JavaError."""
+        """Returns the SendResults in order (None for oneway sends). Raises JavaError."""
         results = self._call("send", messages=list(messages), mode=mode, queue=queue)
         for result in results:
             if result and "error" in result:
@@ -285,11 +286,11 @@ class Producer(Client):
         return dict(self._call("send_batch", messages=list(messages), queue=queue))
 
     def recall(self, topic: str, handle: str) -> str:
-        """Takes a timer message back (5.x); its unique key."""
+        """Recalls a timer message (5.x); returns its unique key."""
         return str(self._call("recall", topic=topic, handle=handle))
 
     def queues(self, topic: str) -> list[Json]:
-        """The queues that may be written, as the client sees the route."""
+        """Returns the queues that may be written to, as the client sees the route."""
         return list(self._call("publish_queues", topic=topic))
 
 
@@ -302,7 +303,7 @@ class PushConsumer(Client):
         super().__init__(jvm, "start_push_consumer", name, namesrv=namesrv, **settings)
 
     def events(self) -> list[Json]:
-        """Each has at_ms, when the listener had it, and the message."""
+        """Returns its messages, each with at_ms, the time when the listener had it."""
         return self.jvm.messages(self.name)
 
     def messages(self) -> list[Json]:
@@ -312,7 +313,7 @@ class PushConsumer(Client):
         return [text(message) for message in self.messages()]
 
     def wait_for(self, count: int, timeout_s: float = _EVENT_TIMEOUT_S) -> list[Json]:
-        """The messages once there are that many."""
+        """Returns its messages, once there are that many."""
         self.jvm.wait_for(
             lambda: len(self.jvm._events[self.name]) >= count,
             f"{count} messages at {self.name}, which has {len(self.events())}",
@@ -321,15 +322,15 @@ class PushConsumer(Client):
         return self.messages()
 
     def subscribe_again(self, topic: str, sql: str) -> None:
-        """Another SQL expression, while it runs."""
+        """Replaces the SQL expression while the consumer runs."""
         self._call("subscribe_again", topic=topic, sql=sql)
 
     def assignment(self) -> list[Json]:
-        """The queues it has, each with "locked"."""
+        """Returns the queues that it has, each with "locked"."""
         return list(self._call("assignment"))
 
     def rebalance(self) -> None:
-        """Do now what it otherwise does every 20 s."""
+        """Rebalances now, which it otherwise does every 20 s."""
         self._call("rebalance")
 
 
@@ -370,7 +371,7 @@ class PullConsumer(Client):
         return int(self._call("earliest_store_time", queue=queue))
 
     def fetch_offset(self, queue: Json) -> int:
-        """The offset the broker has for the group."""
+        """Returns the group's offset at the broker."""
         return int(self._call("fetch_offset", queue=queue))
 
     def store_offset(self, queue: Json, offset: int) -> None:
@@ -387,7 +388,7 @@ class LitePullConsumer(Client):
         return list(self._call("poll", timeout_ms=int(timeout_s * 1000)))
 
     def poll_until(self, count: int, timeout_s: float = _EVENT_TIMEOUT_S) -> list[Json]:
-        """Poll until that many messages have come; AssertionError when time is up."""
+        """Polls until that many messages have come. AssertionError when time is up."""
         deadline = time.monotonic() + timeout_s
         got: list[Json] = []
         while len(got) < count:
@@ -401,7 +402,7 @@ class LitePullConsumer(Client):
         return list(self._call("lite_assignment"))
 
     def seek(self, queue: Json, to: str | int) -> None:
-        """``to`` is begin, end, or an offset."""
+        """Seeks in a queue; ``to`` is begin, end, or an offset."""
         self._call("seek", queue=queue, to=str(to))
 
     def commit(self) -> None:
@@ -421,33 +422,33 @@ class Admin(Client):
         super().__init__(jvm, "start_admin", name, namesrv=namesrv, group="admins")
 
     def create_topic(self, broker: str, topic: str, queues: int = 4, perm: int = 6) -> None:
-        """At the broker of this address; perm is READ 4 plus WRITE 2."""
+        """Creates a topic at the broker of this address; perm is READ 4 plus WRITE 2."""
         self._call("create_topic", broker=broker, topic=topic, queues=queues, perm=perm)
 
     def topic_stats(self, topic: str) -> list[Json]:
         return list(self._call("topic_stats", topic=topic))
 
     def messages_by_key(self, topic: str, key: str) -> list[Json]:
-        """At most 32; JavaError with code 208 when there is none."""
+        """Returns at most 32 messages. JavaError with code 208 when there is none."""
         return list(self._call("messages_by_key", topic=topic, key=key))
 
     def resume_check(self, topic: str, offset_msg_id: str) -> bool:
-        """Has a half message that was given up asked for again."""
+        """Has a half message checked again that the broker has given up."""
         return bool(self._call("resume_check", topic=topic, msg_id=offset_msg_id))
 
     def topic_route(self, topic: str) -> dict[str, dict[str, str]]:
-        """The addresses of each broker by broker id."""
+        """Returns the addresses of each broker, by broker id."""
         return dict(self._call("topic_route", topic=topic))
 
 
 def message(topic: str, body: str | bytes, **fields: Any) -> Json:
-    """A message to send; fields as the Java program takes them: tags, keys, properties, shard."""
+    """Makes a message to send; `fields` of the Java program: tags, keys, properties, shard."""
     data = body.encode() if isinstance(body, str) else body
     return {"topic": topic, "body": base64.b64encode(data).decode(), **fields}
 
 
 def body(received: Json) -> bytes:
-    """The body of a received message that is small enough to be reported whole."""
+    """Returns the body of a received message, if it is small enough to be reported whole."""
     return base64.b64decode(received["body"])
 
 

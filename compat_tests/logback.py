@@ -40,9 +40,9 @@ _CONFIGURATION = """<configuration>
 
 
 def logging_configuration(folder: Path, *, is_silent: bool = False) -> Path:
-    """The folder ``conf`` in this one, with the files written; it goes into the class path.
+    """Writes the logging files into a folder ``conf`` for the class path; returns that folder.
 
-    Silent is for programs whose output counts.
+    `is_silent` is for programs whose output is compared.
     """
     conf = folder / "conf"
     conf.mkdir(exist_ok=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every command of mqadmin against one broker, in a scene that is always the same.
 
-What commands print is made comparable: addresses, times, ids and what depends on the machine are
+The output of commands is made comparable: addresses, times, ids and values of the machine are
 replaced by words, and lines are sorted, since both sides print tables in the order of hash maps.
-What a command writes to files is part of what it prints.
+Files that a command writes count as a part of its output.
 """
 
 import json
@@ -23,28 +23,28 @@ KEY = "key-3"
 _TIMEOUT_S = 30
 _MESSAGES = 8
 _QUEUES = 4
-"""Of each topic; the group's retry topic has one."""
+"""The number of queues of each topic, except for the group's retry topic, which has one."""
 
 
 class Command(NamedTuple):
-    """A line of mqadmin without `-n`; words in braces are of the scene."""
+    """A command line of mqadmin without `-n`; the scene replaces words in braces."""
 
     line: str
     why: str = ""
-    """Why ours may answer otherwise; empty: it may not."""
+    """Why our answer may differ; empty if it may not."""
     why_older: str = ""
-    """Why it may otherwise than 4.9.7 does."""
+    """Why our answer may differ from that of 4.9.7."""
     is_measured: bool = False
-    """Whether the numbers that it prints are measured, and so of no account."""
+    """Whether the command prints measured numbers, which are not compared."""
     is_everyday: bool = False
-    """Whether the usual run of the tests has it, too."""
+    """Whether the usual run of the tests includes it, too."""
 
     @property
     def name(self) -> str:
         return self.line.split()[0]
 
     def reason(self, release: str) -> str:
-        """Why ours may answer otherwise than this release; empty: it may not."""
+        """Returns why our answer may differ from this release's; empty if it may not."""
         return self.why or (self.why_older if release.startswith("4.") else "")
 
 
@@ -63,7 +63,7 @@ _FAILS = "the original fails when there is nothing to tell"
 _KEYS = "ours has the keys of both releases, with the defaults of 5.4.0"
 
 COMMANDS = (
-    # What is there.
+    # What there is.
     Command("clusterList", _RELEASE, is_measured=True),
     Command("clusterList -m", is_measured=True, is_everyday=True),
     Command("topicList", _TOPICS),
@@ -254,7 +254,7 @@ class Scene:
         }
 
     def build(self) -> None:
-        """Makes two topics, and a producer and a consumer that stay."""
+        """Makes two topics, and a producer and a consumer that keep running."""
         for topic in (TOPIC, "Sent"):
             self.run(f"updateTopic -t {topic} -b {{broker}} -r {_QUEUES} -w {_QUEUES}")
         self.run("updateSubGroup -g {group} -b {broker}")
@@ -282,7 +282,7 @@ class Scene:
         return rows == _QUEUES + 1 and re.search(r"Diff Total: 0\b", said) is not None
 
     def run(self, line: str) -> str:
-        """What a command prints, and what it writes into the folder, as it is."""
+        """Runs a command; returns its unchanged output, with what it writes into the folder."""
         before = set(self.folder.iterdir())
         words = [*line.format_map(self._words).split(), "-n", self.namesrv]
         said = self.jvm.call("mqadmin", line=words, seconds=_TIMEOUT_S)
@@ -297,7 +297,7 @@ class Scene:
 
 
 def _flat(path: Path) -> str:
-    """A file of JSON as lines of "path = value"."""
+    """Returns a JSON file as lines of "path = value"."""
     lines: list[str] = []
 
     def add(place: str, value: Any) -> None:
@@ -326,7 +326,7 @@ _REPLACED = (
     (re.compile(r"\b\d+(?= ?ms\b)|(?<=counter = )\d+"), "N"),
     (re.compile(r"timeout, \d+\(ms\)"), "timeout"),
     (re.compile(r"https?://\S+"), "URL"),
-    # Where in the original's code an exception was thrown.
+    # The place in the original's code where an exception was thrown.
     (re.compile(r"(?<=DESC: )java\.[\w.]+: |, (?:org\.apache|java)\S*\([\w.]*:?\d*\)"), ""),
     (re.compile(r" BROKER: BROKER$", re.MULTILINE), ""),
 )
@@ -334,7 +334,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def comparable(command: Command, text: str, scene: Scene) -> list[str]:
-    """The lines, without what is another each time."""
+    """Returns the lines of an output, without what differs each time."""
     broker, names = scene.broker, scene.broker.name_server
     for found, word in (
         (broker.address, "BROKER"),
@@ -354,12 +354,12 @@ def comparable(command: Command, text: str, scene: Scene) -> list[str]:
 
 
 def run_all(scene: Scene, commands: Iterable[Command]) -> dict[str, list[str]]:
-    """By line: what each command printed."""
+    """Runs commands; returns their outputs by line."""
     return {each.line: comparable(each, scene.run(each.line), scene) for each in commands}
 
 
 def verdict(ours: list[str], original: list[str]) -> str:
-    """`same`, `more` when ours has all lines of the original's and others, or `differs`."""
+    """Returns `same`, `more` if we have all lines of the original's and others, or `differs`."""
     if ours == original:
         return "same"
     rest = list(ours)

@@ -26,7 +26,7 @@ _NONE = "-"
 
 
 def golden(release: str) -> dict[str, list[str]]:
-    """What the original of a release printed, by command."""
+    """Returns what the original of a release has printed, by command."""
     found: dict[str, list[str]] = json.loads(_golden_path(release).read_text())
     return found
 
@@ -38,7 +38,7 @@ def _golden_path(release: str) -> Path:
 def outputs(
     origin: Origin, release: str, engine: Engine, folder: Path, commands: Sequence[Command]
 ) -> dict[str, list[str]]:
-    """What the mqadmin of a release prints about servers of this origin."""
+    """Returns what the mqadmin of a release prints about servers of this origin."""
     names = NameServer(origin, folder / "namesrv")
     defaults = dict.fromkeys(origin.broker_settings, "true")  # they are printed
     broker = Broker(origin, folder / "broker", names, "broker-a", defaults)
@@ -56,7 +56,7 @@ def outputs(
 
 
 def verdicts(page: str) -> dict[tuple[str, str], str]:
-    """What the table of the page says, by release and command."""
+    """Returns what the table of the page says, by release and command."""
     found = {}
     for line in page[page.index(_BEGIN) : page.index(_END)].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -67,7 +67,7 @@ def verdicts(page: str) -> dict[tuple[str, str], str]:
 
 
 def table(rows: dict[str, dict[str, str]]) -> str:
-    """The table of the page; `rows` are verdicts by command and release."""
+    """Returns the table of the page; `rows` are verdicts by command and release."""
     lines = [f"| mqadmin | {' | '.join(RELEASES)} | why |", "|---|---|---|---|"]
     commands = {each.line: each for each in COMMANDS}
     for line, row in rows.items():
@@ -83,7 +83,7 @@ def table(rows: dict[str, dict[str, str]]) -> str:
 
 
 def main() -> None:
-    """Runs all, and writes the files."""
+    """Runs all commands, and writes the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--java", choices=("container", "local"), default="container")
     java = parser.parse_args().java

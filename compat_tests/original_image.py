@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The original's image, which contains its proxy: pulled, or built where no registry is reached.
 
-One that is made has the jars of the release at the places, under the user and with the environment
-of the published image. Its start script does no more than run Java, that of the other tests: the
-published image has Java 8. It has a name of its own, so that nobody takes it for the other.
+An image that is built has the jars of the release in the places, with the user and the environment
+of the published image. Its start script only runs Java, the same Java as in other tests, while the
+published image has Java 8. It has a name of its own, so nobody takes it for the published one.
 """
 
 import json
@@ -46,7 +46,7 @@ _SCRIPTS = {
 
 
 def original_image(engine: DockerEngine, say: Say) -> str:
-    """The name of an image that the engine has. Raises EngineUnavailable, JarsUnavailable."""
+    """Returns the name of an image in the engine. Raises EngineUnavailable, JarsUnavailable."""
     with exclusive("original"):
         if _is_published_image_there(engine, say):
             return PULLED

@@ -19,7 +19,7 @@ ENDS_S = 60
 
 
 class OurError(Exception):
-    """What an operation has raised: the class of the error and its text."""
+    """An operation raised an error: the message has its class and its text."""
 
 
 class OurConsumer:
@@ -60,11 +60,11 @@ class OurConsumer:
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """The id of its process."""
         return self._process.pid
 
     def events(self) -> list[Json]:
-        """Every message that came so far, with its time."""
+        """Returns all messages that have come so far, with their times."""
         return list(self._events)
 
     def messages(self) -> list[Json]:
@@ -98,7 +98,7 @@ class OurConsumer:
         return found
 
     def call(self, op: str, **arguments: Any) -> Any:
-        """The result of an operation. Raises OurError."""
+        """Carries out an operation; returns its result. Raises OurError."""
         number = next(self._numbers)
         answer: Future[Any] = Future()
         self._answers[number] = answer
@@ -106,13 +106,13 @@ class OurConsumer:
         return answer.result(ANSWER_S)
 
     def stop(self) -> None:
-        """Ends it in order."""
+        """Stops the consumer in order."""
         if self._process.poll() is None:
             self.call("stop")
             assert self._process.wait(ENDS_S) == 0
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait(ENDS_S)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Name servers and brokers, ours and the original's, behind one interface.
 
-``Ours`` and ``Original`` know how to run the programs; ``NameServer`` and ``Broker`` are one server
-each, with its configuration file, its port and its store, that may be stopped, killed and
-started again. ``Proxy`` is the original's gRPC proxy in front of either. All of them listen on the
-loopback, on free ports, with files in a folder given.
+``Ours`` and ``Original`` know how to run the programs. ``NameServer`` and ``Broker`` are one server
+each, with its configuration file, port and store, which can be stopped, killed and started again.
+``Proxy`` is the original's gRPC proxy in front of either of them. All of them listen on the
+loopback interface, on free ports, and have their files in a given folder.
 """
 
 import json
@@ -23,7 +23,7 @@ from compat_tests.logback import logging_configuration
 
 READY_TIMEOUT_S = 60.0
 PROXY_READY_TIMEOUT_S = 180.0
-"""It makes itself a certificate, and starts some hundred threads."""
+"""The proxy makes itself a certificate, and starts some hundred threads."""
 STOP_TIMEOUT_S = 30.0
 
 BROKER_SETTINGS = {
@@ -35,7 +35,7 @@ BROKER_SETTINGS = {
     "maxHashSlotNum": "50000",
     "maxIndexNum": "200000",
 }
-"""Settings of every broker here; small files, since each start allocates the next ones."""
+"""Settings of every broker in these tests; files are small, since each start allocates the next."""
 
 _JAVA_OPTIONS = (
     "-Xms256m",
@@ -52,11 +52,11 @@ _JAVA_OPTIONS = (
 
 
 class PeerFailed(Exception):
-    """A server did not come up, or went away; the message holds the end of its log."""
+    """A server did not start, or ended; the message has the end of its log."""
 
 
 class Origin(Protocol):
-    """Whose programs are run; where the releases differ, it behaves as one of them."""
+    """Whose programs are run; `release` says which release they behave like."""
 
     name: str
     behaves_as: str
@@ -68,7 +68,7 @@ class Origin(Protocol):
 
 
 class Ours:
-    """The commands of this package, from the environment of the interpreter that runs the tests."""
+    """Runs the commands of this package in the tests' own Python environment."""
 
     name = "ours"
     behaves_as = "5.4.0"
@@ -96,9 +96,10 @@ def _command(name: str) -> str:
 
 
 class Original:
-    """Apache RocketMQ of one release, from its jars.
+    """Runs Apache RocketMQ of one release, from its jars.
 
-    By default its broker refuses what has waited for 200 ms, and on a busy machine much has.
+    By default its broker refuses requests that have waited for 200 ms, and on a busy machine many
+    have.
     """
 
     broker_settings: Mapping[str, str] = {"brokerFastFailureEnable": "false"}
@@ -144,39 +145,39 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Returns whether its process is running."""
         return self.process is not None and self.process.alive()
 
     def stop(self) -> None:
-        """An orderly stop, by SIGTERM."""
+        """Stops the server in order, with SIGTERM."""
         if self.process is not None:
             self.process.terminate(STOP_TIMEOUT_S)
 
     def kill(self) -> None:
-        """The process ends at once, by SIGKILL."""
+        """Kills the process with SIGKILL."""
         if self.process is not None:
             self.process.kill()
 
     def log_tail(self, lines: int = 40) -> str:
-        """The end of what the server logged."""
+        """Returns the end of the server's log."""
         said = "" if self.process is None else self.process.log(lines)
         return f"--- {self.origin.name} {self.address}\n{said}"
 
     def close(self) -> None:
-        """The end of its use: ours stops in order; the original, slow at that, is killed."""
+        """Ends the server: ours stops in order, the original's is killed, as it stops slowly."""
         if isinstance(self.origin, Ours):
             self.stop()
         else:
             self.kill()
 
     def configuration(self) -> Path:
-        """The configuration file, written anew."""
+        """Writes the configuration file again, and returns its path."""
         file = self.folder / f"{type(self).__name__.lower()}.conf"
         file.write_text("".join(f"{key}={value}\n" for key, value in self.all_settings().items()))
         return file
 
     def all_settings(self) -> Mapping[str, str]:
-        """What is in that file."""
+        """Returns the settings in that file."""
         return self.settings
 
     def wait_until(
@@ -185,7 +186,7 @@ class Server:
         process: JavaProcess,
         timeout_s: float = READY_TIMEOUT_S,
     ) -> None:
-        """Poll until ready; PeerFailed when the process ends, or time is up and it was killed."""
+        """Polls until ready. PeerFailed if the process ends, or time is up, when it is killed."""
         deadline = time.monotonic() + timeout_s
         last: Exception | None = None
         while time.monotonic() < deadline:
@@ -198,12 +199,12 @@ class Server:
                 last = error
             time.sleep(0.05)
         failed = PeerFailed(f"{process.name} is not ready: {last!r}\n{self.log_tail()}")
-        self.kill()  # or it would keep its files from the next one
+        self.kill()  # it would keep its files from the next one
         raise failed
 
 
 class NameServer(Server):
-    """A name server; its tables are in memory, its key-values in the folder."""
+    """A name server: its tables are in memory, its key-values in the folder."""
 
     def __init__(self, origin: Origin, folder: Path) -> None:
         port = probe.free_ports([0])
@@ -214,12 +215,12 @@ class NameServer(Server):
         super().__init__(origin, folder, port, files)
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Starts the server and waits until it answers."""
         self.process = self.origin.name_server(self.configuration(), self.folder)
         self.wait_until(lambda: self.cluster_info() is not None, self.process)
 
     def cluster_info(self) -> bytes:
-        """The body of GET_BROKER_CLUSTER_INFO: which brokers it knows."""
+        """Returns the body of GET_BROKER_CLUSTER_INFO: the brokers that it knows."""
         return probe.request(self.port, probe.GET_BROKER_CLUSTER_INFO)[1]
 
 
@@ -250,20 +251,20 @@ class Broker(Server):
         return {**self.origin.broker_settings, **self.settings}
 
     def under(self, origin: Origin) -> "Broker":
-        """The same broker, to be run by the programs of another origin on the same store."""
+        """Returns the same broker, run by the programs of another origin on the same store."""
         other = Broker(origin, self.folder, self.name_server, self.name, self.settings)
         other.port = self.port
         other.settings["listenPort"] = str(self.port)
         return other
 
     def start(self) -> None:
-        """Start it, on the store as it is, and wait until it is registered and answers."""
+        """Starts it on its store, and waits until it is registered and answers."""
         address = self.name_server.address
         self.process = self.origin.broker(self.configuration(), address, self.folder)
         self.wait_until(self._registered, self.process)
 
     def ensure_running(self) -> None:
-        """Start it if a test that failed has left it stopped."""
+        """Starts the broker if a failed test has left it stopped."""
         if not self.is_running():
             self.start()
 
@@ -273,7 +274,7 @@ class Broker(Server):
 
 
 class Proxy(Server):
-    """The original's proxy in cluster mode, which gRPC clients talk to."""
+    """The original's proxy in cluster mode, for gRPC clients."""
 
     def __init__(self, engine: Engine, folder: Path, name_server: NameServer) -> None:
         origin = Original(RELEASES[-1], engine)
@@ -284,7 +285,7 @@ class Proxy(Server):
         self._name_server = name_server
 
     def configuration(self) -> Path:
-        """The file of settings, which is JSON and not properties."""
+        """Writes the file of settings, which is JSON and not properties; returns its path."""
         file = self.folder / "rmq-proxy.json"
         ports = {"grpcServerPort": self.port, "remotingListenPort": self.port + 1}
         cluster = self.settings["rocketMQClusterName"]
@@ -292,7 +293,7 @@ class Proxy(Server):
         return file
 
     def start(self) -> None:
-        """Start it and wait until it says that it is ready."""
+        """Starts the proxy and waits until it says that it is ready."""
         conf = logging_configuration(self.folder)
         arguments = [
             *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -313,7 +314,7 @@ class Proxy(Server):
 
 @contextmanager
 def running(name_server: NameServer, broker: Broker) -> Iterator[None]:
-    """Both are started, and closed in the end."""
+    """Starts both servers, and closes them in the end."""
     try:
         name_server.start()
         broker.start()

@@ -14,15 +14,15 @@ from compat_tests.scene import poll
 
 POP, ACK, HIDE, NOTIFY, POLLING, BATCH_ACK = 200050, 200051, 200053, 200054, 200055, 200151
 SETTINGS: Final = {"popFromRetryProbability": "0"}
-"""Of brokers: messages come from retry topics as soon as they may."""
+"""Settings of brokers with which messages of retry topics are popped as soon as possible."""
 BACK_S: Final = 120.0
-"""A message that is not acknowledged is back long before that."""
+"""Seconds: a message that is not acknowledged is back long before that."""
 _BODY_LENGTH_AT: Final = 84
 _RETRY_V1, _RETRY_V2 = "1", "2"
 
 
 class Taken(NamedTuple):
-    """A message that was popped; `topic` is where it is, a retry topic perhaps."""
+    """A message that was popped; `topic` is the topic where it is, perhaps a retry topic."""
 
     text: str
     topic: str
@@ -32,7 +32,7 @@ class Taken(NamedTuple):
 
 
 class Popped:
-    """One who pops with plain frames, and keeps the handles as the official client makes them."""
+    """Pops with plain frames, and makes handles as the official client does."""
 
     def __init__(self, broker: Broker, topic: str, group: str) -> None:
         self.broker, self.topic, self.group = broker, topic, group
@@ -51,7 +51,7 @@ class Popped:
         return {"consumerGroup": self.group, "topic": self.topic, "queueId": 0, **more}
 
     def ask(self, **wanted: Any) -> list[bytes]:
-        """The records that were popped."""
+        """Pops messages; returns their records."""
         fields = {
             "queueId": -1, "maxMsgNums": 32, "invisibleTime": 60_000, "pollTime": 0,
             "bornTime": int(time.time() * 1000), "initMode": 0, "order": "false", **wanted,
@@ -74,7 +74,7 @@ class Popped:
         return found
 
     def take(self, **wanted: Any) -> list[Taken]:
-        """What was popped of the first queue, and of the retry topic, with a handle for each."""
+        """Pops from the first queue and the retry topic; returns messages with their handles."""
         found = []
         for record in self.ask(**wanted):
             queue_id = int.from_bytes(record[12:16], "big")
@@ -88,7 +88,7 @@ class Popped:
         return found
 
     def until(self, what: str, **wanted: Any) -> list[str]:
-        """The texts of what is popped once there is anything."""
+        """Pops until something comes; returns the texts of the messages."""
         found: list[str] = []
 
         def is_there() -> bool:
@@ -108,7 +108,7 @@ class Popped:
         )
 
     def ack_together(self, taken: list[Taken]) -> Json:
-        """Acknowledges messages of one pop of one queue in a batch."""
+        """Acknowledges messages of one pop from one queue in a batch."""
         start, popped, invisible, revive, retry = taken[0].handle.split(" ")[:5]
         bits = sum(1 << each.offset - int(start) for each in taken)
         ack = {
@@ -125,7 +125,7 @@ class Popped:
         return self.call(HIDE, fields)
 
     def hide_taken(self, taken: Taken, invisible_ms: int) -> Taken:
-        """Asks for another invisible time; the message with its new handle."""
+        """Changes the invisible time; returns the message with its new handle."""
         fields = self.fields(
             extraInfo=taken.handle, offset=taken.offset, invisibleTime=invisible_ms,
             topic=taken.topic, queueId=taken.queue_id,

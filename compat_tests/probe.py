@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends one remoting request over a plain socket, to see whether a server answers.
 
-Written without the code under test, so that it also judges that.
+It is written without the code under test, so that it can judge that code.
 """
 
 import json
@@ -16,7 +16,7 @@ GET_BROKER_CLUSTER_INFO = 106
 
 _JAVA_4_9_7 = 407
 _GIVEN: set[int] = set()
-"""Ports that servers have, or will have, or come back to."""
+"""Ports that are in use, will be used, or will be used again by servers."""
 
 
 def request(
@@ -26,7 +26,7 @@ def request(
     body: bytes = b"",
     timeout_s: float = 10.0,
 ) -> tuple[dict[str, Any], bytes]:
-    """Header and body of the response of the server at this port of the loopback.
+    """Asks the server at this port of the loopback interface; returns the answer's header and body.
 
     Raises OSError, and ValueError for an answer that is not a remoting frame.
     """
@@ -49,13 +49,13 @@ def request(
 
 
 def send_frame(connection: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> None:
-    """Writes a frame, its header as JSON."""
+    """Writes a frame with its header as JSON."""
     text = json.dumps(header).encode()
     connection.sendall(struct.pack(">ii", 4 + len(text) + len(body), len(text)) + text + body)
 
 
 def read_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Header and body of the next frame. Raises OSError, and ValueError for what is none."""
+    """Returns the next frame's header and body. Raises OSError, ValueError for no frame."""
     (length,) = struct.unpack(">i", _read(connection, 4))
     frame = _read(connection, length)
     (header_length,) = struct.unpack(">i", frame[:4])
@@ -64,9 +64,9 @@ def read_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
 
 
 def free_ports(offsets: Iterable[int]) -> int:
-    """A port below the ephemeral range such that it plus each of the offsets is free.
+    """Returns a port below the ephemeral range that is free, plus each of the offsets.
 
-    This process gets none of them again.
+    No port is given to this process twice.
     """
     wanted = list(offsets)
     for _ in range(1000):

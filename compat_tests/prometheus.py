@@ -27,23 +27,23 @@ _TIMEOUT_S = 300
 
 
 class Series(NamedTuple):
-    """What a query gives for one set of labels: times in seconds, and the values then."""
+    """The result of a query for one set of labels: times in seconds, with their values."""
 
     labels: dict[str, str]
     values: list[tuple[float, float]]
 
     @property
     def is_finite(self) -> bool:
-        """Whether any of it can be drawn."""
+        """Whether any value can be drawn."""
         return any(math.isfinite(value) for _, value in self.values)
 
 
 class BadQuery(Exception):
-    """Prometheus does not take an expression; the message is its own."""
+    """Prometheus does not accept an expression; the message is its own."""
 
 
 def program() -> Path:
-    """The program, unpacked once. Raises NotInstalled."""
+    """Returns the program, unpacked if it was not before. Raises NotInstalled."""
     found = shutil.which("prometheus")
     if found is not None:
         return Path(found)
@@ -56,7 +56,7 @@ def program() -> Path:
 
 
 def _unpack(folder: Path) -> None:
-    """Raises NotInstalled."""
+    """Unpacks the package. Raises NotInstalled."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise NotInstalled("prometheus is not installed, and this is no Debian to get it from")
     folder.mkdir(exist_ok=True)
@@ -79,24 +79,24 @@ def _unpack(folder: Path) -> None:
 
 
 class Prometheus:
-    """One that runs; ``port`` is its own."""
+    """A running Prometheus; ``port`` is its own port."""
 
     def __init__(self, port: int) -> None:
         self.port = port
 
     def query(self, expression: str, seconds: int) -> list[Series]:
-        """What came of the last seconds, a value for each. Raises BadQuery."""
+        """Returns the values of the last seconds, one for each second. Raises BadQuery."""
         now = time.time()
         return self._ask("query_range", query=expression, start=now - seconds, end=now, step=1)
 
     def label_values(self, name: str, of: str) -> list[str]:
-        """What ``label_values(of, name)`` of Grafana gives."""
+        """Returns what ``label_values(of, name)`` of Grafana returns."""
         answer = self._get(f"label/{name}/values?{urllib.parse.urlencode({'match[]': of})}")
         assert isinstance(answer, list)
         return answer
 
     def targets(self) -> dict[str, str]:
-        """The address of each target, and its last error or nothing."""
+        """Returns the last error of each target, by address; empty for none."""
         answer = self._get("targets")
         assert isinstance(answer, dict)
         return {
@@ -121,7 +121,7 @@ class Prometheus:
             raise BadQuery(json.load(error)["error"]) from None
 
     def is_up(self) -> bool:
-        """Whether it answers yet."""
+        """Returns whether it answers yet."""
         with contextlib.suppress(OSError, ValueError):  # while it starts it says so in plain text
             self._get("targets")
             return True
@@ -130,7 +130,7 @@ class Prometheus:
 
 @contextlib.contextmanager
 def watching(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
-    """One that scrapes these ports of the loopback, by job, and itself. Raises NotInstalled."""
+    """Runs one that scrapes these ports by job, and itself. Raises NotInstalled."""
     path, port = program(), probe.free_ports([0])
     jobs = [
         {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
@@ -139,7 +139,7 @@ def watching(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
     settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
     folder.mkdir()
     file = folder / "prometheus.yml"
-    file.write_text(json.dumps(settings))  # which is YAML, too
+    file.write_text(json.dumps(settings))  # JSON is YAML, too
     command = [
         str(path), f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python clients, each in a cached environment of its own.
 
-`rocketmq` brings librocketmq (C++) along and speaks remoting; `rocketmq-python-client` speaks gRPC.
+`rocketmq` contains librocketmq (C++) and speaks remoting; `rocketmq-python-client` speaks gRPC.
 """
 
 import json
@@ -28,7 +28,7 @@ class PythonClientUnavailable(Exception):
 
 
 def install(client: str = REMOTING) -> Path:
-    """The Python of an environment that has the client. Raises PythonClientUnavailable."""
+    """Returns the Python of an environment with the client. Raises PythonClientUnavailable."""
     is_usual = sys.platform == "linux" and platform.machine() == "x86_64"
     if client == REMOTING and not is_usual:
         raise PythonClientUnavailable("the wheel of rocketmq is for Linux on x86-64 only")
@@ -60,9 +60,9 @@ def _run(command: list[str]) -> None:
 def run(
     python: Path, home: Path, client: str = REMOTING, /, **command: Any
 ) -> list[dict[str, Any]]:
-    """What one operation of the client reports; AssertionError when it fails.
+    """Returns what one operation of the client reports. AssertionError when it fails.
 
-    Its log goes into the folder `home`.
+    The client's log goes into the folder `home`.
     """
     home.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(

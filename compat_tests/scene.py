@@ -37,19 +37,19 @@ class Scene:
         self._clients: list[Client] = []
 
     def unique(self, word: str) -> str:
-        """A name that nothing else has."""
+        """Returns a name that nothing else has."""
         return f"{word}-{self.jvm.release.replace('.', '_')}-{next(_NUMBERS)}"
 
     def admin(self) -> Admin:
-        """The JVM's admin client for this name server; it stays for later tests."""
+        """The JVM's admin client for this name server, which later tests use, too."""
         return self.jvm.shared(f"admin@{self.namesrv}", Admin, self.namesrv)
 
     def reader(self) -> PullConsumer:
-        """The JVM's pull consumer for this name server; it stays for later tests."""
+        """The JVM's pull consumer for this name server, which later tests use, too."""
         return self.jvm.shared(f"reader@{self.namesrv}", PullConsumer, self.namesrv)
 
     def topic(self, word: str = "topic", queues: int = 4, perm: int = 6) -> str:
-        """A new topic, known to the name server."""
+        """Creates a topic; returns its name when the name server knows it."""
         topic = self.unique(word)
         self.admin().create_topic(self.broker.address, topic, queues, perm)
         self.wait_for_route(topic)
@@ -65,12 +65,12 @@ class Scene:
         poll(known, f"the name server knows {topic}")
 
     def mqadmin(self, line: str) -> str:
-        """What a command of the official mqadmin prints."""
+        """Returns what a command of the official mqadmin prints."""
         said = self.jvm.call("mqadmin", line=[*line.split(), "-n", self.namesrv], seconds=60)
         return f"{said['out']}{said['err']}"
 
     def mqadmin_here(self, line: str) -> str:
-        """The same of a command for this broker alone."""
+        """Returns what a command of the official mqadmin prints about this broker."""
         return self.mqadmin(f"{line} -b {self.broker.address}")
 
     def producer(self, **settings: Any) -> Producer:
@@ -89,7 +89,7 @@ class Scene:
         return self._keep(LitePullConsumer(self.jvm, name, self.namesrv, group=group, **settings))
 
     def read(self, topic: str, count: int, timeout_s: float = 20.0) -> list[Json]:
-        """All messages of a topic, by queue and offset, once there are that many (or more)."""
+        """Returns a topic's messages, by queue and offset, once there are that many or more."""
         reader = self.reader()
         found: list[Json] = []
 
@@ -103,16 +103,16 @@ class Scene:
         return found
 
     def queue(self, topic: str, queue_id: int) -> Json:
-        """A queue of this scene's broker."""
+        """Returns a queue of this scene's broker."""
         return {"topic": topic, "broker": self.broker.name, "queue_id": queue_id}
 
     def stopped(self, client: Client) -> None:
-        """Stop a client before the test ends."""
+        """Stops a client before the test ends."""
         self._clients.remove(client)
         client.stop()
 
     def close(self) -> None:
-        """Tell all clients to stop; some take seconds for it, which no test waits for."""
+        """Tells all clients to stop; some take seconds for it, which no test waits for."""
         for client in self._clients:
             client.jvm.submit("stop", name=client.name)
 
@@ -129,8 +129,9 @@ def turn_of(
     *arguments: P.args,
     **named: P.kwargs,
 ) -> Iterator[T]:
-    """One turn of a broker on a store that goes round: it runs, and is looked at in a way of the
-    test's own. Who wants it to end by a stop or a kill does that within.
+    """Runs a broker on a store that several origins use in turn, with a scene to look at it.
+
+    The test may stop or kill the broker within the block; otherwise it is closed at the end.
     """
     broker.start()
     scene = Scene(jvm, broker)
@@ -142,7 +143,7 @@ def turn_of(
 
 
 def poll(ready: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
-    """Ask until it is so; AssertionError when time is up."""
+    """Polls until ``ready`` is true. AssertionError when time is up."""
     deadline = time.monotonic() + timeout_s
     while not ready():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"

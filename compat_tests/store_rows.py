@@ -11,7 +11,7 @@ from txrocketmq.spark.tables.reading import TableReading, table_columns
 
 
 def rows(store: Path, columns: str, **options: str) -> list[tuple[Any, ...]]:
-    """The columns of its messages, or of another table, part after part."""
+    """Returns the columns of its messages, or of another table, part after part."""
     parsed = SourceOptions.of({"storePath": str(store), "columns": columns, **options})
     reading: Any
     if "table" in options:
@@ -27,7 +27,7 @@ def rows(store: Path, columns: str, **options: str) -> list[tuple[Any, ...]]:
 
 
 def log_alone(store: Path, folder: Path) -> Path:
-    """The store without its queues, in a new folder."""
+    """Makes a store without queues from this one, in a new folder."""
     folder.mkdir()
     (folder / "commitlog").symlink_to(store / "commitlog")
     return folder

@@ -10,7 +10,7 @@ CHECK_TIMEOUT_S = 60.0
 
 
 def transactional(topic: str, body: str | bytes, local: str, check: str = "", **more: Any) -> Json:
-    """A message whose transaction ends so, and whose producer says so when it is asked."""
+    """Makes a message with the outcome of its local transaction, and the answer to a check."""
     properties = {"local": local, **({"check": check} if check else {})}
     return message(topic, body, properties={**properties, **more.pop("properties", {})}, **more)
 
@@ -23,19 +23,19 @@ class TransactionProducer(Client):
         super().__init__(jvm, "start_transaction_producer", name, namesrv=namesrv, **settings)
 
     def send(self, messages: Sequence[Json]) -> list[Json]:
-        """The results in order, each with the state of its local transaction."""
+        """Returns the results in order, each with the state of its local transaction."""
         return list(self._call("send_in_transaction", messages=list(messages)))
 
     def begin(self, item: Json) -> None:
-        """Sends a message whose local transaction hangs, without waiting."""
+        """Sends a message whose local transaction never ends, without waiting."""
         self.jvm.submit("send_in_transaction", name=self.name, messages=[item])
 
     def checks(self) -> list[Json]:
-        """The questions that have come."""
+        """Returns the checks that have come."""
         return self.jvm.messages(self.name)
 
     def wait_for_checks(self, count: int) -> list[Json]:
-        """The questions once there are that many."""
+        """Returns the checks, once there are that many."""
         self.jvm.wait_for(
             lambda: len(self.jvm._events[self.name]) >= count,
             f"{count} questions to {self.name}, which has had {len(self.checks())}",
@@ -45,25 +45,25 @@ class TransactionProducer(Client):
 
 
 class Asker(Client):
-    """DefaultMQProducer, that asks."""
+    """A DefaultMQProducer that sends requests."""
 
     def __init__(self, jvm: ClientJvm, name: str, namesrv: str) -> None:
         super().__init__(jvm, "start_asker", name, namesrv=namesrv, group=f"askers-{name}")
 
     def request(self, asked: Json, *, mode: str = "sync", timeout_s: float = 20.0) -> Json:
-        """The reply; raises JavaError."""
+        """Sends a request; returns the reply. Raises JavaError."""
         timeout_ms = int(timeout_s * 1000)
         return dict(self._call("request", message=asked, mode=mode, timeout_ms=timeout_ms))
 
 
 class Replier(Client):
-    """A push consumer that replies."""
+    """A push consumer that replies to requests."""
 
     def __init__(self, jvm: ClientJvm, name: str, namesrv: str, **settings: Any) -> None:
         super().__init__(jvm, "start_replier", name, namesrv=namesrv, **settings)
 
     def wait_for(self, count: int) -> list[Json]:
-        """What became of the replies, once there are that many."""
+        """Returns the outcomes of its replies, once there are that many."""
         self.jvm.wait_for(
             lambda: len(self.jvm._events[self.name]) >= count, f"{count} replies of {self.name}"
         )

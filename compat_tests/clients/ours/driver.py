@@ -2,8 +2,9 @@
 # ruff: noqa: INP001 - a program, not a module of the tests
 """Runs one of our consumers in a process of its own, controlled by lines of JSON.
 
-The first line on standard input says which consumer; every other one is an operation with a number,
-which the result has too. Messages come as lines of their own, as soon as the listener has them.
+The first line on standard input says which consumer. Every other line is an operation with a
+number, and its result has the same number. Messages are written as lines of their own as soon as
+the listener has them.
 """
 
 import base64
@@ -38,12 +39,12 @@ reactor: Any = global_reactor
 
 
 def write(**event: Any) -> None:
-    """One line of output."""
+    """Writes one line of output."""
     print(json.dumps(event), flush=True)
 
 
 def shown(message: MessageExt) -> dict[str, Any]:
-    """What is told of a message."""
+    """Returns what is written about a message."""
     return {
         "topic": message.topic,
         "queue_id": message.queue_id,
@@ -93,7 +94,7 @@ class Driver:
             )
 
     async def start(self) -> None:
-        """Joins the group."""
+        """Starts the client, and joins the group."""
         self._client.start()
         if self._settings["kind"] == "lite" and not self._settings.get("assigns"):
             await self._consumer.subscribe(self._settings["topic"], self._expression)
@@ -113,7 +114,7 @@ class Driver:
         return ConsumeStatus.RECONSUME_LATER if fails else ConsumeStatus.CONSUME_SUCCESS
 
     def take(self, line: str) -> None:
-        """One operation."""
+        """Carries out the operation in a line of input."""
         command = json.loads(line)
         operation: Callable[[dict[str, Any]], Any] = getattr(self, "do_" + command["op"])
         done = maybeDeferred(lambda: _deferred(operation(command)))

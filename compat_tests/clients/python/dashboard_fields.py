@@ -3,8 +3,8 @@
 """Prints the fields of a dashboard that Grafana's own types do not know, as a JSON list of paths.
 
 The dashboard is read into these types and written again: a field that they do not have is lost, and
-a value that means something else to them comes back changed. Runs in an environment of its own, as
-the clients do.
+a value that has another meaning in them comes back changed. Like the clients, this program runs in
+an environment of its own.
 """
 
 import json
@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard  # type: ignore[im
 
 
 def lost(was: Any, now: Any, path: str) -> Iterator[str]:
-    """Where `now` lacks what `was` has, or differs from it."""
+    """Yields the paths where `now` lacks what `was` has, or differs from it."""
     if isinstance(was, dict):
         for name, value in was.items():
             if isinstance(now, dict) and name in now:

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 class Commits(TransactionChecker):  # type: ignore[misc]
-    """Whoever is asked for a transaction says that it is to be committed."""
+    """A checker that answers every question about a transaction with commit."""
 
     def check(self, message: Any) -> Any:
         _print(checked=message.message_id)
@@ -47,7 +47,7 @@ class Commits(TransactionChecker):  # type: ignore[misc]
 
 
 def produce(command: dict[str, Any]) -> None:
-    """`how` is normal, fifo, delay, recall, commit, rollback or leave."""
+    """Sends messages; `how` is normal, fifo, delay, recall, commit, rollback or leave."""
     topic, how = command["topic"], command["how"]
     checker = Commits() if how in ("commit", "rollback", "leave") else None
     producer = Producer(_configuration(command), (topic,), checker=checker)
@@ -81,7 +81,7 @@ def push(command: dict[str, Any]) -> None:
     received = []
 
     class Listener(MessageListener):  # type: ignore[misc]
-        """Takes all."""
+        """A listener that accepts all messages."""
 
         def consume(self, message: Any) -> Any:
             received.append(_told(message))
@@ -115,7 +115,7 @@ def simple(command: dict[str, Any]) -> None:
 
 
 def _received(consumer: Any) -> Any:
-    """What is there; nothing as long as the proxy has not got the settings of this consumer."""
+    """Receives messages; returns none until the proxy has the settings of this consumer."""
     try:
         return consumer.receive(16, 30) or ()
     except InternalErrorException as error:

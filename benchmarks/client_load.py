@@ -28,11 +28,11 @@ from txrocketmq.client import (
 BODY: Final = b"x" * 1024
 QUEUES: Final = 8
 IDLE_S: Final = 60.0
-"""A drain to which nothing more comes for so long has failed."""
+"""A drain that gets nothing more for so many seconds has failed."""
 
 
 class Edges:
-    """Tells the edges of the window, and what happened in it."""
+    """Reports the beginning and the end of the window, and what happened in it."""
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
@@ -40,16 +40,16 @@ class Edges:
         self._times_ms: list[float] = []
 
     def start(self) -> None:
-        """The warm-up is over."""
+        """Begins the window, after the warm-up."""
         say(event="start")
         self._started_s = time.perf_counter()
 
     def took(self, seconds: float) -> None:
-        """How long a send took."""
+        """Notes how long a send took."""
         self._times_ms.append(seconds * 1000)
 
     def end(self, messages: int) -> None:
-        """The window is over; so many messages were counted in it."""
+        """Ends the window, in which so many messages were counted."""
         seconds = time.perf_counter() - self._started_s
         say(event="end")
         times = sorted(self._times_ms)
@@ -61,12 +61,12 @@ class Edges:
 
 
 def say(**event: Any) -> None:
-    """One line."""
+    """Writes one line of JSON."""
     print(json.dumps(event), flush=True)
 
 
 def sync(namesrv: str, topic: str, options: dict[str, int]) -> None:
-    """One thread that sends and waits."""
+    """Sends in one thread, and waits for each answer."""
     settings: Any = {"namesrv_addr": namesrv, "default_topic_queue_nums": QUEUES}
     with Producer("bench-producer", **settings) as producer:
         until_s = time.perf_counter() + options["warmup-ms"] / 1000
@@ -85,7 +85,7 @@ def sync(namesrv: str, topic: str, options: dict[str, int]) -> None:
 
 
 def asynchronous(namesrv: str, topic: str, options: dict[str, int]) -> None:
-    """As many sends as may be in flight, on asyncio."""
+    """Sends on asyncio, with as many sends in flight as the options allow."""
     asyncio.run(_asynchronous(namesrv, topic, options))
 
 
@@ -112,7 +112,7 @@ async def _asynchronous(namesrv: str, topic: str, options: dict[str, int]) -> No
 
 
 class Drain:
-    """Counts messages: from the first tenth of them to the last."""
+    """Counts the messages of a drain; the window begins after the first tenth of them."""
 
     def __init__(self, mode: str, total: int) -> None:
         self._edges = Edges(mode)
@@ -122,7 +122,7 @@ class Drain:
         self.done = threading.Event()
 
     def took(self, count: int) -> None:
-        """So many more."""
+        """Counts so many more messages."""
         self._taken += count
         if not self._first and self._taken >= self._total // 10:
             self._first = self._taken
@@ -133,7 +133,7 @@ class Drain:
 
 
 def push(namesrv: str, topic: str, options: dict[str, int]) -> None:
-    """Drains a topic by a listener."""
+    """Drains a topic with a push consumer's listener."""
     drain = Drain("push", options["messages"])
     lock = threading.Lock()
 
@@ -152,7 +152,7 @@ def push(namesrv: str, topic: str, options: dict[str, int]) -> None:
 
 
 def lite(namesrv: str, topic: str, options: dict[str, int]) -> None:
-    """Drains a topic by polls."""
+    """Drains a topic by polling with a lite pull consumer."""
     drain = Drain("lite", options["messages"])
     settings: Any = {
         "namesrv_addr": namesrv,

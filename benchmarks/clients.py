@@ -34,13 +34,13 @@ DEADLINE_S: Final = 240.0
 CLIENTS: Final = ("ours", "java", "librocketmq")
 FILLED: Final = "bench-filled"
 MUCH: Final = 0.2
-"""Cores: where others took as many, the figures say little."""
+"""In cores: if other processes took this many, the figures say little."""
 _BATCH: Final = 64
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load: the mode and options by which each client knows it; None: it has no such thing."""
+    """A load: the mode and the options of each client; None if a client does not have it."""
 
     name: str
     title: str
@@ -92,30 +92,30 @@ QUICK: Final = Windows(1_500, 2_500, 100_000)
 
 @dataclass(frozen=True)
 class Sample:
-    """What one client did in one run of a load."""
+    """What one run of a load with one client has given."""
 
     load: str
     client: str
     rate: float
-    """Messages a second."""
+    """Messages per second."""
     client_cpu_us: float
-    """CPU of the client's process a message, all threads."""
+    """CPU time of the client's process per message, with all threads."""
     memory_bytes: int
     """Anonymous memory of the client at the end."""
     others_cores: float
-    """What processes other than client and servers took."""
+    """Cores that processes other than the client and the servers took."""
 
 
 class LoadError(Exception):
-    """The load ended without a result; the message says what it said."""
+    """The load ended without a result; the message has its output."""
 
 
 def measure(load: Load, client: str, running: servers.Servers, windows: Windows) -> Sample | None:
-    """One client's run; None when it has no such load. Raises LoadError."""
+    """Runs a load with a client; None if the client does not have it. Raises LoadError."""
     how = getattr(load, client)
     if how is None:
         return None
-    # Java's load program has one group for each topic, which drains it once.
+    # Java's load program drains each topic with one group, and so only once.
     topic = f"{FILLED}-{load.name}" if load.drains else f"bench-{load.name}-{client}"
     command = _command(client, running, topic, how, windows, load)
     log = running.home / f"load-{load.name}-{client}.log"
@@ -191,7 +191,7 @@ def _command(
 
 
 def _events(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
-    """The JSON lines; the clients log lines of their own now and then."""
+    """Yields the JSON lines of a process; the clients also print log lines among them."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("{") and "event" in (event := json.loads(line)):
@@ -210,7 +210,7 @@ async def fill(namesrv: str, topic: str, messages: int) -> None:
 
 
 def one_round(loads: list[Load], clients: list[str], windows: Windows) -> list[Sample]:
-    """Each client's turn at each load, with servers of their own. Raises ServerError."""
+    """Runs each load with each client, with new servers for each. Raises ServerError."""
     samples = []
     with servers.running("ours", OUTPUT) as running:
         for load in loads:
@@ -238,7 +238,7 @@ def _line(sample: Sample) -> str:
 
 
 def medians(samples: list[Sample]) -> list[dict[str, Any]]:
-    """A row for each load and client."""
+    """Returns a row of medians for each load and client."""
     rows = []
     for load in LOADS:
         for client in CLIENTS:
@@ -259,7 +259,7 @@ def medians(samples: list[Sample]) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The medians for a person."""
+    """Returns the medians as a table of text."""
     lines = [f"{'':<32}{'':<13}{'msg/s':>10}{'us CPU':>9}{'MiB':>7}"]
     lines += [
         f"{row['title']:<32}{row['client']:<13}{row['rate']:>10,.0f}{row['client_cpu_us']:>9.1f}"
@@ -270,7 +270,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Takes turns, prints, writes. 1 when a load or a server failed."""
+    """Runs all rounds, prints the table, writes the file. Returns 1 if a load or server failed."""
     names = [load.name for load in LOADS]
     parser = argparse.ArgumentParser(prog="benchmarks.clients", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)

@@ -52,10 +52,10 @@ SEND: Final = {
 
 
 class Asking(Connection):
-    """A connection that reads the headers of answers."""
+    """A connection that keeps only the headers of answers."""
 
     def answer(self, code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, Any]:
-        """The header of the answer."""
+        """Sends a request; returns the header of its answer."""
         frame = encode_frame(RemotingCommand(code, fields, body, opaque=1))
         self._socket.sendall(b"".join(map(bytes, frame)))
         size, mark = struct.unpack(">iI", self._exactly(8))
@@ -67,7 +67,7 @@ class Asking(Connection):
 
 
 def write_store(folder: Path, megabytes: int) -> int:
-    """A store of old messages; how many each queue has."""
+    """Writes a store of old messages; returns the number of messages in each queue."""
     store = MessageStore(StoreConfig(str(folder), mapped_file_size_commit_log=FILE_BYTES))
     now_ms = time.time_ns() // 1_000_000
     store.load(now_ms)
@@ -89,7 +89,7 @@ def write_store(folder: Path, megabytes: int) -> int:
 
 
 def forget(folder: Path) -> None:
-    """Has the system drop what it holds of these files."""
+    """Has the system drop these files from the page cache."""
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -99,7 +99,7 @@ def forget(folder: Path) -> None:
 
 
 def serve(settings: str, read_ms: int) -> None:
-    """Runs a broker whose disk is that much slower."""
+    """Runs a broker whose reads from the disk take that much longer."""
     read_ahead = OsFiles.read_ahead
 
     def slowly(files: OsFiles, path: str, offset_bytes: int, length_bytes: int) -> bytes:
@@ -112,7 +112,7 @@ def serve(settings: str, read_ms: int) -> None:
 
 @contextmanager
 def broker(folder: Path, read_ms: int) -> Iterator[tuple[int, int]]:
-    """A broker over the store, of which nothing is in memory; its port and its process."""
+    """Runs a broker over the store, none of which is in memory; yields its port and process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -142,7 +142,7 @@ def broker(folder: Path, read_ms: int) -> Iterator[tuple[int, int]]:
 
 
 def major_faults(process: int) -> int:
-    """How often the first thread of a process, which is the reactor's, has waited for a page."""
+    """Returns how often a process's first thread, the reactor's, has waited for a page."""
     stat = Path(f"/proc/{process}/task/{process}/stat").read_text()
     return int(stat.rpartition(")")[2].split()[9])
 
@@ -167,7 +167,7 @@ class Sender:
             time.sleep(SEND_EACH_S)
 
     def end(self) -> list[float]:
-        """How long each took, in ms."""
+        """Stops; returns how long each send took, in ms."""
         self._is_over = True
         self._thread.join(MOST_S)
         self._connection.close()
@@ -175,7 +175,7 @@ class Sender:
 
 
 def drain(port: int, each: int, until_s: float) -> int:
-    """Pulls all old messages and asks for some; how many were pulled."""
+    """Pulls all old messages and asks for some of them; returns how many were pulled."""
     pulling, asking = Asking(port), Asking(port)
     pulled = 0
     for queue in range(QUEUES):
@@ -204,7 +204,7 @@ def drain(port: int, each: int, until_s: float) -> int:
 
 
 def told(name: str, taken_ms: list[float]) -> str:
-    """A row."""
+    """Returns a row of the table."""
     return (
         f"{name:28} {len(taken_ms):6} {percentile(taken_ms, 50):8.1f}"
         f" {percentile(taken_ms, 99):8.1f} {max(taken_ms):8.1f}"
@@ -212,7 +212,7 @@ def told(name: str, taken_ms: list[float]) -> str:
 
 
 def main() -> None:
-    """Runs it and prints a table."""
+    """Runs the measurement and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--megabytes", type=int, default=256)
     parser.add_argument("--read-ms", type=int, default=0)

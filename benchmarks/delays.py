@@ -36,7 +36,7 @@ AT_ONCE_BYTES: Final = 4_000_000
 
 
 class Delivered(NamedTuple):
-    """What a round took."""
+    """What a round has given: the messages per second of CPU, and the longest slice in ms."""
 
     messages_per_cpu_s: float
     slice_cpu_ms: float
@@ -44,7 +44,7 @@ class Delivered(NamedTuple):
 
 
 class RunningClock(Clock):
-    """Its steady time runs on by itself, and what is to be done next is kept in `soon`."""
+    """A clock whose steady time runs; calls without delay are kept in `soon`."""
 
     def __init__(self, reactor: object) -> None:
         super().__init__(reactor)
@@ -75,11 +75,11 @@ class Bench:
         self._sent = 0
         host = self.parts.known_as.store_host
         now_ms = self.clock.now_ms()
-        for queue in range(QUEUES):  # its files are made before
+        for queue in range(QUEUES):  # makes the queue's files beforehand
             self.parts.intake.take([InnerMessage("T", queue, b"x", now_ms, host, host)], now_ms)
 
     def send(self, count: int, body: bytes) -> None:
-        """Sends messages with a delay of a second."""
+        """Sends messages that are delayed by one second."""
         host, now_ms = self.parts.known_as.store_host, self.clock.now_ms()
         while count:
             number = min(count, max(AT_ONCE_BYTES // len(body), 1), 1_000)
@@ -96,7 +96,7 @@ class Bench:
             self._sent += number
 
     def deliver(self, count: int) -> Delivered:
-        """Lets time pass; what delivery takes from then on."""
+        """Moves on the time until they are due; returns what their delivery took."""
         store = self.parts.store
         before = sum(store.max_offset("T", queue) for queue in range(QUEUES))
         self.clock.soon.clear()
@@ -118,7 +118,7 @@ class Bench:
 
 
 def measure(rounds: int) -> dict[str, Delivered]:
-    """For each load the best of some rounds."""
+    """Returns the best of some rounds for each load."""
     best: dict[str, Delivered] = {}
     for _ in range(rounds):
         for name, (count, size) in LOADS.items():

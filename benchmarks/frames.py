@@ -42,7 +42,7 @@ _HEARTBEAT_HEADER = (
 
 
 def frame(header: str, body: bytes) -> bytes:
-    """Total length, header length (the high byte 0 says JSON), header, body."""
+    """Returns a frame: total length, header length (whose high byte 0 means JSON), header, body."""
     encoded = header.encode()
     return _LENGTHS.pack(4 + len(encoded) + len(body), len(encoded)) + encoded + body
 
@@ -50,7 +50,7 @@ def frame(header: str, body: bytes) -> bytes:
 def send_message_v2(
     topic: str, queue_id: int, body: bytes, *, opaque: int, now_ms: int, process: int
 ) -> bytes:
-    """One message of the client's default kind; `process` and `opaque` make its unique key."""
+    """Encodes one message in the client's default way; `process` and `opaque` make its key."""
     header = _SEND_HEADER % (topic, queue_id, now_ms, process, opaque, opaque)
     return frame(header, body)
 
@@ -58,7 +58,7 @@ def send_message_v2(
 def send_batch_message(
     topic: str, queue_id: int, bodies: list[bytes], *, opaque: int, now_ms: int, process: int
 ) -> bytes:
-    """Several messages in one request; in the body each has its size, zeros, body, properties."""
+    """Encodes several messages in one request; each has its size, zeros, body and properties."""
     entries = []
     for n, body in enumerate(bodies):
         key = _KEY % (process, opaque * len(bodies) + n)
@@ -72,10 +72,10 @@ def send_batch_message(
 def pull_message(
     topic: str, group: str, queue_id: int, queue_offset: int, *, opaque: int, version: int
 ) -> bytes:
-    """A push consumer's pull: at most 32 messages, willing to be suspended for 15 s.
+    """Encodes a push consumer's pull of at most 32 messages that may be suspended for 15 s.
 
-    It commits the offset it has come to. `version` is that of the subscription in the group's
-    heartbeat; a later one is refused.
+    It commits `queue_offset`. `version` is that of the subscription in the group's heartbeat; a
+    later one would be refused.
     """
     flags = FLAG_SUSPEND | (FLAG_COMMIT_OFFSET if queue_offset else 0)
     where = (queue_id, flags, queue_offset, topic, queue_offset)
@@ -86,7 +86,7 @@ def pull_message(
 def consumer_heartbeat(
     client_id: str, group: str, topic: str, *, opaque: int, version: int
 ) -> bytes:
-    """Makes the group and its subscription known, without which pulls are refused."""
+    """Encodes a heartbeat with the group and its subscription; without it, pulls are refused."""
     subscriptions = [
         {
             "classFilterMode": False,
@@ -116,7 +116,7 @@ def consumer_heartbeat(
 
 
 def split(data: bytes) -> tuple[list[tuple[dict[str, Any], bytes]], bytes]:
-    """The whole frames at the start of `data`, each as header and body, and the rest."""
+    """Returns the whole frames at the start of `data`, each as header and body, and the rest."""
     frames = []
     start = 0
     while len(data) - start >= _LENGTHS.size:

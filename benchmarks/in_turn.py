@@ -10,11 +10,11 @@ from typing import Final
 
 TURNS: Final = 3
 LINE: Final = "{name}\t{one}\t{many}"
-"""What a measurement prints of a load: microseconds, with one request in a read and with many."""
+"""A line of output for a load: microseconds with one request in a read, and with many."""
 
 
 def compare(beside: str | None, arguments: Sequence[str], names: Iterable[str], title: str) -> None:
-    """Runs `arguments` by this interpreter and the other one, and prints the least of each load."""
+    """Runs `arguments` with this interpreter and the other one; prints the least of each load."""
     sides = [sys.executable, *([beside] if beside else [])]
     best: list[dict[str, tuple[float, float]]] = [{} for _ in sides]
     for _ in range(TURNS):

@@ -32,25 +32,25 @@ _COMMIT, _ROLLBACK = 8, 12
 
 
 class Listener(Sink):
-    """A connection whose answers are kept while somebody wants them."""
+    """A connection that keeps its answers while somebody wants them."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.kept: bytearray | None = None
 
     def write(self, data: bytes) -> None:
-        """Keeps it, if that is wanted."""
+        """Keeps the data, if it is wanted."""
         if self.kept is not None:
             self.kept += data
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802 - ITransport
-        """Keeps them, if that is wanted."""
+        """Keeps the data, if it is wanted."""
         if self.kept is not None:
             self.kept += b"".join(data)
 
 
 class Journeys(Bench):
-    """A broker and what a producer of transactions and a consumer that pops ask of it."""
+    """A broker, and the requests of a producer of transactions and of a consumer that pops."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -59,16 +59,16 @@ class Journeys(Bench):
         self.peer.makeConnection(self.sink)
         self.number = 0
         self.profile: cProfile.Profile | None = None
-        # A topic with its queues, and something in it.
+        # Makes the topic and its queues, with something in them.
         self.answers(b"".join(json_send(n, plain(n)) for n in range(QUEUES)))
 
     def next(self, count: int) -> range:
-        """Numbers that were not used yet."""
+        """Returns numbers that have not been used yet."""
         self.number += count
         return range(self.number - count, self.number)
 
     def answers(self, *reads: bytes) -> list[tuple[dict[str, Any], bytes]]:
-        """What is answered to some reads."""
+        """Returns the answers to the requests in some reads."""
         kept = self.sink.kept = bytearray()
         for read in reads:
             self.peer.dataReceived(read)
@@ -80,7 +80,7 @@ class Journeys(Bench):
         return found
 
     def spent_us(self, work: Callable[[], object]) -> float:
-        """CPU time of some work."""
+        """Returns the CPU time of some work."""
         if self.profile is not None:
             self.profile.enable()
         started = time.process_time()
@@ -91,7 +91,7 @@ class Journeys(Bench):
         return spent * 1e6
 
     def receive(self, requests: list[bytes], in_a_read: int) -> float:
-        """CPU time of some requests, so many in a read."""
+        """Returns the CPU time of some requests, with so many in each read."""
         reads = [
             b"".join(requests[at : at + in_a_read]) for at in range(0, len(requests), in_a_read)
         ]
@@ -105,35 +105,35 @@ class Journeys(Bench):
     # ------------------------------------------------------------------ loads
 
     def half(self, count: int, in_a_read: int) -> float:
-        """Half messages."""
+        """Returns the CPU time of half messages."""
         return self.receive([self._half(n) for n in self.next(count)], in_a_read)
 
     def commit(self, count: int, in_a_read: int) -> float:
-        """Ends of transactions that are committed."""
+        """Returns the CPU time of commits."""
         return self._end(count, in_a_read, _COMMIT)
 
     def rollback(self, count: int, in_a_read: int) -> float:
-        """Ends of transactions that are rolled back."""
+        """Returns the CPU time of rollbacks."""
         return self._end(count, in_a_read, _ROLLBACK)
 
     def op(self, count: int, in_a_read: int) -> float:
-        """Op messages, which follow when the ends are durable; however they came."""
+        """Returns the CPU time of writing op messages, when ends of transactions are durable."""
         self._settle()
         self._end(count, in_a_read, _COMMIT, is_measured=False)
         self._flush()
         return self.spent_us(self.broker.parts.after_durable.put_all)
 
     def pop(self, count: int, in_a_read: int) -> float:
-        """Pops of 32 messages."""
+        """Returns the CPU time of pops of 32 messages."""
         self._fill(count * BATCH)
         return self.receive([self._pop(n) for n in self.next(count)], in_a_read)
 
     def ack(self, count: int, in_a_read: int) -> float:
-        """Acknowledgements, each of a message."""
+        """Returns the CPU time of acknowledgements, one for each message."""
         return self.receive(self._acks(count), in_a_read)
 
     def revive(self, count: int, in_a_read: int) -> float:
-        """The records of pops and acknowledgements, read back; however they came."""
+        """Returns the CPU time of reading back the records of pops and acknowledgements."""
         revive, clock = self.broker.parts.pop.revive, self.broker.clock
         self.receive(self._acks(count), 32)
         return self.spent_us(lambda: revive.tick(clock.now_ms(), clock.steady_ms()))
@@ -166,7 +166,7 @@ class Journeys(Bench):
         return self.receive(ends, in_a_read)
 
     def _flush(self) -> None:
-        """Has all that is written count as durable; what waits for that is not called yet."""
+        """Makes all that is written durable, without calling what waits for that."""
         flush = self.broker.parts.store.flush
         while (job := flush.begin()) is not None:
             job.run()
@@ -235,7 +235,7 @@ class Journeys(Bench):
 
 
 def _request(code: int, fields: dict[str, str], opaque: int, *, flag: int = 0) -> bytes:
-    """As the Java client writes it."""
+    """Encodes a request as the Java client does."""
     header = {
         "code": code,
         "extFields": fields,
@@ -260,7 +260,7 @@ LOADS: Final[dict[str, Callable[[Journeys, int, int], float]]] = {
 
 
 def measure(rounds: int, only: list[str], profile: cProfile.Profile | None = None) -> None:
-    """Prints for each load microseconds of a request, with one and with 32 of them in a read."""
+    """Prints the microseconds of a request for each load, with one and with 32 in a read."""
     folder = tempfile.mkdtemp()
     try:
         bench = Journeys(Path(folder))
@@ -279,7 +279,7 @@ def measure(rounds: int, only: list[str], profile: cProfile.Profile | None = Non
 
 
 def main() -> None:
-    """Prints a table."""
+    """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Measures transactions and pops in process.")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--only", type=lambda names: names.split(","), default=list(LOADS))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts one load on the Python client `rocketmq` (librocketmq), as client_load.py does on ours.
 
-Runs in an environment of its own, which has neither this project nor its dependencies. The client
-has no sends that do not wait, and its pull consumer is none of a group: modes are sync and push.
+It runs in an environment of its own, which has neither this project nor its dependencies. The
+client has only blocking sends, and its pull consumer belongs to no group, so the modes are sync and
+push.
 """
 
 import json
@@ -23,12 +24,12 @@ DRAIN_S = 180
 
 
 def say(**event: Any) -> None:
-    """One line."""
+    """Writes one line of JSON."""
     print(json.dumps(event), flush=True)
 
 
 def sync(namesrv: str, topic: str, options: "dict[str, int]") -> None:
-    """One thread that sends and waits."""
+    """Sends in one thread, and waits for each answer."""
     producer = Producer("bench-producer")
     producer.set_namesrv_addr(namesrv)
     producer.start()
@@ -57,7 +58,7 @@ def sync(namesrv: str, topic: str, options: "dict[str, int]") -> None:
 
 
 def push(namesrv: str, topic: str, options: "dict[str, int]") -> None:
-    """Drains a topic by a listener."""
+    """Drains a topic with a push consumer's listener."""
     total = options["messages"]
     lock, done = threading.Lock(), threading.Event()
     state = {"taken": 0, "first": 0, "started_s": 0.0}
@@ -83,7 +84,7 @@ def push(namesrv: str, topic: str, options: "dict[str, int]") -> None:
 
 
 def main() -> None:
-    """Runs the load that the arguments name, and ends without the client's shutdown."""
+    """Runs the load that the arguments name; ends without the client's shutdown."""
     namesrv, topic, mode, *given = sys.argv[1:]
     options = {name: int(value) for name, value in (each.split("=") for each in given)}
     {"sync": sync, "push": push}[mode](namesrv, topic, options)

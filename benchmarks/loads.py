@@ -26,9 +26,9 @@ class LoadError(Exception):
 class Load:
     """One kind of load: a mode of Load.java and its options.
 
-    `jvm` are flags of its virtual machine, `broker` settings of the broker beside the usual ones;
-    with `go` it is Apache's Go client that sends. `release` is that of the client and of the
-    original broker beside ours.
+    `jvm` are flags of the virtual machine, and `broker` are settings of the broker besides the
+    usual ones. With `go` Apache's Go client sends. `release` is that of the client, and of the
+    original broker that ours is compared with.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Sample:
     p50_ms: float | None
     p99_ms: float | None
     broker_cpu_us: float
-    """Broker CPU time per message, all threads."""
+    """Broker CPU time per message, with all threads."""
     client_cpu_us: float
     anonymous_bytes: int
     """Anonymous memory of name server and broker at the end of the window."""
     failed: int
-    """Sends that were refused, warm-up included; more than a few end the run."""
+    """Sends that were refused, including the warm-up; more than a few end the run."""
     first_error: str | None
     others_cores: float
     """CPU that processes outside the benchmark took: how far to trust this sample."""
@@ -121,7 +121,7 @@ LOADS: Final = (
 
 @dataclass
 class _Meters:
-    """CPU seconds read at one edge of the window."""
+    """CPU seconds, read at one end of the window."""
 
     broker: float
     namesrv: float
@@ -148,7 +148,7 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
         )
     assert process.stdin is not None
     process.stdin.write(told)
-    process.stdin.flush()  # and left open, for the Go program ends with its input
+    process.stdin.flush()  # left open, since the Go program ends with its input
     overdue = threading.Timer(DEADLINE_S, os.kill, (process.pid, signal.SIGKILL))
     overdue.start()
     edges: dict[str, _Meters] = {}
@@ -172,7 +172,7 @@ def run(load: Load, servers: Servers, windows: Windows, topic: str | None = None
 
 
 def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> tuple[list[str], str]:
-    """The program, and what it is told on its standard input."""
+    """Returns the command, and its standard input."""
     options = {
         "warmup-ms": windows.warm_up_ms,
         "window-ms": windows.window_ms,
@@ -201,7 +201,7 @@ def _command(load: Load, servers: Servers, windows: Windows, topic: str) -> tupl
 
 
 def _events(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
-    """The JSON lines; the clients log lines of their own now and then."""
+    """Yields the JSON lines of a process; the clients also print log lines among them."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("{") and "event" in (event := json.loads(line)):

@@ -12,22 +12,22 @@ from compat_tests import cache, go_client, jars
 
 RELEASE: Final = "4.9.7"
 LATER_RELEASE: Final = "5.4.0"
-"""For what 4.9.7 has not."""
+"""The release for loads that 4.9.7 does not support."""
 SOURCE: Final = Path(__file__).parent / "java" / "Load.java"
 
 
 class LoadNotCompiled(Exception):
-    """javac is missing or refused Load.java; the message carries what it said."""
+    """javac is missing or has failed on Load.java; the message has its output."""
 
 
 def server_classpath(release: str = RELEASE) -> str:
-    """Name server and broker. Raises compat_tests.jars.JarsUnavailable."""
+    """Returns the servers' class path. Raises compat_tests.jars.JarsUnavailable."""
     return f"{jars.resolve(release, 'server')}/*"
 
 
 @functools.cache
 def load_classpath(release: str = RELEASE) -> str:
-    """The load program, compiled when its source is newer, and the client's jars.
+    """Returns the class path of the load program, compiled if its source is newer, and the client.
 
     Raises LoadNotCompiled, compat_tests.jars.JarsUnavailable.
     """
@@ -42,12 +42,12 @@ def load_classpath(release: str = RELEASE) -> str:
 
 @functools.cache
 def go_program() -> Path:
-    """The compat tests' program on Apache's Go client. Raises go_client.GoUnavailable."""
+    """Returns the compat tests' program with Apache's Go client. Raises go_client.GoUnavailable."""
     return go_client.build()
 
 
 def machine() -> dict[str, Any]:
-    """Where, and beside which release, something was measured."""
+    """Describes the machine, and the release that was compared with."""
     return {
         "cores": os.cpu_count(),
         "system": platform.platform(),

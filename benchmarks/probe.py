@@ -12,7 +12,7 @@ TOPIC: Final = "bench-probe"
 
 
 def accepts_connections(port: int) -> bool:
-    """Whether anyone listens on the loopback port."""
+    """Returns whether anyone listens on this port of the loopback interface."""
     try:
         with socket.create_connection(("127.0.0.1", port), TIMEOUT_S):
             return True
@@ -21,7 +21,7 @@ def accepts_connections(port: int) -> bool:
 
 
 def accepts_send(port: int) -> bool:
-    """Whether the broker stores a message now: one send, answered with SUCCESS."""
+    """Returns whether the broker answers a send with SUCCESS now."""
     message = frames.send_message_v2(
         TOPIC, 0, b"probe", opaque=1, now_ms=time.time_ns() // 1_000_000, process=0
     )

@@ -33,9 +33,9 @@ TOPICS_OF_A_GROUP = 20
 QUEUES = 8
 PROBE_S = 0.010
 TIMEOUT_S = 120
-"""How long an answer may take."""
+"""Seconds that an answer may take."""
 LEAST_S = 1.0
-"""A request is asked again and again for so long, so that there are probes to count."""
+"""A request is repeated for so many seconds, so that there are enough probes."""
 
 ASKED: dict[RequestCode, dict[str, str]] = {
     RequestCode.GET_BROKER_CONSUME_STATS: {"isOrder": "false"},
@@ -64,7 +64,7 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, code: RequestCode, fields: dict[str, str]) -> float:
-        """Seconds until the whole answer is here."""
+        """Sends a request; returns the seconds until the whole answer has arrived."""
         started_s = time.perf_counter()
         frame = encode_frame(RemotingCommand(code, fields, b"", opaque=1))
         self._socket.sendall(b"".join(map(bytes, frame)))
@@ -83,12 +83,12 @@ class Connection:
         return data
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the connection."""
         self._socket.close()
 
 
 def write_config(folder: Path, topics: int, groups: int) -> None:
-    """The files of a broker that knows so much."""
+    """Writes the files of a broker with so many topics and groups."""
     config = folder / "config"
     config.mkdir(parents=True)
     names = [f"topic_{number}" for number in range(topics)]
@@ -114,7 +114,7 @@ def write_config(folder: Path, topics: int, groups: int) -> None:
 
 @contextmanager
 def broker(folder: Path) -> Iterator[int]:
-    """Runs a broker over a folder; gives its port."""
+    """Runs a broker over a folder; yields its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -147,7 +147,7 @@ def broker(folder: Path) -> Iterator[int]:
 
 
 class Probe:
-    """Asks something short every 10 ms, in a thread of its own."""
+    """Asks a short question every 10 ms, in a thread of its own."""
 
     def __init__(self, port: int) -> None:
         self._connection = Connection(port)
@@ -163,7 +163,7 @@ class Probe:
             time.sleep(PROBE_S)
 
     def end(self) -> list[float]:
-        """How long each answer took, in ms."""
+        """Stops; returns how long each answer took, in ms."""
         self._is_over = True
         self._thread.join(TIMEOUT_S)
         self._connection.close()
@@ -171,12 +171,12 @@ class Probe:
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """The smallest value that so many percent do not exceed."""
+    """Returns the smallest value that `percent` percent of the values do not exceed."""
     return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
 
 
 def measured(port: int, code: RequestCode | None, fields: dict[str, str]) -> str:
-    """A row: what was asked, how often, how long it took, and what the probes saw."""
+    """Returns a row: the request, how often it ran, how long it took, and the probes' times."""
     asking, probe = Connection(port), Probe(port)
     taken_s: list[float] = []
     until_s = time.monotonic() + LEAST_S
@@ -196,7 +196,7 @@ def measured(port: int, code: RequestCode | None, fields: dict[str, str]) -> str
 
 
 def main() -> None:
-    """Runs all of it and prints a table."""
+    """Runs all measurements and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--topics", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=1_000)

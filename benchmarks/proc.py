@@ -15,7 +15,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads of the process since it started."""
+    """Returns the user and system time of all threads of the process since it started."""
     # The second field is the command in parentheses and may hold spaces: count from its end.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user_ticks, system_ticks = int(fields[11]), int(fields[12])
@@ -23,9 +23,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """User and system time of the process, of what descends from it, and of their ended children.
+    """Returns the user and system time of a process, its descendants and their ended children.
 
-    Only what was orphaned before it ended is missing.
+    Processes that became orphans before they ended are missing.
     """
     ticks = 0
     for member in (pid, *descendants(pid)):
@@ -36,14 +36,14 @@ def tree_cpu_seconds(pid: int) -> float:
 
 
 class Used(NamedTuple):
-    """What a command took, seconds."""
+    """What a command took, in seconds."""
 
     wall_s: float
     cpu_s: float
 
 
 def run(command: list[str]) -> Used:
-    """Runs a command to its end and tells what it and all that it started used.
+    """Runs a command to its end; returns what it and all processes that it started used.
 
     This process becomes the parent of orphans below it, so that none is missed. Raises
     CalledProcessError when the command fails.
@@ -62,7 +62,7 @@ def run(command: list[str]) -> Used:
 
 
 def descendants(pid: int) -> list[int]:
-    """Processes started by this one, and by those in turn."""
+    """Returns the processes that this one has started, and those started by them in turn."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -77,12 +77,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """The most memory that was resident at once (VmHWM), shared pages included."""
+    """Returns the most resident memory at any time (VmHWM), including shared pages."""
     return _status_bytes(pid, "VmHWM")
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Resident anonymous memory (RssAnon): heap and stacks, without mapped store files."""
+    """Returns the resident anonymous memory (RssAnon): heap and stacks without mapped files."""
     return _status_bytes(pid, "RssAnon")
 
 
@@ -95,7 +95,7 @@ def _status_bytes(pid: int, wanted: str) -> int:
 
 
 def machine_cpu_seconds() -> float:
-    """CPU time all processes of this machine have used since it started."""
+    """Returns the CPU time that all processes of this machine have used since it started."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()
     user, nice, system, _idle, _iowait, irq, softirq = (int(field) for field in fields[1:8])
     return (user + nice + system + irq + softirq) / _TICKS_PER_SECOND

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns samples into medians, ratios and verdicts: as a table, as JSON, as a plot.
 
-Pure but `plot`.
+Only `plot` does I/O.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,7 @@ class Goal:
         return ", ".join(parts)
 
     def met(self, ours: float, ratio: float) -> bool:
-        """Whether every bound that is set holds."""
+        """Returns whether the value and the ratio keep every bound that is set."""
         return (
             (self.min_ratio is None or ratio >= self.min_ratio)
             and (self.max_ratio is None or ratio <= self.max_ratio)
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours / original; None when a side was not measured."""
+        """The ratio ours / original; None when a side was not measured."""
         if self.ours is None or not self.original:
             return None
         return self.ours / self.original
@@ -110,7 +110,7 @@ _LOSS: Final = "#d1622b"
 
 
 def rows(rounds: Sequence[Round]) -> list[Row]:
-    """All metrics that at least one side has a value for, each the median over its rounds."""
+    """Returns a row for each metric that a side has, with the medians over its rounds."""
     throughput = [load for load in LOADS if load.mode != "latency"]
     table = [_load_row(rounds, load.name, load.title, "msg/s", "rate") for load in throughput]
     for percentile in ("p50_ms", "p99_ms"):
@@ -176,7 +176,7 @@ def _row(
 
 
 def _loaded_mebibytes(turn: Round) -> list[float]:
-    """The most that any load of the turn left behind."""
+    """Returns the most memory that any load of the turn left, if it was measured."""
     loaded = [sample.anonymous_bytes / MEBIBYTE for sample in turn.samples]
     return [max(loaded)] if loaded else []
 
@@ -191,7 +191,7 @@ def _medians(
 
 
 def table(of_rows: Sequence[Row]) -> str:
-    """The rows as fixed-width text."""
+    """Returns the rows as text with columns of fixed width."""
     head = ("metric", "", "ours", "original", "ratio", "goal", "")
     cells = [head, *(_cells(row) for row in of_rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
@@ -227,7 +227,7 @@ def _number(value: float | None) -> str:
 
 
 def from_json(results: dict[str, Any]) -> list[Row]:
-    """The rows of results that `as_json` has made; goals are those of today."""
+    """Returns the rows of results that `as_json` has made, with today's goals."""
     rounds = [
         Round(**{**turn, "samples": tuple(Sample(**sample) for sample in turn["samples"])})
         for turn in results["rounds"]
@@ -236,7 +236,7 @@ def from_json(results: dict[str, Any]) -> list[Row]:
 
 
 def as_json(rounds: Sequence[Round], machine: dict[str, Any]) -> dict[str, Any]:
-    """Everything measured: the rows, and below them each round as it was."""
+    """Returns everything that was measured: the rows, and each round as it was."""
     return {
         "machine": machine,
         "rows": [

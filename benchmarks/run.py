@@ -37,9 +37,9 @@ QUICK: Final = loads.Windows(warm_up_ms=2000, window_ms=3000, drain_messages=400
 def turn(
     side: servers.Side, chosen: list[loads.Load], windows: loads.Windows, profile: Path | None
 ) -> report.Round:
-    """One side's turn, from the start of its servers to their end.
+    """Runs one side's turn, from the start of its servers to their end.
 
-    A load that fails says so and leaves no sample. Raises ServerError.
+    A load that fails is reported and leaves no sample. Raises ServerError.
     """
     rounds = [
         _pair(side, release, settings, list(wanting), windows, profile)
@@ -50,7 +50,7 @@ def turn(
 
 
 def _wanted(load: loads.Load) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What the servers of a load have to be."""
+    """Returns what a load requires of its servers: release and settings."""
     return load.release, load.broker
 
 
@@ -62,7 +62,7 @@ def _pair(
     windows: loads.Windows,
     profile: Path | None,
 ) -> report.Round:
-    """The loads that want the same settings, one after the other on one pair of servers."""
+    """Runs the loads that want the same settings one after the other on one pair of servers."""
     samples = []
     with servers.running(
         side, OUTPUT, profile=profile, settings=dict(settings), release=release
@@ -76,7 +76,7 @@ def _pair(
         for load in chosen:
             try:
                 sample = loads.run(load, running, windows)
-            except loads.LoadError as error:  # the other loads still tell something
+            except loads.LoadError as error:  # the other loads still have results
                 print(f"  {error}", flush=True)
                 continue
             samples.append(sample)
@@ -117,7 +117,8 @@ def _missing() -> str | None:
 def main(argv: list[str]) -> int:
     """Takes turns, prints the table, writes the files.
 
-    Answers 0 when everything was measured, goals met or missed, and 1 when a load or server failed.
+    Returns 0 when everything was measured, even if goals were missed, and 1 when a load or a server
+    failed.
     """
     options = _arguments(argv)
     if reason := _missing():

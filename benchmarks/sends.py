@@ -44,7 +44,7 @@ _KEY: Final = "FD00000000000000000000000000000200010030946E09%010X"
 
 
 def json_send(n: int, properties: str, *, oneway: bool = False) -> bytes:
-    """As the Java client 4.9 writes it."""
+    """Encodes a send as the Java client 4.9 does."""
     text = properties.replace("\x01", "\\u0001").replace("\x02", "\\u0002")
     header = (
         '{"code":310,"extFields":{"a":"bench-producer","b":"bench","c":"TBW102","d":"8","e":"%d",'
@@ -55,7 +55,7 @@ def json_send(n: int, properties: str, *, oneway: bool = False) -> bytes:
 
 
 def long_send(n: int, properties: str) -> bytes:
-    """As the Go client writes it: long names, in the order of its map."""
+    """Encodes a send as the Go client does: with long names, in the order of its map."""
     text = properties.replace("\x01", "\\u0001").replace("\x02", "\\u0002")
     header = (
         '{"code":10,"language":"GO","version":317,"opaque":%d,"flag":0,"remark":"","extFields":{'
@@ -67,7 +67,7 @@ def long_send(n: int, properties: str) -> bytes:
 
 
 def binary_send(n: int, properties: str) -> bytes:
-    """As the Java client writes it with -Drocketmq.serialize.type=ROCKETMQ."""
+    """Encodes a send as the Java client does with -Drocketmq.serialize.type=ROCKETMQ."""
     fields = {
         "a": "bench-producer", "b": "bench", "c": "TBW102", "d": "8", "e": str(n % QUEUES),
         "f": "0", "g": str(1_700_000_000_000 + n), "h": "0", "i": properties, "j": "0",
@@ -82,7 +82,7 @@ def binary_send(n: int, properties: str) -> bytes:
 
 
 def batch_send(n: int, properties: str) -> bytes:
-    """SEND_BATCH_MESSAGE of 32 messages of 128 bytes."""
+    """Encodes a SEND_BATCH_MESSAGE of 32 messages of 128 bytes."""
     entries = []
     for each in range(BATCH):
         text = plain(n * BATCH + each, properties).encode()
@@ -99,12 +99,12 @@ def batch_send(n: int, properties: str) -> bytes:
 
 
 def plain(n: int, more: str = "") -> str:
-    """The properties of a message: the client's own, and more."""
+    """Returns the properties of a message: the client's own and `more`."""
     return f"UNIQ_KEY\x01{_KEY % n}\x02WAIT\x01true{more}"
 
 
 def frame(header: bytes, body: bytes, kind: int) -> bytes:
-    """A request; `kind` is how its header is written."""
+    """Returns the frame of a request; `kind` is the serialization of its header."""
     return _LENGTHS.pack(4 + len(header) + len(body), kind << 24 | len(header)) + header + body
 
 
@@ -126,13 +126,13 @@ class Sink(StringTransport):
     """A connection whose answers nobody keeps."""
 
     def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802, FBT001 - ITCPTransport
-        """Nothing to delay."""
+        """Does nothing, since nothing is delayed."""
 
     def write(self, data: bytes) -> None:
-        """Forgets it."""
+        """Drops the data."""
 
     def writeSequence(self, data: Any) -> None:  # noqa: N802 - ITransport
-        """Forgets it."""
+        """Drops the data."""
 
 
 class Bench:
@@ -150,13 +150,13 @@ class Bench:
         self.peer.makeConnection(Sink())  # type: ignore[no-untyped-call]
 
     def cpu_us(self, make: Callable[[int], bytes], sends: int, weight: int, first: int) -> float:
-        """CPU of a message in reads of so many sends; all differ."""
+        """Returns the CPU time of a message in reads of so many sends, none of them equal."""
         count = max(READS // sends, 16)
         reads = [
             b"".join(make(first + read * sends + n) for n in range(sends)) for read in range(count)
         ]
         receive = self.peer.dataReceived
-        parts: Any = getattr(self.broker, "parts", self.broker)  # older checkouts have none
+        parts: Any = getattr(self.broker, "parts", self.broker)  # older checkouts do not have it
         store = parts.store
         before = store.max_physical_offset
         started = time.process_time()
@@ -168,7 +168,7 @@ class Bench:
         return spent / (count * sends * weight) * 1e6
 
     def operations(self, make: Callable[[int], bytes], sends: int, weight: int) -> float:
-        """Operations of Python's interpreter for a message, in reads of so many sends."""
+        """Returns the interpreter's operations for a message in reads of so many sends."""
         count = 0
 
         def seen(_frame: FrameType, event: str, _argument: object) -> Any:
@@ -197,7 +197,7 @@ class Bench:
 
 
 def count_operations() -> None:
-    """Prints a table of them."""
+    """Prints a table of the operations."""
     folder = tempfile.mkdtemp()
     print(f"{'operations of Python a message':<32}  1 in a read / 32")
     try:
@@ -210,7 +210,7 @@ def count_operations() -> None:
 
 
 def measure(rounds: int) -> dict[str, tuple[float, float]]:
-    """For each load microseconds of a message, with one and with 32 sends in a read."""
+    """Returns the microseconds of a message for each load, with one and with 32 sends in a read."""
     folder = tempfile.mkdtemp()
     try:
         bench = Bench(Path(folder))
@@ -229,7 +229,7 @@ def measure(rounds: int) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    """Prints a table."""
+    """Reads the arguments, and prints a table."""
     parser = argparse.ArgumentParser(description="Measures a send in process.")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--beside", help="another interpreter, to be measured in turn")

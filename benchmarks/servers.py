@@ -26,14 +26,14 @@ START_DEADLINE_S: Final = 60.0
 STOP_DEADLINE_S: Final = 20.0
 NAMESRV_MAIN: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
 BROKER_MAIN: Final = "org.apache.rocketmq.broker.BrokerStartup"
-# What the original's Java 8 code needs from a Java 17 runtime.
+# Flags with which the original's code for Java 8 runs on Java 17.
 JAVA_OPENS: Final = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-# A heap fit for the loads; the original's own scripts ask for 8 GiB, touched at the start.
+# A heap that fits the loads; the original's own scripts ask for 8 GiB, touched at the start.
 NAMESRV_HEAP: Final = ("-Xms256m", "-Xmx256m")
 BROKER_HEAP: Final = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")
 
@@ -71,7 +71,7 @@ class ServerError(Exception):
 
 @dataclass(frozen=True)
 class Servers:
-    """A running pair, and how long the broker took from its start to the first accepted send."""
+    """A running pair of servers, and the time from the broker's start to its first send."""
 
     side: Side
     home: Path
@@ -96,10 +96,10 @@ def running(
     settings: Mapping[str, str] | None = None,
     release: str = official.RELEASE,
 ) -> Iterator[Servers]:
-    """Name server and broker on free ports, in a new home of their own below a directory.
+    """Runs name server and broker on free ports, in a new home of their own below a directory.
 
-    Several runs may go on at once. At the end both are stopped and their home is removed; after
-    an error all but the store stays, for its logs.
+    Several runs may go on at once. At the end both are stopped and their home is removed; after an
+    error only the store is removed, and the logs stay.
 
     With `profile` our broker runs under cProfile and leaves its statistics in that file. With
     `store` the broker opens a copy of that store directory instead of an empty one. `settings` go
@@ -224,7 +224,7 @@ def _last_lines(log: Path) -> str:
 
 
 def _free_ports() -> tuple[int, int]:
-    """A name server port, and a broker port whose fast (-2) and HA (+1) ports are free too."""
+    """Returns free ports: the name server's, and the broker's with fast (-2) and HA (+1) ports."""
     for _ in range(100):
         with contextlib.ExitStack() as stack:
             namesrv_port = _bind(stack, 0)

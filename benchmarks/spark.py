@@ -35,7 +35,7 @@ OUTPUT: Final = ROOT / "var" / "bench-spark"
 DRAIN: Final = loads.Load("consumer", "drain", "official push consumer")
 UNIFORM_TOPIC: Final = "bench"
 SMALL_TOPIC: Final = "orders-18"
-"""Of the mixed store: 1.5 % of its messages."""
+"""A topic of the mixed store with 1.5 % of its messages."""
 DECODE_ROUNDS: Final = 5
 JAVA_ROUNDS: Final = 3
 TERABYTE_GIB: Final = 1e12 / (1 << 30)
@@ -53,9 +53,9 @@ class Cost:
     cpu_s: float
     messages: int
     gib: float = 0.0
-    """GiB of commit log."""
+    """The commit log that was read, in GiB."""
     times_bare: float = 0.0
-    """Of a decode: its CPU by that of the bare read before it, the median of the rounds."""
+    """For a decode, the median ratio of its CPU time to that of the bare read before it."""
 
     @property
     def cpu_us(self) -> float:
@@ -64,7 +64,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the verdicts: a value, often a ratio of two costs, and its goal, if there is."""
+    """One line of the verdicts: a value, often a ratio of two costs, and its goal, if any."""
 
     what: str
     value: float
@@ -101,7 +101,7 @@ class Stores:
 
 
 def decoding(stores: Stores) -> dict[str, Cost]:
-    """`KIND bare read`, and `KIND decode SET` for each set of columns."""
+    """Returns the costs `KIND bare read`, and `KIND decode SET` for each set of columns."""
     costs: dict[str, Cost] = {}
     for kind, path in stores.paths.items():
         command = [sys.executable, "-m", "benchmarks.spark_decode", str(path), "--json"]
@@ -115,9 +115,9 @@ def decoding(stores: Stores) -> dict[str, Cost]:
 
 
 def java_consumer(stores: Stores) -> Cost:
-    """The official push consumer and the original broker together, over the uniform store.
+    """Measures the official push consumer and the original broker together, on the uniform store.
 
-    The median of some runs: what both cost differs most from one to the next.
+    The result is the median of some runs, since this cost varies most.
     """
     total = stores.messages["uniform"]
     load = loads.Load(DRAIN.name, DRAIN.mode, DRAIN.title, {"stored": total})
@@ -134,13 +134,13 @@ def java_consumer(stores: Stores) -> Cost:
 
 
 def ingest(kind: str, stores: Stores) -> Cost:
-    """The ingest job as a user runs it, its start included, into an empty table."""
+    """Measures the ingest job as a user runs it, including its start, into an empty table."""
     table = OUTPUT / f"{kind}-table"
     shutil.rmtree(table, ignore_errors=True)
     script = str(Path(sys.executable).parent / "txrocketmq")
     store = str(stores.paths[kind])
     command = [script, "ingest", "--store", store, "--out", str(table), "--quiet"]
-    if kind == "mixed":  # Spark scans its files as plain Parquet: the topic has to be in them
+    if kind == "mixed":  # Spark scans its files as plain Parquet, so they have to contain the topic
         command += ["--partition-by", "none"]
     used = proc.run(command)
     name = f"{kind} ingest to Parquet"
@@ -148,7 +148,7 @@ def ingest(kind: str, stores: Stores) -> Cost:
 
 
 def spark_jobs(kind: str, stores: Stores, rounds: int) -> tuple[dict[str, Cost], int, list[float]]:
-    """Costs by name, the largest Python worker in bytes, durations of micro-batches in ms."""
+    """Returns costs by name, the largest Python worker in bytes, and micro-batches in ms."""
     command = [sys.executable, "-m", "benchmarks.spark_jobs", "--store", str(stores.paths[kind])]
     if kind == "mixed":
         command += ["--topic", SMALL_TOPIC, "--parquet", str(OUTPUT / f"{kind}-table"), "--stream"]
@@ -168,7 +168,7 @@ def spark_jobs(kind: str, stores: Stores, rounds: int) -> tuple[dict[str, Cost],
 
 
 def verdicts(costs: dict[str, Cost], peak_bytes: int, batches_ms: list[float]) -> list[Row]:
-    """The goals, each held against what was measured in this run."""
+    """Returns the goals, each with what was measured in this run."""
 
     def times(upper: str, lower: str) -> float:
         return costs[upper].cpu_us / costs[lower].cpu_us
@@ -226,7 +226,7 @@ def publish(costs: dict[str, Cost], rows: list[Row], machine: dict[str, Any]) ->
 
 
 def _output(command: list[str]) -> Iterator[str]:
-    """The JSON lines of a command, as they come; CalledProcessError when it fails."""
+    """Yields the JSON lines of a command as they come. Raises CalledProcessError when it fails."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -238,7 +238,7 @@ def _output(command: list[str]) -> Iterator[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Measures everything in turn; 0 when all was measured, goals met or missed."""
+    """Measures everything in turn; returns 0 when all was measured, even if goals were missed."""
     parser = argparse.ArgumentParser(prog="benchmarks.spark", description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=int, default=4, help="commit log of each store")
     parser.add_argument("--rounds", type=int, default=5)

@@ -52,24 +52,24 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Window(NamedTuple):
-    """A piece of a file that was worked on."""
+    """The result of working on a piece of a file."""
 
     end: int
-    """Where the next one starts; 0 after the last of a file."""
+    """Where the next piece starts; 0 after the last one of a file."""
     messages: int
 
 
 Work = Callable[[int, int, int], Window]
-"""Of a file, the physical offset of its start, and the position in it."""
+"""Works on a piece, given the file, the physical offset of its start, and the position in it."""
 
 
 def log_files(store: Path) -> list[Path]:
-    """The files of the commit log, in order."""
+    """Returns the files of the commit log, in order."""
     return sorted((store / "commitlog").iterdir())
 
 
 def bare_read(buffer: NDArray[np.uint8]) -> Work:
-    """Only reads."""
+    """Returns work that only reads."""
 
     def work(file: int, _: int, at: int) -> Window:
         got = os.preadv(file, [buffer.data], at)
@@ -79,7 +79,7 @@ def bare_read(buffer: NDArray[np.uint8]) -> Work:
 
 
 def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
-    """Reads, and makes batches of these columns."""
+    """Returns work that reads, and makes batches of these columns."""
     decoder = Decoder(columns, broker_name="broker-a")
 
     def work(file: int, first_offset: int, at: int) -> Window:
@@ -100,20 +100,20 @@ def decoding(buffer: NDArray[np.uint8], columns: Sequence[str]) -> Work:
 
 
 class Cost(NamedTuple):
-    """Of one kind of work over all files: seconds, and the messages made."""
+    """The cost of one kind of work on all files: seconds, and the messages made."""
 
     cpu_s: float
     wall_s: float
     messages: int
     times_bare: float = 1.0
-    """Its CPU in that of a bare read."""
+    """Its CPU time, as a multiple of a bare read's."""
 
 
 def measured(files: Sequence[Path], works: Mapping[str, Work], rounds: int) -> dict[str, Cost]:
-    """What each work costs, of which the first is the bare read.
+    """Measures what each work costs; the first one is the bare read.
 
-    A round does each of them once, over all files, so that no window is still in the caches of the
-    processor, and what disturbs the machine for a while disturbs them alike.
+    In a round each of them goes over all files once. So no window is still in the processor's
+    caches, and what disturbs the machine for a while disturbs them alike.
     """
     costs: dict[str, list[Cost]] = {name: [] for name in works}
     for _ in range(rounds):
@@ -125,7 +125,7 @@ def measured(files: Sequence[Path], works: Mapping[str, Work], rounds: int) -> d
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
-    """Field by field."""
+    """Returns the median of each field."""
     cpu_s, wall_s, messages, times_bare = map(median, zip(*costs, strict=True))
     return Cost(cpu_s, wall_s, int(messages), times_bare)
 
@@ -145,7 +145,7 @@ def _cost(files: Sequence[Path], work: Work) -> Cost:
 
 
 def show(costs: dict[str, Cost], gib: float) -> None:
-    """A table."""
+    """Prints a table."""
     print(f"{'':24}{'CPU s/GiB':>10}{'us/message':>12}{'GiB/cpu-s':>11}{'x bare read':>13}")
     for name, cost in costs.items():
         us = f"{cost.cpu_s / cost.messages * 1e6:.3f}" if cost.messages else ""
@@ -156,7 +156,7 @@ def show(costs: dict[str, Cost], gib: float) -> None:
 
 
 def show_json(costs: dict[str, Cost], gib: float) -> None:
-    """One line each, for `benchmarks.spark`."""
+    """Prints one line of JSON for each cost, for `benchmarks.spark`."""
     messages = max(cost.messages for cost in costs.values())
     for name, cost in costs.items():
         job = name if name == BARE_READ else f"decode {name}"
@@ -164,7 +164,7 @@ def show_json(costs: dict[str, Cost], gib: float) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("store", type=Path)
     parser.add_argument("--rounds", type=int, default=7)

@@ -35,7 +35,7 @@ MICRO_BATCHES: Final = 20
 
 
 def session(cores: int) -> SparkSession:
-    """A local session; the heap is small, since rows only pass through."""
+    """Opens a local session with a small heap, since rows only pass through it."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = (
         SparkSession.builder.master(f"local[{cores}]")
@@ -63,13 +63,13 @@ def noop(frame: DataFrame) -> None:
 def store_frame(
     spark: SparkSession, store: Path, columns: tuple[str, ...], **options: str
 ) -> DataFrame:
-    """The messages of a store with these columns."""
+    """Returns the messages of a store with these columns."""
     reader = spark.read.format("rocketmq").option("storePath", str(store))
     return reader.option("columns", ",".join(columns)).options(**options).load()
 
 
 def worker_peak_bytes() -> int:
-    """The most memory that one of Spark's Python processes below this one has had."""
+    """Returns the largest peak memory of the Python processes of Spark below this one."""
     peak = 0
     for pid in proc.descendants(os.getpid()):
         program, *arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -79,7 +79,7 @@ def worker_peak_bytes() -> int:
 
 
 def measured(name: str, run: Callable[[], None]) -> dict[str, Any]:
-    """Wall and CPU seconds of one run of the job."""
+    """Runs the job once; returns its seconds of wall time and of CPU."""
     cpu, wall = proc.tree_cpu_seconds(os.getpid()), time.monotonic()
     run()
     return {
@@ -91,7 +91,7 @@ def measured(name: str, run: Callable[[], None]) -> dict[str, Any]:
 
 
 def micro_batch_ms(spark: SparkSession, store: Path) -> list[int]:
-    """How long each micro-batch of a megabyte took, from trigger to commit, the first ones off."""
+    """Returns how long each micro-batch of a megabyte took, in ms, without the first ones."""
     with tempfile.TemporaryDirectory() as scratch:
         stream = (
             spark.readStream.format("rocketmq")
@@ -120,7 +120,7 @@ def micro_batch_ms(spark: SparkSession, store: Path) -> list[int]:
 
 
 def jobs(spark: SparkSession, options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    """Name and action of each job that the options ask for; loading is part of it."""
+    """Yields name and action of each job that the options ask for; the action includes loading."""
 
     def scan(columns: tuple[str, ...], **chosen: str) -> Callable[[], None]:
         return lambda: noop(store_frame(spark, options.store, columns, **chosen))

@@ -46,7 +46,7 @@ MIXED_TOPICS: Final = (*(f"orders-{number}" for number in range(19)), "V2-" + "l
 TAGS: Final = ("created", "paid", "shipped", "delivered", "returned")
 FIRST_MS: Final = 1_790_000_000_000
 PER_MS: Final = 20
-"""Messages stored in a millisecond."""
+"""The number of messages stored in each millisecond."""
 
 _HEX: Final = numpy.frombuffer(b"0123456789ABCDEF", "u1")
 _COUNTER: Final = "00000000"
@@ -54,28 +54,28 @@ _BLANK: Final = fixed(BLANK)
 _UNIT: Final = dtype(formats.CONSUME_QUEUE_UNIT)
 _HEAD: Final = dtype(RECORD_HEAD)
 _STORED_AFTER: Final = {False: 8, True: 20}
-"""Bytes of the born host, which lies between RECORD_HEAD and the store timestamp."""
+"""The size of the born host, which precedes the store timestamp, by whether it is IPv6."""
 
 
 class Block(NamedTuple):
-    """Records end to end, and where what differs at each laying lies in them."""
+    """Records end to end, and the positions of what differs each time they are written."""
 
     data: NDArray[numpy.uint8]
     starts: NDArray[numpy.int64]
     sizes: NDArray[numpy.int64]
     stored_at: NDArray[numpy.int64]
     counters_at: NDArray[numpy.int64]
-    """Of eight hexadecimal digits in the unique key and in the keys; the record of each follows."""
+    """Positions of eight hexadecimal digits in unique keys and keys, of records `counters_of`."""
     counters_of: NDArray[numpy.int64]
     queues: NDArray[numpy.int64]
-    """The number of the record's queue among all queues of all topics."""
+    """The number of each record's queue among all queues of all topics."""
     ranks: NDArray[numpy.int64]
-    """How many records of the block came before in the same queue."""
+    """For each record, the number of earlier records of the block in the same queue."""
     tags_codes: NDArray[numpy.int64]
 
 
 def uniform_messages() -> Iterator[tuple[MessageExt, int]]:
-    """Messages of the load test, each with the number of its queue."""
+    """Yields the messages of a load test, each with the number of its queue."""
     properties = {
         "UNIQ_KEY": f"7F00000100A118B4AAC21A2B{_COUNTER}",
         "WAIT": "true",
@@ -88,7 +88,7 @@ def uniform_messages() -> Iterator[tuple[MessageExt, int]]:
 
 
 def mixed_messages() -> Iterator[tuple[MessageExt, int]]:
-    """Messages of the business, each with the number of its queue; always the same."""
+    """Yields the messages of a business, each with the number of its queue; always the same."""
     draw = random.Random(1)
     while True:
         yield _mixed_message(draw)
@@ -142,7 +142,7 @@ def _json_body(draw: random.Random, size_bytes: int) -> bytes:
 
 
 def make_block(kind: str) -> Block:
-    """Records of about BLOCK_BYTES, always the same."""
+    """Makes records of about BLOCK_BYTES, always the same."""
     messages = uniform_messages() if kind == "uniform" else mixed_messages()
     parts: list[bytes] = []
     rows: list[tuple[int, int, int, int, int, int]] = []
@@ -175,18 +175,18 @@ def _properties(message: MessageExt) -> str:
 
 
 def big_endian(values: NDArray[numpy.int64]) -> NDArray[numpy.uint8]:
-    """The eight bytes of each value."""
+    """Returns the eight bytes of each value."""
     return values.astype(">i8").view("u1").reshape(-1, 8)
 
 
 def hexadecimal(values: NDArray[numpy.int64]) -> NDArray[numpy.uint8]:
-    """The eight digits of each value."""
+    """Returns the eight hexadecimal digits of each value."""
     digits: NDArray[numpy.uint8] = _HEX[(values[:, None] >> numpy.arange(28, -4, -4)) & 15]
     return digits
 
 
 class StoreDirectory:
-    """A store that is being written."""
+    """Writes a store directory."""
 
     def __init__(self, root: Path, kind: str) -> None:
         self.root = root
@@ -201,7 +201,7 @@ class StoreDirectory:
         self._units: list[list[bytes]] = [[] for _ in range(queue_count)]
 
     def write(self, files: int) -> None:
-        """So many files of the commit log, full but for the last record's room, and the rest."""
+        """Writes so many log files, each filled with whole records, and everything else."""
         (self.root / "commitlog").mkdir(parents=True)
         at_record = len(self.block.starts)
         placed = self.block.data
@@ -232,7 +232,7 @@ class StoreDirectory:
         return max(at_record, int(numpy.searchsorted(ends, room - _BLANK.size, "right")))
 
     def _fresh(self) -> NDArray[numpy.uint8]:
-        """The block with what does not depend on the place in the log."""
+        """Returns the block with new values of all that does not depend on the place in the log."""
         block = self.block
         numbers = self.messages + numpy.arange(len(block.starts))
         eight = numpy.arange(8)
@@ -250,7 +250,7 @@ class StoreDirectory:
         return block.data
 
     def _place(self, data: NDArray[numpy.uint8], start: int, end: int, log_offset: int) -> None:
-        """Physical offsets of these records, and their units of the consume queues."""
+        """Sets the physical offsets of these records, and adds their consume queue units."""
         block = self.block
         offsets = log_offset + block.starts[start:end] - block.starts[start]
         places = block.starts[start:end] + _HEAD.fields["physical_offset"][1]  # type: ignore[index]
@@ -322,14 +322,14 @@ class StoreDirectory:
 
 
 def write_store(root: Path, kind: str, files: int) -> int:
-    """Write the store of so many commit-log files into a new directory; its messages."""
+    """Writes a store with so many commit-log files; returns the number of messages."""
     store = StoreDirectory(root, kind)
     store.write(files)
     return store.messages
 
 
 def main() -> None:
-    """Write a store into a new directory."""
+    """Writes a store into a new directory."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--gib", type=int, default=4)

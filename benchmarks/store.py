@@ -31,7 +31,7 @@ MANY: Final = 1 << 22
 
 
 def messages(count: int, now_ms: int, queues: int) -> list[PutMessage]:
-    """Messages as they come from the send processor; the producer makes fifty a millisecond."""
+    """Makes messages as the send processor does; the producer makes fifty per millisecond."""
     made = []
     for number in range(count):
         key = f"7F0000010A1B18B4AAC2{now_ms + number // 50 & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
@@ -42,14 +42,14 @@ def messages(count: int, now_ms: int, queues: int) -> list[PutMessage]:
 
 
 def cpu_us(work: Callable[[], int]) -> float:
-    """CPU time a message of work that says how many messages it was."""
+    """Returns the CPU time per message; `work` returns the number of messages."""
     started = time.process_time()
     count = work()
     return (time.process_time() - started) / count * 1e6
 
 
 def puts(store: MessageStore, batch: int, count: int, queues: int = QUEUES) -> float:
-    """A message put in batches of this size, its share of the index in it."""
+    """Returns the time to put a message in batches of this size, with its share of the index."""
     now_ms = time.time_ns() // 1_000_000
 
     def put_all(made: list[PutMessage]) -> int:
@@ -66,7 +66,7 @@ def puts(store: MessageStore, batch: int, count: int, queues: int = QUEUES) -> f
 
 
 def gets(store: MessageStore, codes: frozenset[int] | None = None) -> float:
-    """A message got in pulls of 32 from one queue."""
+    """Returns the time to get a message in pulls of 32 from one queue."""
 
     def get_all() -> int:
         count = offset = 0
@@ -81,7 +81,7 @@ def gets(store: MessageStore, codes: frozenset[int] | None = None) -> float:
 
 
 def measured(directory: str, count: int) -> Iterator[tuple[str, float]]:
-    """What is measured, and the microseconds of a message."""
+    """Yields the name of each measurement, and the microseconds of a message."""
     for batch in BATCHES:
         store = opened(directory)
         yield f"put, in batches of {batch}", puts(store, batch, count)
@@ -102,7 +102,7 @@ def measured(directory: str, count: int) -> Iterator[tuple[str, float]]:
 
 
 def opened(directory: str) -> MessageStore:
-    """An empty store."""
+    """Opens an empty store."""
     root = tempfile.mkdtemp(dir=directory)
     store = MessageStore(StoreConfig(store_path_root_dir=root, disk_space_warning_level_ratio=90))
     store.load(time.time_ns() // 1_000_000)

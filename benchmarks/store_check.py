@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 
 class Run(NamedTuple):
-    """A run of a program: seconds of the clock, seconds of CPU, what it printed."""
+    """A run of a program: seconds of the clock, seconds of CPU, and its output."""
 
     clock_s: float
     cpu_s: float
@@ -63,7 +63,7 @@ def timed(command: Sequence[str]) -> Run:
 
 
 def write_store(root: str, count: int) -> None:
-    """A store that was closed in order."""
+    """Writes a store that is closed in order."""
     now_ms = time.time_ns() // 1_000_000
     store = MessageStore(StoreConfig(store_path_root_dir=root))
     store.load(now_ms)
@@ -74,13 +74,13 @@ def write_store(root: str, count: int) -> None:
 
 
 def line(name: str, size_bytes: int, run: Run) -> str:
-    """A row of the table."""
+    """Returns a row of the table."""
     megabytes = size_bytes / 1e6
     return f"{name:14} {megabytes / run.clock_s:9,.0f} {megabytes / run.cpu_s:17,.0f}"
 
 
 def main() -> None:
-    """Prints the best round of each, by CPU."""
+    """Prints the best round of each program, by CPU."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)

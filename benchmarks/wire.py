@@ -39,7 +39,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True)
 class Measured:
-    """Messages of the window, its length, and the broker's CPU time in it."""
+    """The messages of the window, its length, and the broker's CPU time in it."""
 
     messages: int
     seconds: float
@@ -54,7 +54,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the broker listens, and the process to read CPU time from."""
+    """The broker's port, and the process whose CPU time is read."""
 
     port: int
     pid: int
@@ -62,7 +62,7 @@ class Target:
 
 
 def send(target: Target, in_flight: int) -> Measured:
-    """SEND_MESSAGE_V2, always `in_flight` unanswered."""
+    """Sends SEND_MESSAGE_V2, with always `in_flight` requests unanswered."""
     body = b"x" * target.options.body_bytes
     encoded = [
         frames.send_message_v2(
@@ -74,7 +74,7 @@ def send(target: Target, in_flight: int) -> Measured:
 
 
 def send_batch(target: Target) -> Measured:
-    """SEND_BATCH_MESSAGE of 32 x 128 bytes, four unanswered."""
+    """Sends SEND_BATCH_MESSAGE of 32 x 128 bytes, with four requests unanswered."""
     bodies = [b"x" * BATCH_BODY_BYTES] * BATCH
     encoded = [
         frames.send_batch_message(
@@ -86,11 +86,11 @@ def send_batch(target: Target) -> Measured:
 
 
 def _replay(target: Target, encoded: list[bytes], in_flight: int, weight: int) -> Measured:
-    """Keeps `in_flight` frames unanswered through warm-up and window; a frame counts `weight`."""
+    """Keeps `in_flight` frames unanswered through warm-up and window; each counts as `weight`."""
     options = target.options
     endless = itertools.cycle(encoded)
     with _connect(target.port) as connection:
-        connection.sendall(next(endless))  # makes the topic before the many come
+        connection.sendall(next(endless))  # makes the topic before many sends do
         _receive_answers(connection, b"")
         for _ in range(in_flight):
             connection.sendall(next(endless))
@@ -113,7 +113,7 @@ def _replay(target: Target, encoded: list[bytes], in_flight: int, weight: int) -
 
 
 def drain(target: Target) -> Measured:
-    """PULL_MESSAGE of 32 at a time over the queues of what `send` stored, one pull a queue."""
+    """Pulls 32 messages at a time from all queues of what `send` has stored, one pull a queue."""
     topic, group = "wire-send", f"wire-{time.monotonic_ns()}"
     messages, version = 0, _now_ms()
     offsets = dict.fromkeys(range(QUEUES), 0)
@@ -157,7 +157,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def _receive_answers(connection: socket.socket, rest: bytes) -> tuple[int, bytes]:
-    """One read: how many whole answers it completed, all of them successes, and what is left.
+    """Reads once; returns how many answers are complete, all of them successes, and the rest.
 
     Raises WireError.
     """
@@ -175,7 +175,7 @@ def _receive_answers(connection: socket.socket, rest: bytes) -> tuple[int, bytes
 
 
 def _answers(connection: socket.socket) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Answers as they come; the broker's own requests (consumer ids changed) are passed over."""
+    """Yields answers as they come; ignores requests of the broker (consumer ids changed)."""
     rest = b""
     while chunk := connection.recv(1 << 18):
         whole, rest = frames.split(rest + chunk)

@@ -22,7 +22,7 @@ GOLDEN_VERSIONS = ("4.9.7", "5.4.0")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Signals mean what they mean at a terminal, also for what nohup or a script has started."""
+    """Resets signals to what they mean at a terminal, also for runs under nohup or a script."""
     failures.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -32,28 +32,28 @@ _LONG = ("test_pages", "test_commands", "test_bad_peers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Few tests that take long come first, lest one worker be left with them in the end."""
+    """Runs the few long tests first, so that no worker is left with them in the end."""
     items.sort(key=lambda item: item.path.stem not in _LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """No power fails during tests: what is written is there for all who look.
+    """Makes syncs do nothing: no power fails during tests, and what is written can be read.
 
-    Servers in processes of their own sync as ever. What must be synced, and when, is told by the
+    Servers in processes of their own still sync. What must be synced, and when, is tested with
     disks that lose what is not: see tests/broker/store.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", os.fstat)  # a descriptor that is closed stays an error
+        patch.setattr(os, "fsync", os.fstat)  # a closed descriptor is still an error
         patch.setattr(os, "fdatasync", os.fstat)
         yield
 
 
 @pytest.fixture(scope="session")
 def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Of a version, "4.9.7" or "5.4.0": the directory with `clean`, `crashed`, `messages.jsonl`.
+    """Returns by version, "4.9.7" or "5.4.0", a folder of `clean`, `crashed` and `messages.jsonl`.
 
-    Unpacked once per session and shared: a test that writes copies what it needs.
+    It is unpacked once per session and shared: a test that writes has to copy what it needs.
     """
     unpacked: dict[str, Path] = {}
 
@@ -70,7 +70,7 @@ def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 
 @pytest.fixture(scope="session")
 def golden_messages(golden_store: Callable[[str], Path]) -> Callable[[str], list[dict[str, Any]]]:
-    """Of a version: what the Java client pulled from that store, message by message."""
+    """Returns by version what the Java client pulled from that store, message by message."""
 
     def read(version: str) -> list[dict[str, Any]]:
         lines = (golden_store(version) / "messages.jsonl").read_text("utf-8").splitlines()
@@ -81,5 +81,5 @@ def golden_messages(golden_store: Callable[[str], Path]) -> Callable[[str], list
 
 @pytest.fixture(scope="session", params=GOLDEN_VERSIONS)
 def golden_version(request: pytest.FixtureRequest) -> str:
-    """Each version in turn."""
+    """The versions of golden stores, in turn."""
     return str(request.param)

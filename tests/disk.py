@@ -38,17 +38,17 @@ class _Held:
 
 
 class _Content(mmap.mmap):
-    """What is in a file: it outlives the mapping, which is all that is closed."""
+    """The content of a file: it outlives the mapping, which is all that `close` closes."""
 
     _is_closed = False
 
     def close(self) -> None:
-        """The file keeps what is in it."""
+        """Marks the mapping as closed; the file keeps its content."""
         self._is_closed = True
 
     @property
     def closed(self) -> bool:  # type: ignore[override]
-        """As of a mapping."""
+        """Whether the mapping was closed."""
         return self._is_closed
 
 
@@ -69,7 +69,7 @@ class MemoryFiles:
         self.named: set[str] = set()
         """Files whose names are durable."""
         self.unlinked: dict[str, bytes] = {}
-        """Files that may be back after a power cut, with what was synced of them."""
+        """Removed files that may be back after a power cut, with their last synced content."""
         self.directories: set[str] = set()
         self.modified: dict[str, int] = {}
         self.room_bytes: int | None = None
@@ -78,14 +78,14 @@ class MemoryFiles:
         self.free = 1 << 40
         self.boot_ms = 0
         self.now_ms = NOW_MS
-        """When files are written; whoever advances the time sets it."""
+        """The time at which files are written; whoever advances the time sets it."""
         self.held: set[str] = set()
         self.synced: list[str] = []
         self.removed: list[str] = []
         self.open: set[str] = set()
         self.failures: dict[str, int] = {}
         self.cold: dict[tuple[str, int], bytes] = {}
-        """Pages that are not in memory, by path and number: zeros until they are read ahead."""
+        """Pages that are not in memory, by path and number: they read as zeros until read ahead."""
         self.read_ahead_of: list[tuple[str, int, int]] = []
 
     def entries(self, directory: str) -> list[Entry]:
@@ -198,7 +198,7 @@ class MemoryFiles:
         return b"" if whole is None else whole[offset_bytes : offset_bytes + length_bytes]
 
     def evict(self, under: str) -> None:
-        """Takes all files under a path out of memory."""
+        """Removes all pages of files under a path from memory."""
         for path, mapped in self.maps.items():
             for page in _pages(0, len(mapped)) if path.startswith(under) else ():
                 if (path, page) not in self.cold:
@@ -226,7 +226,7 @@ class MemoryFiles:
         return _Held(self.held, path)
 
     def after_kill(self) -> MemoryFiles:
-        """The same disk for a new process."""
+        """Returns the same disk for a new process."""
         copy = MemoryFiles()
         copy.small = dict(self.small)
         copy.directories = set(self.directories)
@@ -240,7 +240,7 @@ class MemoryFiles:
         return copy
 
     def after_power_loss(self) -> MemoryFiles:
-        """The disk after a cut that nothing survives but what was synced; names do."""
+        """Returns the disk after a power cut that only synced content survives; all names do."""
         copy = self.after_kill()
         copy.boot_ms = NOW_MS * 2
         for path, mapped in copy.maps.items():
@@ -248,7 +248,7 @@ class MemoryFiles:
         return copy
 
     def after_power_cut(self, random: Random) -> MemoryFiles:
-        """The disk after a cut that some of what was not synced survives: see the module."""
+        """Returns the disk after a power cut that some unsynced data survives: see the module."""
         copy = MemoryFiles()
         copy.directories = set(self.directories)
         copy.now_ms = self.now_ms + 1
@@ -273,14 +273,14 @@ class MemoryFiles:
         return copy
 
     def _survivor(self, path: str, share: float, random: Random) -> bytes:
-        """What is in a file whose name survives."""
+        """Returns what is in a file whose name survives."""
         content = self.read(path)
         synced = self.durable.get(path)
         if path in self.small:
             return content if random.random() < share else synced or b""
         if synced is None:
             synced = bytes(len(content))
-        if len(synced) < len(content):  # it was made longer since
+        if len(synced) < len(content):  # it has grown since then
             if random.random() > share:
                 content = content[: len(synced)]
             synced = synced.ljust(len(content), b"\0")
@@ -292,7 +292,7 @@ class MemoryFiles:
         return b"".join(pages)
 
     def _put_back(self, path: str, content: bytes, modified_ms: int) -> None:
-        """A file that is on the disk for good."""
+        """Puts a file on the disk, durably."""
         self.small[path] = content  # mapped when somebody asks for that
         self.modified[path] = modified_ms
         self.durable[path] = content

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many examples property tests draw: as the profile of the run says, for all of them alike.
+"""The number of examples in property tests, according to the profile of the run.
 
     make unit                            20 each: somebody waits for them
     .ci/run, or CI=true                  PROFILES["ci"]
     pytest --hypothesis-profile thorough for whoever changes a format or a decoder
     make fuzz                            round after round of "fuzz", each with another seed
 
-A test whose examples cost more than others' says how many of them it draws in `make unit`, and
-draws as much more in the other profiles as all do:
+A test whose examples take longer than others' says how many of them it draws in `make unit`. In the
+other profiles it draws more of them in the same proportion as all tests:
 
     @settings(max_examples=examples(10))
 """
@@ -21,13 +21,13 @@ import hypothesis
 
 USUAL: Final = 20
 PROFILES: Final = {"unit": USUAL, "ci": 3 * USUAL, "thorough": 50 * USUAL, "fuzz": 25 * USUAL}
-"""Examples of a test that says nothing, by profile."""
+"""The number of examples of a test that does not say one, by profile."""
 
 
 def register() -> None:
-    """Declares the profiles and takes the one of this run, which the command line may change.
+    """Declares the profiles and takes the one of this run; the command line may change it.
 
-    A busy machine is no defect of the code: examples have no time limit of their own.
+    Examples have no time limit, since a busy machine is not a defect of the code.
     """
     for name, count in PROFILES.items():
         hypothesis.settings.register_profile(name, deadline=None, max_examples=count)
@@ -35,6 +35,6 @@ def register() -> None:
 
 
 def examples(usual: int) -> int:
-    """How many examples a test draws in the profile of this run, that draws `usual` in "unit"."""
+    """Returns the number of examples in this profile of a test that draws `usual` in "unit"."""
     count: int = hypothesis.settings().max_examples
     return max(1, usual * count // USUAL)

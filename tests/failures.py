@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What failures tell: no more than one reads, and why an attempt failed that was run again.
+"""Limits what failures print, and shows why attempts failed that were run again.
 
-Where tests run unattended (CI is set), pytest cuts nothing: two long lists that differ are
-thousands of lines, in the report and once more in the summary. And of an attempt that was run
-again, it shows the name alone. A conftest puts these hooks into effect with `register`.
+Where tests run unattended (CI is set), pytest cuts nothing: two long lists that differ give
+thousands of lines, in the report and again in the summary. And it shows only the name of an attempt
+that was run again. A conftest puts these hooks into effect with `register`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import pytest
 
 NAME: Final = "failures"
 MAX_LINES: Final = 60
-"""Of what an assertion says."""
+"""The most lines of an assertion's text."""
 MAX_SUMMARY_LINES: Final = 10
-"""Of what the summary says of a failure."""
+"""The most lines of a failure in the summary."""
 MAX_SECTION_LINES: Final = 40
-"""Of each log and output of an attempt that was run again."""
+"""The most lines of each log and output of an attempt that was run again."""
 MAX_COLUMNS: Final = 400
 MAX_ATTEMPTS: Final = 20
-"""So many attempts are shown whole, of others the end."""
+"""So many attempts are shown in full, and only the end of the others."""
 
 
 def register(config: pytest.Config) -> None:
-    """Puts the hooks into effect, once, whichever conftest comes first."""
+    """Puts the hooks into effect once, whichever conftest comes first."""
     if not config.pluginmanager.has_plugin(NAME):
         config.pluginmanager.register(sys.modules[__name__], NAME)
 
 
 def bounded(lines: Sequence[str], most: int, margin: str = "") -> list[str]:
-    """So many lines, without those in the middle; lines that are too long are cut."""
+    """Returns so many lines, without those in the middle, and with long lines cut."""
     left = len(lines) - most
     if left > 0:
         head = most * 3 // 4
@@ -46,7 +46,7 @@ def bounded(lines: Sequence[str], most: int, margin: str = "") -> list[str]:
 
 
 def _is_all_wanted(config: pytest.Config) -> bool:
-    return config.get_verbosity(pytest.Config.VERBOSITY_ASSERTIONS) > 1  # -vv
+    return config.get_verbosity(pytest.Config.VERBOSITY_ASSERTIONS) > 1  # with -vv
 
 
 @pytest.hookimpl(wrapper=True)
@@ -69,7 +69,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Why attempts have failed that were run again."""
+    """Prints why attempts failed that were run again."""
     attempts: list[pytest.TestReport] = terminalreporter.stats.get("rerun", [])
     if attempts:
         terminalreporter.write_sep("=", "why tests were run again")

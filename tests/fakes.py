@@ -21,7 +21,7 @@ H = TypeVar("H", bound=Header)
 
 
 class FakePeer:
-    """Remembers what it was told and asked; `answer` is given to questions as they come.
+    """Remembers what it was told and asked; answers questions with `answer`.
 
     Without `answer` a question stays open, and is the last of `pending`.
     """
@@ -60,7 +60,7 @@ class FakePeer:
 
 
 class Asked:
-    """One question to another server."""
+    """A question to another server."""
 
     def __init__(self, address: str, call: Call[Any, Any], header: Header, body: bytes) -> None:
         self.address = address
@@ -71,7 +71,7 @@ class Asked:
 
 
 class FakeConnections:
-    """Stands for the connections to other servers; keeps what is asked, for the test to answer."""
+    """Stands for connections to other servers; keeps the questions, for the test to answer."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -92,7 +92,7 @@ class FakeConnections:
         return self.asked[-1].pending
 
     def take(self) -> list[Asked]:
-        """What was asked since, which is answered by `pending.resolve`."""
+        """Returns the questions since the last call; `pending.resolve` answers one."""
         asked, self.asked = self.asked, []
         return asked
 
@@ -101,7 +101,7 @@ class FakeConnections:
 
 
 class SetClock(Clock):
-    """A test clock whose wall time can be set apart from its steady one, as `date --set` does."""
+    """A test clock whose wall time can be set apart from its steady time, as by `date --set`."""
 
     def __init__(self, reactor: object) -> None:
         super().__init__(reactor)
@@ -122,7 +122,7 @@ def request(
     now_ms: int = NOW_MS,
     steady_ms: int | None = None,
 ) -> Request[H]:
-    """A request as a handler gets it."""
+    """Makes a request as handlers get it."""
     command = RemotingCommand(code, header.encode(), body, language=language, version=version)
     if steady_ms is None:
         steady_ms = now_ms
@@ -131,7 +131,7 @@ def request(
 
 @contextmanager
 def refused(code: ResponseCode, remark: str = "") -> Iterator[None]:
-    """What is within is answered with this code, and a remark that holds this text."""
+    """Checks that the block is refused with this code, and a remark that contains this text."""
     with pytest.raises(ResponseError) as error:
         yield
     assert ResponseCode(error.value.code) is code
@@ -139,7 +139,7 @@ def refused(code: ResponseCode, remark: str = "") -> Iterator[None]:
 
 
 def outcome_of(pending: Any) -> Any:
-    """The answer of a handler that may answer later; it must be there by now."""
+    """Returns the answer of a handler that may answer later; it must have come by now."""
     outcomes: list[Any] = []
     assert isinstance(pending, PendingReply)
     pending.then(outcomes.append)
@@ -148,7 +148,7 @@ def outcome_of(pending: Any) -> Any:
 
 
 def reply_of(answer: Any) -> Reply[Any]:
-    """The reply of a handler that may answer later, and has answered by now."""
+    """Returns the reply of a handler that may answer later, and has answered by now."""
     outcome = answer if isinstance(answer, Reply) else outcome_of(answer)
     assert isinstance(outcome, Reply)
     return outcome

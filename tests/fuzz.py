@@ -3,11 +3,11 @@
 
     python -m tests.fuzz --minutes 60 [--seed N] [FILE ...]
 
-Every test module that uses hypothesis is run by pytest, in the profile "fuzz", each time with a
-seed of its own; these follow from the seed of the whole run, which is printed. Decoders of frames,
-headers, records and bodies are among them, and servers that are told anything at all. When the
-minutes are over, no module is begun any more. What failed is printed with the command that does it
-again, and what was covered is counted. The exit code is 1 when anything failed.
+Each round runs every test module that uses hypothesis with pytest, in the profile "fuzz", with a
+seed of its own. The seeds follow from the seed of the whole run, which is printed. Among the
+modules are decoders of frames, headers, records and bodies, and servers that get random requests.
+After the minutes no further module is begun. Each failure is printed with a command that repeats
+it, and the examples are counted. The exit code is 1 when anything failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Covered:
     runs: Counter[str] = field(default_factory=Counter)
     examples: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
-    """Commands that fail again."""
+    """Commands that repeat the failures."""
 
     def lines(self) -> Iterator[str]:
         """A line for each module, then one for all, then the failures."""
@@ -56,7 +56,7 @@ class Covered:
 
 
 def modules() -> list[str]:
-    """The test modules that draw examples, as paths from the root."""
+    """Returns the test modules that draw examples, as paths from the root."""
     found = (
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -66,7 +66,7 @@ def modules() -> list[str]:
 
 
 def command(module: str, seed: int) -> list[str]:
-    """What runs the property tests of a module with this seed."""
+    """Returns the command that runs the property tests of a module with this seed."""
     return [
         sys.executable, "-m", "pytest", "-q", "-m", "hypothesis", "-p", "no:cacheprovider",
         "--hypothesis-profile", "fuzz", "--hypothesis-seed", str(seed),
@@ -75,12 +75,12 @@ def command(module: str, seed: int) -> list[str]:
 
 
 def counted(output: str) -> int:
-    """How many examples pytest's output tells of."""
+    """Returns how many examples pytest's output mentions."""
     return sum(int(passed) + int(failed) for passed, failed in _EXAMPLES.findall(output))
 
 
 def run(chosen: Sequence[str], seed: int, minutes: float) -> Covered:
-    """Runs the modules round after round, as many at a time as there are processors."""
+    """Runs the modules in rounds, as many at a time as there are processors."""
     covered, lock = Covered(), threading.Lock()
     seeds = random.Random(seed)
     deadline = time.monotonic() + minutes * 60
@@ -107,7 +107,7 @@ def run(chosen: Sequence[str], seed: int, minutes: float) -> Covered:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 1 when an example failed."""
+    """Runs the command; returns the exit code, 1 when an example failed."""
     parser = argparse.ArgumentParser(prog="fuzz", description="Property tests, until time is over.")
     parser.add_argument("modules", nargs="*", metavar="FILE", help="test modules; all by default")
     parser.add_argument("--minutes", type=float, default=60.0, help="(%(default)s)")

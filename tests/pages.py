@@ -23,14 +23,14 @@ class Block(NamedTuple):
 
 
 def blocks() -> Iterator[Block]:
-    """Of all pages."""
+    """Yields the blocks of all pages."""
     for page in PAGES:
         for _, language, text in _FENCE.findall(page.read_text("utf-8")):
             yield Block(str(page.relative_to(ROOT)), language, text)
 
 
 def steps(page: str) -> Iterator[tuple[str, str]]:
-    """The commands in the console blocks of a page, each with what it prints."""
+    """Yields the commands in the console blocks of a page, each with its output."""
     for block in blocks():
         if block.page == page and block.language == "console":
             for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
@@ -39,7 +39,7 @@ def steps(page: str) -> Iterator[tuple[str, str]]:
 
 
 def check_printed(command: str, wanted: str, got: str) -> None:
-    """AssertionError unless the command printed what the page shows; "..." is anything."""
+    """Checks that the command printed what the page shows, where "..." stands for anything."""
     like = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert doctest.OutputChecker().check_output(wanted, got, like), (
         f"{command}\nprints\n{got}\nand not\n{wanted}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store on the disk that was closed in order, for tests of those who read it."""
+"""A store on the disk that was closed in order, for tests of its readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from txrocketmq.remoting.message.record import MAGIC_V1, build_record
 NOW_MS: Final = 1_700_000_000_000
 MESSAGES: Final = 300
 _BODY_AT: Final = 88
-"""Of a record with IPv4 hosts."""
+"""The offset of the body in a record with IPv4 hosts."""
 SETTINGS: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 8192,
     "mapped_file_size_consume_queue": 800,
@@ -26,7 +26,7 @@ SETTINGS: Final[dict[str, Any]] = {
 
 
 def put_message(number: int) -> PutMessage:
-    """The message of this number: of one of two topics, in one of two queues, with a key."""
+    """Makes the message with this number: in one of two topics and two queues, with a key."""
     texts = {"UNIQ_KEY": f"unique-{number}", "KEYS": f"key-{number}"}
     return PutMessage(
         f"Topic{number % 2}",
@@ -44,7 +44,7 @@ def put_message(number: int) -> PutMessage:
 
 
 def filled_store(root: Path, *, closes: bool = True) -> MessageStore:
-    """Makes the store; without `closes` it is left open, as a broker has it."""
+    """Makes the store; without `closes` it is left open, as by a running broker."""
     store = MessageStore(StoreConfig(store_path_root_dir=str(root), **SETTINGS))
     store.load(NOW_MS)
     for start in range(0, MESSAGES, 10):
@@ -58,10 +58,10 @@ def filled_store(root: Path, *, closes: bool = True) -> MessageStore:
 
 
 def store_with_a_record_in_a_body(root: Path) -> int:
-    """Makes a store that is sound, and has a message that nobody sends by chance.
+    """Makes a sound store, with a message that nobody sends by chance.
 
-    The end of its record is a record for itself, of no queue, which says that it is where it is.
-    The place in its file of the one around it.
+    The end of its record is itself a record, of no queue, which says that it lies where it lies.
+    Returns the position of the outer record in its file.
     """
     store = filled_store(root, closes=False)
     while store.max_physical_offset % 8192 > 4_000:
@@ -86,7 +86,7 @@ def store_with_a_record_in_a_body(root: Path) -> int:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """What is in the files under the root, by path."""
+    """Returns what is in the files under the root, by path."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
@@ -95,7 +95,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def spoil(path: Path, at: int, data: bytes) -> None:
-    """Writes over bytes of a file."""
+    """Overwrites bytes of a file."""
     content = bytearray(path.read_bytes())
     content[at : at + len(data)] = data
     path.write_bytes(content)

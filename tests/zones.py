@@ -12,7 +12,7 @@ import pytest
 
 @contextmanager
 def in_zone(name: str) -> Iterator[None]:
-    """Local time is that of this zone; afterwards it is as it was, for the tests that follow."""
+    """Sets the local time zone within the block, and restores it for the tests that follow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", name)
         time.tzset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmarks are no installed package: they are imported from the repository's root."""
+"""Lets tests import the benchmarks, which are not installed, from the repository's root."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a broker on a small store, joined as its service does: no clock, no network."""
+"""The parts of a broker on a small store, joined as in its service, without clock or network."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ STORE_HOST = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 
 
 class Parts(parts.Parts):
-    """See the module; `now_ms` is what time it is for those that ask.
+    """The parts of a broker; `now_ms` is the time that they see.
 
-    The settings are those of a BrokerConfig, `store_settings` those of its StoreConfig.
+    `config` is the BrokerConfig, and `store_settings` are fields of its StoreConfig.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Parts(parts.Parts):
         self.store.load(now_ms, kind_of=self.kind_of)
 
     def kind_of(self, topic: str) -> bool | None:
-        """Whether a topic has queues of batches."""
+        """Returns whether a topic has queues of batches."""
         return self.topics.has_batches(topic)
 
     def set(self, **settings: object) -> None:
@@ -72,7 +72,7 @@ class Parts(parts.Parts):
             self.configuration.update(changed, at_start=True)
 
     def topic(self, name: str = "T", queues: int = 4, **attributes: str) -> TopicConfig:
-        """Makes a topic; an attribute has an underscore for its point."""
+        """Makes a topic; names of attributes have an underscore in place of the dot."""
         before = self.topics.get(name)
         known = {} if before is None else before.attributes or {}
         wanted = {each.replace("_", "."): value for each, value in attributes.items()}
@@ -123,7 +123,7 @@ class Parts(parts.Parts):
         version: int = 407,
         model: str = "CLUSTERING",
     ) -> FakePeer:
-        """Lets a consumer join a group."""
+        """Makes a consumer a member of a group."""
         peer = FakePeer(50_000 + sum(map(ord, client_id)))
         self.consumers.register(
             Client(peer, client_id, "JAVA", version, self.now_ms),
@@ -138,7 +138,7 @@ class Parts(parts.Parts):
 
 @pytest.fixture(name="parts")
 def parts_(tmp_path: Path) -> Iterator[Parts]:
-    """A broker's parts, its store open."""
+    """The parts of a broker whose store is open."""
     made = Parts(tmp_path)
     yield made
     made.store.stop(made.now_ms)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a broker that runs, changed as an administrator changes them."""
+"""Changes settings of a running broker as an administrator does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from txrocketmq.remoting.protocol import admin
 
 
 def update(scene: Scene, **settings: object) -> None:
-    """Changes settings, named as on the wire; the broker must take them."""
+    """Changes settings, named as on the wire; fails if the broker does not take them."""
     text = "".join(f"{key}={value}\n" for key, value in settings.items())
     answer = Client(scene).ask(admin.UPDATE_BROKER_CONFIG, NoHeader(), text.encode())
     assert answer.code == ResponseCode.SUCCESS, answer.remark

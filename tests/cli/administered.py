@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands that administrate with a client among fakes."""
+"""Runs administrative commands with a client whose servers are fakes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from txrocketmq.client.errors import MQClientError
 
 
 class Administered:
-    """`run` a command's main with words; what it printed is in `out` and `err`."""
+    """Runs commands: `run` takes a command's main and words, `out` and `err` have the output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.cluster = Cluster()
@@ -38,12 +38,12 @@ class Administered:
             return 1
 
     def run(self, main: Callable[[list[str]], int], *words: str) -> int:
-        """The exit code."""
+        """Runs a command; returns the exit code."""
         code = main(list(words))
         self.out, self.err = self._capsys.readouterr()
         return code
 
     @property
     def lines(self) -> list[list[str]]:
-        """The words of each line."""
+        """The words of each line of output."""
         return [line.split() for line in self.out.splitlines()]

@@ -12,5 +12,5 @@ from tests.cli.administered import Administered
 def administered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Administered:
-    """A cluster, and what its administrator sees."""
+    """A cluster, and the output of commands that administrate it."""
     return Administered(monkeypatch, capsys)

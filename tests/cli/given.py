@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command line of the client comes to, without running it."""
+"""Parses command lines of the client without running them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ T = TypeVar("T")
 
 
 def given(command: click.Command, options: Callable[..., T], words: Sequence[str]) -> T:
-    """The options that the words give; the name servers are for the session alone."""
+    """Returns the options that the words give, without the name servers, which the session uses."""
     with command.make_context("prog", list(words)) as context:
         return options(**{name: it for name, it in context.params.items() if name != "namesrv"})

@@ -13,13 +13,13 @@ from tests.client.fakes import Scene, a_route, result_of
 
 @pytest.fixture
 def scene() -> Scene:
-    """A client among fakes."""
+    """A client whose connections are fakes."""
     return Scene()
 
 
 @pytest.fixture
 def broker(scene: Scene) -> Iterator[Broker]:
-    """A broker; the client has started."""
+    """A broker with a client that has started."""
     scene.routes["T"] = a_route({"broker-a": 1})
     scene.client.start()
     yield Broker(scene)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client without a network: answers are told beforehand, time stands until it is advanced."""
+"""A client without a network: answers are prepared, and time stands until it is advanced."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Answer = Outcome | Callable[[str, Any, bytes], Outcome]
 
 
 def given(outcome: Outcome) -> PendingReply:
-    """A pending reply that is resolved, unless it is one that is not."""
+    """Returns a pending reply resolved with the outcome, or the outcome if it is pending."""
     if isinstance(outcome, PendingReply):
         return outcome
     pending = PendingReply()
@@ -40,7 +40,7 @@ def given(outcome: Outcome) -> PendingReply:
 
 
 class FakeConnections:
-    """Answers calls as told by `on`; whoever was not told about refuses the connection."""
+    """Answers calls as prepared by `on`; other addresses and calls refuse the connection."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Call[Any, Any], Any, bytes, int]] = []
@@ -49,7 +49,7 @@ class FakeConnections:
         self._answers: dict[tuple[str, int], Answer] = {}
 
     def on(self, address: str, call: Call[Any, Any], answer: Answer) -> None:
-        """From now on this is the answer of that address to that call."""
+        """Sets the answer of an address to a call, from now on."""
         self._answers[address, call.code] = answer
 
     def invoke(
@@ -76,12 +76,12 @@ class FakeConnections:
         self.closed = True
 
     def questions(self, call: Call[Any, Any]) -> list[tuple[str, Any]]:
-        """Addresses and headers of all that was asked by a call."""
+        """Returns addresses and headers of all questions by a call."""
         return [(address, header) for address, its, header, _, _ in self.asked if its is call]
 
 
 class Scene:
-    """A client that asks fakes. `routes` are what the name server knows."""
+    """A client whose connections are fakes; `routes` are what the name server knows."""
 
     def __init__(self) -> None:
         self.time = ReactorClock()
@@ -102,7 +102,7 @@ class Scene:
 
 
 def refusal(code: int, remark: str = "no") -> Reply[Any]:
-    """An answer that is not success."""
+    """Returns an answer that is not success."""
     return Reply(code=code, remark=remark)
 
 
@@ -113,7 +113,7 @@ def a_route(
     addresses: Mapping[str, Mapping[int, str]] | None = None,
     order: str | None = None,
 ) -> TopicRouteData:
-    """A route: so many queues at each broker, each a master at one of the two addresses."""
+    """Returns a route with so many queues on each broker, by default masters at two addresses."""
     known = {"broker-a": {0: BROKER_A}, "broker-b": {0: BROKER_B}}
     return TopicRouteData(
         order_topic_conf=order,
@@ -129,14 +129,14 @@ def a_route(
 
 
 def started(awaited: Awaitable[T]) -> Deferred[T]:
-    """A coroutine that has begun."""
+    """Starts a coroutine."""
     if isinstance(awaited, Deferred):
         return awaited
     return Deferred.fromCoroutine(cast(Coroutine[Deferred[Any], Any, T], awaited))
 
 
 def result_of(awaited: Awaitable[T]) -> T:
-    """What a coroutine gave; it must be done. Raises what it raised."""
+    """Returns the result of a coroutine, which must be done. Raises what it raised."""
     outcomes: list[Any] = []
     started(awaited).addBoth(outcomes.append)
     assert outcomes, "it still waits"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens at the n-th call: of a method of the disk, or of any function within the store."""
+"""Makes something happen at the n-th call: of a method of the disk, or of a store's function."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ERRORS: Final[dict[str, Callable[[], BaseException]]] = {
     },
     "MemoryError": MemoryError,
 }
-"""What a call may fail with, by name."""
+"""The errors that a call may fail with, by name."""
 
 
 class FailingFiles:
-    """Another `Files` whose calls are counted; the one that is planned fails and does nothing."""
+    """Another `Files` whose calls are counted; one planned call fails and does nothing."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -41,7 +41,7 @@ class FailingFiles:
         self.has_failed = False
 
     def plan(self, method: str, number: int, error: BaseException) -> None:
-        """The call of this number from now on, the first is 1, fails with this error."""
+        """Plans that the `number`-th call of a method from now on, counted from 1, fails."""
         self._planned = method, self.calls[method] + number, error
 
     def __getattr__(self, name: str) -> Any:
@@ -60,7 +60,7 @@ class FailingFiles:
 
 
 class CallCount:
-    """How many calls there were within the store."""
+    """The number of calls within the store."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -68,9 +68,9 @@ class CallCount:
 
 @contextmanager
 def at_call(number: int, happening: Callable[[], object]) -> Iterator[CallCount]:
-    """Does something when the store, or the codec of messages, makes its n-th call of a function.
+    """Does something when the store or the codec of messages makes its n-th call of a function.
 
-    Functions written in C count as well. What the happening raises comes out of that call.
+    Functions written in C count as well. That call raises what the happening raises.
     """
     counted = CallCount()
 

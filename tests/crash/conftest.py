@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the campaign shares: rounds with their seeds, what is known to fail, the figures."""
+"""What the campaign shares: rounds with their seeds, tests known to fail, the figures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FIGURES = "crash"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mark of tests that take a part of the rounds only."""
+    """Declares the mark of tests that take only a part of the rounds."""
     config.addinivalue_line("markers", "share(part): how much of the rounds a test takes")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for a round is run once for each."""
+    """Runs a test that asks for a round once for each round."""
     if "crash_round" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("share")
         share = 1.0 if mark is None else float(mark.args[0])
@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is known to fail must fail: when it does not, it is to be taken from the list."""
+    """Marks tests that are known to fail; see pytest_sessionfinish for those that pass."""
     for item in items:
         for pattern, reason in KNOWN.items():
             if _stands_for(pattern, item.nodeid):
@@ -41,14 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def crash_round(request: pytest.FixtureRequest) -> Round:
-    """One round; its figures go into the summary."""
+    """One round, whose figures go into the summary."""
     one = Round(request.param, request.node.originalname)
     request.node.user_properties.append((_FIGURES, one.figures))
     return one
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What came of the rounds, of each test and of all."""
+    """Prints the figures of each test, and of all tests."""
     sums: dict[str, Counter[str]] = {}
     for outcome in ("passed", "failed", "xfailed", "xpassed"):
         for report in terminalreporter.getreports(outcome):
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What is known to fail must still fail, somewhere among the tests that its line stands for."""
+    """Fails when all tests pass that a line of the known failures stands for."""
     reporter: Any = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput") or ROUNDS < CI_ROUNDS:
         return

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A broker with consumers that pop in one process, on a disk that may lose power.
 
-What is kept of it are its store, on that disk, and its files of JSON, which are whole whenever the
-power goes: they are synced, then renamed. A message counts as sent as far as the log was durable
-when the power went. Two groups pop: one as it comes, one in order.
+Its store, on that disk, and its JSON files are kept. The latter are whole whenever the power goes,
+since they are synced and then renamed. A message counts as sent if the log was durable up to it
+when the power went. Two groups pop: one in any order, the other one in order.
 
 What was sent, popped and acknowledged within one life, with the log durable and the offsets written
-afterwards, is settled: it never comes again, with one exception that `Debts.is_settled` tells of.
+afterwards, is settled. It never comes again, with one exception that `Debts.is_settled` explains.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _MOST_ROUNDS: Final = 4_000
 
 
 class Debts:
-    """What each of both groups is owed."""
+    """What each of the two groups must still get."""
 
     def __init__(self) -> None:
         self.any = Owed()
         self.in_order = Owed()
         self.settled: set[int] = set()
-        """Numbers of what may not come again."""
+        """Numbers of messages that may not come again."""
         self._ends: dict[int, int] = {}
         self._sent_ms: dict[int, int] = {}
 
     def body(self) -> bytes:
-        """Of the next message."""
+        """Returns the body of the next message."""
         return b"%d" % self.any.next_number
 
     def put(self, end_offset: int, now_ms: int) -> None:
-        """The next message was put; its record ends there."""
+        """Notes that the next message was stored; its record ends there."""
         self._ends[self.any.next_number] = end_offset
         self._sent_ms[self.any.next_number] = now_ms
         for owed in (self.any, self.in_order):
@@ -64,16 +64,16 @@ class Debts:
             owed.next_number += 1
 
     def is_settled(self, number: int, properties: Mapping[str, str]) -> bool:
-        """Whether a message that was popped may not come again.
+        """Returns whether a message that was popped may not come again.
 
-        It may where the cut has taken another message out of its place in the queue, and has left a
-        check point of that one: then this one seems to have been popped before it was sent.
+        It may come again if a power cut has removed another message from its place in the queue but
+        left the check point of that one: then it seems to have been popped before it was sent.
         """
         popped_ms = int(properties.get(FIRST_POP_TIME, self._sent_ms[number]))
         return number in self.settled and popped_ms >= self._sent_ms[number]
 
     def lose_power(self, durable_offset: int) -> None:
-        """What was not durable may be gone, or not."""
+        """Notes that messages that were not durable may be lost."""
         lost = {number for number, end in self._ends.items() if end > durable_offset}
         for owed in (self.any, self.in_order):
             owed.sent -= lost
@@ -81,14 +81,14 @@ class Debts:
 
 
 class BatchParts(Parts):
-    """Whose topic has queues of batches, even before its files of JSON are read."""
+    """Parts whose topic has queues of batches, even before its JSON files are read."""
 
     def kind_of(self, topic: str) -> bool | None:
         return topic == "T"
 
 
 class CutBroker(Scene):
-    """One life."""
+    """One life of a broker."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class CutBroker(Scene):
         self.debts = debts
         self._first_number = debts.any.next_number
         self._fresh: set[int] = set()
-        """Numbers of this life that were acknowledged."""
+        """Numbers of messages that were acknowledged in this life."""
         attributes = {"queue_type": "BatchCQ"} if has_batches else {}
         super().__init__(folder, attributes, **SETTINGS, **settings)
         self.parts.pop.queues._chance = random.randrange
@@ -124,7 +124,7 @@ class CutBroker(Scene):
             return kind(self.folder, now_ms=self._begins_ms, store_settings=settings)
 
     def step(self, random: Random) -> None:
-        """Something happens, as chance has it."""
+        """Does something random."""
         what = random.random()
         if what < 0.3:
             for _ in range(random.randrange(1, 6)):
@@ -143,7 +143,7 @@ class CutBroker(Scene):
             self.settle()
 
     def send(self, random: Random) -> None:
-        """A message, or a batch of some in one record; they count once they are durable."""
+        """Sends a message, or several in one record; they count once they are durable."""
         store, now_ms = self.parts.store, self.parts.now_ms
         count = random.choice((1, 2, 3, 5, 20)) if self._has_batches else 1
         if count == 1:
@@ -158,7 +158,7 @@ class CutBroker(Scene):
             self.debts.put(store.max_physical_offset, now_ms)
 
     def pop_any(self, random: Random, chance: float) -> set[int]:
-        """What is popped of any queue; each is acknowledged by chance, or hidden for longer."""
+        """Pops from any queue; acknowledges each message, or hides it for longer, at random."""
         owed = self.debts.any
         found: set[int] = set()
         popped = self.pop(max_msg_nums=random.randrange(1, 17), invisible_time=INVISIBLE_MS)
@@ -176,7 +176,7 @@ class CutBroker(Scene):
         return found
 
     def pop_in_order(self, random: Random, chance: float) -> set[int]:
-        """What is popped in order."""
+        """Pops in order."""
         owed = self.debts.in_order
         popped = self.pop(
             consumer_group=IN_ORDER, order=True, max_msg_nums=random.randrange(1, 9),
@@ -198,7 +198,7 @@ class CutBroker(Scene):
         self.ack(message, **other)
 
     def pass_time(self, ms: int) -> None:
-        """Time goes on; nothing is made durable by it."""
+        """Advances the time; this makes nothing durable."""
         self.parts.now_ms += ms
         now_ms = self.parts.now_ms
         self.parts.pop.tick(now_ms, now_ms)
@@ -207,7 +207,7 @@ class CutBroker(Scene):
         self.turn()
 
     def settle(self) -> None:
-        """All is durable, and offsets are written: what is acknowledged now stays away."""
+        """Makes all durable and writes offsets: what is acknowledged now must stay away."""
         self.parts.store.flush.flush_all()
         self.pass_time(100)
         self.save()
@@ -215,7 +215,7 @@ class CutBroker(Scene):
             self.debts.settled |= self._fresh
 
     def judge(self, random: Random) -> int:
-        """Pops until each group has what it is owed; raises RuleBroken when that does not come."""
+        """Pops until each group has what it is owed. Raises RuleBroken if that does not come."""
         found: set[int] = set()
         found_in_order: set[int] = set()
         for _ in range(_MOST_ROUNDS):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A broker with its producer of transactions in one process, on a disk that may lose power.
 
-What is kept of it are its store, on that disk, and consumerOffset.json, which is whole whenever the
-power goes: it is synced, then renamed. An answer that the producer has had counts as far as the log
-was durable when the power went.
+Its store, on that disk, and consumerOffset.json are kept. The latter is whole whenever the power
+goes, since it is synced and then renamed. An answer that the producer has had counts if the log was
+durable up to its record when the power went.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_ROUNDS: Final = 50
 
 
 class CutBroker:
-    """One life. `ends` has where the record of each half message and each commit ends."""
+    """One life of a broker and its producer."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class CutBroker:
         self.asked_of = self.scene.joins(GROUP)
         self._decoder = FrameDecoder()
         self._halves: dict[int, int] = {}
-        """By opaque: the numbers of half messages without an answer."""
+        """Numbers of half messages without an answer, by opaque."""
         self._open: dict[int, MessageExt] = {}
-        """By number: half messages that are to be ended."""
+        """Half messages that are to be ended, by number."""
 
     def step(self, random: Random) -> None:
-        """Something happens, as chance has it."""
+        """Does something random."""
         what = random.random()
         if what < 0.45:
             self.begin()
@@ -103,7 +103,7 @@ class CutBroker:
                 self._open[number] = half
 
     def end_some(self, random: Random) -> None:
-        """Ends some of those that are ended without a question."""
+        """Ends some of the messages that the producer ends without being asked."""
         for number in random.sample(sorted(self._open), min(len(self._open), 5)):
             half = self._open.pop(number)
             self._ended(number, self.scene.end(half, self.decisions.end_of(number)))
@@ -117,7 +117,7 @@ class CutBroker:
             self.decisions.committed_ends.setdefault(number, end)
 
     def check(self, random: Random, share: float = 0.7) -> None:
-        """Half messages are looked at, and some of the questions are answered."""
+        """Runs the check of half messages, and answers some of the questions."""
         self.scene.check()
         for header, half in self.scene.asked(self.asked_of):
             number = self.decisions.ledger.number_of(half.body)
@@ -128,7 +128,7 @@ class CutBroker:
                 self._ended(number, self.scene.answer(header, half, end))
 
     def flush(self) -> None:
-        """Does what the thread of the flush jobs does, and hears of what has become durable."""
+        """Does what the thread of the flush jobs does, and notes what has become durable."""
         job = self.store.flush.begin()
         if job is not None:
             job.run()
@@ -138,7 +138,7 @@ class CutBroker:
         written.clear()
 
     def served(self) -> list[tuple[int, bytes]]:
-        """What consumers see: numbers and bodies."""
+        """Returns what consumers see: numbers and bodies."""
         found: list[tuple[int, bytes]] = []
         offset = 0
         while offset < self.store.max_offset("T", 2):
@@ -152,7 +152,7 @@ class CutBroker:
         return found
 
     def settle(self, random: Random) -> None:
-        """Asks until there is nothing left to be asked."""
+        """Runs the check until there is nothing left to be asked."""
         for _ in range(_MOST_ROUNDS):
             before = self.store.max_physical_offset
             self.check(random, share=1.0)

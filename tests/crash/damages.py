@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can happen to a file: each damage by its name, done to a path.
+"""Damages that can happen to a file, by name; each is a function of the path.
 
-Each gives the position of the first byte that it affects.
+It returns the position of the first byte that it affects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def zeroed(path: Path) -> int:
 
 
 def page_zeroed(path: Path) -> int:
-    """A page in the middle; a quarter of the file when it is smaller than that."""
+    """Fills a page in the middle, or a quarter of a smaller file, with zeros."""
     data = bytearray(path.read_bytes())
     length = min(_PAGE_BYTES, max(len(data) // 4, 1))
     start = len(data) // 2 // length * length
@@ -48,7 +48,7 @@ def page_zeroed(path: Path) -> int:
 
 
 def bit_flipped(path: Path) -> int:
-    """A bit of the byte in the middle that is not zero, since most of some files means nothing."""
+    """Flips a bit of a byte in the middle that is not zero, since most zeros mean nothing."""
     data = bytearray(path.read_bytes())
     written = [at for at, byte in enumerate(data) if byte]
     if not written:
@@ -60,7 +60,7 @@ def bit_flipped(path: Path) -> int:
 
 
 def foreign(path: Path) -> int:
-    """As long as it was, with other content."""
+    """Replaces the content by another one of the same length."""
     size = path.stat().st_size
     path.write_bytes((_FOREIGN * (size // len(_FOREIGN) + 1))[:size])
     return 0

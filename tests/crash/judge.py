@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one rule by which a store is judged.
 
-What was acknowledged and durable before the damaged place is served exactly, by pull and by key, or
-the start has said clearly why not: in a StoreError or in a warning that names the file and has
-numbers. What only reading can find is said when it is read. Garbage is never served, nothing is
-missing in silence, and nothing is deleted. A body that was altered on the disk goes out with the
-CRC of what was put, as with the original: whoever gets it can see that, and it is not counted as
-served.
+What was acknowledged and durable before the damaged place is served exactly, by pull and by key,
+unless the start has clearly said why not: in a StoreError, or in a warning that names the file and
+has numbers. Damage that only reading can find is reported when it is read. Garbage is never served,
+nothing is silently missing, and nothing is deleted. A body that was altered on the disk is served
+with the CRC of the original body, as by the original; its receiver can see that, and it does not
+count as served.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _QUERIES: Final = 40
 """How many messages are looked up by key."""
 _SHOWN: Final = 8
 _SETTLED_S: Final = 60.0
-"""How long what was interrupted may take to come to an end."""
+"""How long interrupted work may take to be finished, in seconds."""
 
 
 class RuleBroken(AssertionError):
-    """The text says what was missing or wrong; the first line stands for the rest."""
+    """The text says what was missing or wrong; its first line is the summary."""
 
     def __init__(self, text: str, lost: int = 0, wrong: int = 0) -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ class RuleBroken(AssertionError):
 
 
 def judge_in_the_end(judge: Callable[[], None]) -> None:
-    """Asks until the rule holds. Raises RuleBroken at the end, or once something is wrong."""
+    """Judges until the rule holds. Raises RuleBroken at the end, or once something is wrong."""
     deadline = time.monotonic() + _SETTLED_S
     while True:
         try:
@@ -78,13 +78,13 @@ class Served(Protocol):
 
 @dataclass
 class Findings:
-    """What a look at all queues found. `missing` was acknowledged; `wrong` is never excused."""
+    """What a look at all queues found; `missing` was acknowledged, `wrong` is never excused."""
 
     served: dict[int, MessageExt] = field(default_factory=dict)
     unfound: list[str] = field(default_factory=list)
-    """What is served and not found by its key: excused only by a damaged index that is told."""
+    """What is served but not found by key; only a reported damage of the index excuses it."""
     spoilt: set[int] = field(default_factory=set)
-    """Messages whose body is not that of the CRC that comes with it, as whoever gets it can see."""
+    """Messages whose body does not match the CRC that comes with it, as receivers can see."""
     missing: list[Entry] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ class _Look:
         return self.findings
 
     def _look_at_light(self, name: str) -> None:
-        """A light queue has what lists it, in the order of the log, each once."""
+        """Checks that a light queue has each message that lists it once, in log order."""
         store, wrong = self._store, self.findings.wrong
         found: list[int] = []
         offset, end = store.min_offset(name, 0), store.max_offset(name, 0)
@@ -208,7 +208,7 @@ class _Look:
 
 
 def _is_same(put: Entry | PutMessage, message: MessageExt) -> bool:
-    """Brokers add properties of their own; the size of a record is not known to clients (0)."""
+    """Compares; brokers add properties of their own, and clients do not know the size (0)."""
     if isinstance(put, PutMessage):
         return (
             put.body == message.body
@@ -231,10 +231,10 @@ def look(store: Served, ledger: Ledger) -> Findings:
 
 @dataclass(frozen=True)
 class Excuse:
-    """A damage that was done on purpose: what it may cost, when the start says so.
+    """The possible cost of a damage that was done on purpose, if the start reports it.
 
-    Messages that end in the log up to `log_offset` must be served all the same. One of `names`,
-    which are parts of a path, must be in what is said.
+    Messages whose records end before `log_offset` must still be served. The report must have one of
+    `names`, which are parts of a path.
     """
 
     names: tuple[str, ...]
@@ -242,7 +242,7 @@ class Excuse:
 
 
 def is_said(said: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether some sentence names one of the files and has a number besides those of the path."""
+    """Returns whether a sentence names one of the files, and has a number apart from its path."""
     for text in said:
         if any(name in text for name in names):
             rest = text
@@ -262,7 +262,7 @@ def judge(
 ) -> Findings:
     """Looks at the store and fails where the rule is broken; the ledger then knows what is there.
 
-    `said` are the warnings of the start, `undecided` what Ledger.settle says.
+    `said` are the warnings of the start; see Ledger.settle for `undecided`.
     """
     __tracebackhide__ = True
     log_start = getattr(store, "min_physical_offset", 0)
@@ -273,7 +273,7 @@ def judge(
         if not entry.physical_offset < min(ledger.retained_offset, log_start)
     ]
     if (damaged := getattr(store, "damaged", None)) is not None:
-        damaged.tick()  # tells what was found while looking
+        damaged.tick()  # reports what was found while looking
     if not is_said(said, ("/index/",)):
         findings.wrong += findings.unfound
     problems = list(findings.wrong[:_SHOWN])
@@ -307,12 +307,12 @@ def judge(
 
 
 def contents(root: Path) -> list[bytes]:
-    """What is in the files under the root."""
+    """Returns the contents of the files under the root."""
     return [path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()]
 
 
 def check_kept(missing: Sequence[Entry], before: Sequence[bytes], root: Path) -> None:
-    """Fails when a message that is not served was somewhere under the root, and is no more."""
+    """Fails if a message that is missing was somewhere under the root, and is no longer there."""
     after = contents(root)
     deleted = [
         entry

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does not hold yet, with the reason: the one list of tests that are known to fail.
+"""Tests that are known to fail, each with the reason.
 
-A name may stand for several tests, with `*`; the blank stands before what is in brackets. When all
-of them pass, the run fails until the name is taken from here.
+A name may stand for several tests, with `*`; a blank stands before what is in brackets. When all of
+them pass, the run fails until the name is removed from this list.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was put into a store, and what of it the store has promised to keep.
 
-Messages are numbered, and all that is in a message follows from its number and the seed. So a
-ledger that is kept in a file needs to hold numbers only, and the next process knows each message.
+Messages are numbered, and everything in a message follows from its number and the seed. So a ledger
+in a file needs to hold only numbers, and the next process knows each message.
 
-A message is doubtful from when it is given to the store until it is acknowledged, and stays so when
-no answer comes: afterwards the store may have it or not. A power cut makes doubtful what was
+A message is doubtful from when it is given to the store until it is acknowledged. It stays doubtful
+if no answer comes, since the store may or may not have it. A power cut makes doubtful what was
 acknowledged and was not durable. What is acknowledged and not doubtful must be served.
 """
 
@@ -28,14 +28,14 @@ Place = tuple[str, int, int]
 
 HOST: Final = bytes([127, 0, 0, 1]) + (10911).to_bytes(4, "big")
 _DELAY_LEVEL: Final = 18
-"""Two hours: so late that nothing is delivered meanwhile."""
+"""Two hours, so late that nothing is delivered during a test."""
 _DELAY_MS: Final = 2 * 3_600_000
 
 
 class Shape(NamedTuple):
-    """What kind of messages are put. Bodies have from `least` to `most` bytes.
+    """The kind of messages that are put. Bodies have from `least` to `most` bytes.
 
-    With `light` there are so many light queues, and half of the messages are in some of them.
+    `light` is the number of light queues; half of the messages are in some of them.
     """
 
     seed: int = 1
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
         return [f"%LMQ%{number}" for number in range(self.light)]
 
     def message(self, number: int, now_ms: int) -> PutMessage:
-        """The message of this number; only the due time of a delayed one depends on the time."""
+        """Returns the message with this number; `now_ms` only matters if it is delayed."""
         random = Random(self.seed << 32 | number)
         uniq_key = f"7F0000010A1B18B4AAC2{number:012X}"
         tag = random.choice((None, "TagA", "TagB"))
@@ -96,7 +96,7 @@ class Entry(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """Where its record ends in the log."""
+        """Offset in the log after its record."""
         return self.physical_offset + self.size_bytes
 
     @property
@@ -110,27 +110,27 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """See the module. With a path, every line is in that file before the method returns."""
+    """The messages of a store; with a path, a line is in the file before its method returns."""
 
     def __init__(self, shape: Shape, path: Path | None = None) -> None:
         self.shape = shape
         self.next_number = 0
         self.acknowledged: dict[Place, Entry] = {}
         self.doubtful: dict[int, PutMessage] = {}
-        """By number."""
+        """Doubtful messages, by number."""
         self.gone: dict[int, Entry | PutMessage] = {}
-        """By number, what was deleted, expired or lost: it is served as it was, or not at all."""
+        """Deleted, expired or lost messages, by number: served as they were, or not at all."""
         self.durable_offset = 0
-        """The log was durable up to there, as the store has said."""
+        """The offset up to which the store has said that its log is durable."""
         self.retained_offset = 0
-        """Log files that begin before this were given free for deletion."""
+        """Log files that begin before this offset may be deleted."""
         self.count = 0
-        """How many messages were ever acknowledged."""
+        """The number of all messages that were ever acknowledged."""
         self._file = None if path is None else path.open("ab", buffering=0)
 
     @classmethod
     def read(cls, shape: Shape, path: Path) -> Ledger:
-        """The ledger in a file, to be continued there. A line that was cut short is left out."""
+        """Reads a ledger from a file, and continues it there. Ignores a line that is cut short."""
         data = path.read_bytes() if path.exists() else b""
         ledger = cls(shape)
         whole = data[: data.rfind(b"\n") + 1]
@@ -143,7 +143,7 @@ class Ledger:
         return ledger
 
     def copy(self) -> Ledger:
-        """One that goes on by itself, without a file."""
+        """Returns an independent copy without a file."""
         ledger = Ledger(self.shape)
         ledger.next_number, ledger.count = self.next_number, self.count
         ledger.acknowledged, ledger.doubtful = dict(self.acknowledged), dict(self.doubtful)
@@ -163,20 +163,20 @@ class Ledger:
     # --- what a life writes ---
 
     def draw(self, count: int, now_ms: int) -> dict[int, PutMessage]:
-        """New messages, by number; they are doubtful from now on."""
+        """Makes new messages, by number; they are doubtful from now on."""
         numbers = range(self.next_number, self.next_number + count)
         self.drawn(self.next_number, count, now_ms)
         return {number: self.doubtful[number] for number in numbers}
 
     def drawn(self, start: int, count: int, now_ms: int) -> None:
-        """These numbers are given to the store."""
+        """Notes that messages with these numbers are given to the store."""
         self._note("drawn", start, count, now_ms)
         for number in range(start, start + count):
             self.doubtful[number] = self.shape.message(number, now_ms)
         self.next_number = start + count
 
     def acknowledge(self, numbers: Sequence[int], appended: Sequence[Appended]) -> None:
-        """The store has answered: these messages are stored there."""
+        """Notes the answer of the store that these messages are stored there."""
         self.stored(
             [
                 (number, one.queue_offset, one.physical_offset, one.size)
@@ -185,7 +185,7 @@ class Ledger:
         )
 
     def stored(self, rows: Sequence[tuple[int, int, int, int]]) -> None:
-        """Number, queue offset, log offset and size of what is acknowledged."""
+        """Notes number, queue offset, log offset and size of acknowledged messages."""
         self._note("stored", rows)
         for number, queue_offset, physical_offset, size in rows:
             if number in self.gone:
@@ -206,19 +206,19 @@ class Ledger:
         )  # fmt: skip
 
     def durable(self, offset: int) -> None:
-        """The store says that its log is durable so far."""
+        """Notes that the store says its log is durable up to this offset."""
         if offset > self.durable_offset:
             self._note("durable", offset)
             self.durable_offset = offset
 
     def refused(self, numbers: Sequence[int]) -> None:
-        """The store has answered that these are not stored: they must not be served."""
+        """Notes that the store has refused these messages: they must not be served."""
         self._note("refused", list(numbers))
         for number in numbers:
             del self.doubtful[number]
 
     def delete_topic(self, topic: str) -> None:
-        """The topic is about to be deleted."""
+        """Notes that the topic is about to be deleted."""
         self._note("delete_topic", topic)
         for place in [place for place in self.acknowledged if place[0] == topic]:
             entry = self.acknowledged.pop(place)
@@ -228,14 +228,14 @@ class Ledger:
                 self.gone[number] = self.doubtful.pop(number)
 
     def expire(self, offset: int) -> None:
-        """Log files that begin before the offset may be deleted from now on."""
+        """Notes that log files that begin before the offset may be deleted from now on."""
         self._note("expire", offset)
         self.retained_offset = max(self.retained_offset, offset)
 
     # --- what follows from that ---
 
     def lose_power(self) -> None:
-        """What was not durable may be gone."""
+        """Makes doubtful what was not durable."""
         for place, entry in list(self.acknowledged.items()):
             if entry.end_offset > self.durable_offset:
                 del self.acknowledged[place]
@@ -248,9 +248,9 @@ class Ledger:
         undecided: Sequence[int],
         log_end: int,
     ) -> None:
-        """After a judgement: what was doubtful is there or not, and what is missing is gone.
+        """Takes over a judgement: doubtful messages are there or not, missing ones are gone.
 
-        `undecided` are those of the doubtful that the store will show when they are durable.
+        `undecided` are doubtful messages that the store will show when they are durable.
         """
         self._note("settle", found, missing, undecided, log_end)
         for number, queue_offset, physical_offset, size in found:
@@ -266,13 +266,13 @@ class Ledger:
         self.durable_offset = min(self.durable_offset, log_end)
 
     def queues(self) -> list[tuple[str, int]]:
-        """The queues in which something was put."""
+        """Returns the queues into which something was put."""
         places = {(topic, queue_id) for topic, queue_id, _ in self.acknowledged}
         places |= {(each.topic, each.queue_id) for each in self.doubtful.values()}
         places |= {(each.topic, each.queue_id) for each in self.gone.values()}
         return sorted(places)
 
     def number_of(self, body: bytes) -> int | None:
-        """The number that a body tells; None when it tells none."""
+        """Returns the number in a body; None if there is none."""
         text, colon, _ = body.partition(b":")
         return int(text) if colon and text.isdigit() and len(text) < 12 else None

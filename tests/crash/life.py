@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One life of a store: what a process does with it from its start to its end, as chance has it.
+"""One life of a store: what a process does with it from its start to its end, at random.
 
 The ledger is told of everything. Whoever runs the life decides how it ends: in order with `stop`,
 or by leaving it as it is, which is what a kill does.
@@ -32,8 +32,8 @@ TINY: Final[dict[str, Any]] = {
     "file_reserved_time": 0,
     "delete_when": "",
 }
-"""Files so small that each kind of them is rolled all the time. Log files are deleted when `expire`
-asks for it and never else. The rest is as it comes, above all what recovery goes by.
+"""Files so small that files of each kind are always being rolled. Log files are deleted only when
+`expire` asks for it. Other settings vary, above all those that recovery depends on.
 """
 LARGE: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 1 << 20,
@@ -45,7 +45,7 @@ _SECOND_MS: Final = 1_000
 
 
 class Life:
-    """See the module. `said` are the warnings of the start, and the damages found since."""
+    """One life of a store; `said` are the warnings of the start, and the damages found since."""
 
     def __init__(
         self, config: StoreConfig, ledger: Ledger, now_ms: int, files: Files | None = None
@@ -60,10 +60,10 @@ class Life:
         self.said: list[str] = []
         self._is_expiring = False
         self._waiting: set[int] = set()
-        """Messages that the store has taken, and has yet to say of that they are durable."""
+        """Numbers of messages that the store has taken, but not yet reported to be durable."""
 
     def start(self) -> None:
-        """Opens the store; StoreError when it refuses."""
+        """Opens the store. Raises StoreError when the store refuses."""
         self._tell_time()
         self.recovered = self.store.load(self.now_ms, self.steady_ms)
         self.said = list(self.recovered.warnings)
@@ -75,7 +75,7 @@ class Life:
         )
 
     def judge(self, excuse: Excuse | None = None) -> Findings:
-        """See judge.judge."""
+        """Judges the store; see judge.judge."""
         return judge(self.store, self.ledger, self.said, excuse, self._waiting)
 
     def put(self, count: int) -> None:
@@ -120,12 +120,12 @@ class Life:
             with suppress(MemoryError):  # the broker finishes a job however its thread has ended
                 job.run()
             if job.is_log_synced:
-                # With SYNC_FLUSH the answers leave while the job is finished.
+                # With SYNC_FLUSH answers leave while the job is finished.
                 self.ledger.durable(job.log_end)
             self.store.flush.finish(job)
 
     def tick(self, ms: int = _SECOND_MS) -> None:
-        """Lets time pass; the housekeeping of that moment is done once."""
+        """Advances the time; housekeeping is done once, at the end."""
         self.pass_ms(ms)
         if self._is_expiring:
             self._note_expired()
@@ -141,12 +141,12 @@ class Life:
                 self.store.removals.finish(job)
 
     def pass_ms(self, ms: int) -> None:
-        """Lets time pass."""
+        """Advances the time."""
         self.steady_ms += ms
         self.set_clock(ms)
 
     def set_clock(self, by_ms: int) -> None:
-        """Sets the wall clock forward, or back with a negative number."""
+        """Moves the wall clock forward, or back with a negative number."""
         self.now_ms += by_ms
         self._tell_time()
 
@@ -155,13 +155,13 @@ class Life:
             self.files.now_ms = self.now_ms  # type: ignore[union-attr]
 
     def delete_topic(self, topic: str) -> None:
-        """Deletes a topic; what comes to it later starts at offset 0."""
-        self.flush()  # so that no answer is outstanding to what is deleted
+        """Deletes a topic; later messages to it start at offset 0."""
+        self.flush()  # no answer may be outstanding to what is deleted
         self.ledger.delete_topic(topic)
         self.store.delete_topic(topic)
 
     def expire(self) -> None:
-        """Asks for the deletion of old log files: the next ticks delete any but the last."""
+        """Asks for the deletion of old log files: the next ticks delete all but the last one."""
         self._is_expiring = True
         self._note_expired()
         self.store.delete_expired(self.now_ms, self.steady_ms)
@@ -171,13 +171,13 @@ class Life:
         self.ledger.expire(self.store.max_physical_offset // file_bytes * file_bytes)
 
     def stop(self) -> None:
-        """Closes the store in order, after what waits for the disk."""
+        """Closes the store in order, after everything that waits for the disk."""
         self.flush()
         self.store.stop(self.now_ms)
         self.ledger.durable(self.store.max_physical_offset)
 
     def step(self, random: Random, *, deletes_topics: bool = False) -> None:
-        """Something that a broker does."""
+        """Does something random that a broker does."""
         chance = random.random()
         if chance < 0.45:
             self.put(1)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A producer and a consumer that pops over raw frames, and what they may expect of a broker that is
-killed.
+"""A producer and a consumer that pops over raw frames, and what a broker that is killed owes them.
 
-The rule: what was sent and acknowledged is handed out again and again until the consumer says that
-it has consumed it. What it has said may be forgotten in a crash, so a message may come once more;
-it may not be missing while nothing was said of it, and nothing may come that was never sent.
+The rule: what was sent and acknowledged is handed out again and again until the consumer
+acknowledges it. A crash may lose that acknowledgement, so a message may come once more. But no
+message may be missing that was not acknowledged, and none may come that was never sent.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ GROUP: Final = "pops"
 TOPIC: Final = "T"
 QUEUES: Final = 3
 BROKER: Final = "broker-a"
-"""The name of the broker, which is a part of handles."""
+"""The name of the broker, which is part of handles."""
 INVISIBLE_MS: Final = 3_000
 
 
 class Owed:
-    """What was sent, and what was said of it."""
+    """What was sent, and what was acknowledged."""
 
     def __init__(self) -> None:
         self.next_number = 0
@@ -46,7 +45,7 @@ class Owed:
         self.wrong: set[str] = set()
 
     def judge(self, handed_out: set[int]) -> None:
-        """Raises RuleBroken for what was not handed out in the end, and for what was never sent."""
+        """Raises RuleBroken for messages that did not come in the end, or that were never sent."""
         lost = self.sent - self.consumed - handed_out
         if lost or self.wrong:
             raise RuleBroken(
@@ -54,7 +53,7 @@ class Owed:
             )
 
     def taken(self, body: bytes) -> int:
-        """The number of a message that was handed out."""
+        """Returns the number of a message that was handed out."""
         text = body.decode("ascii", "replace")
         number = int(text) if text.isdigit() else -1
         if not 0 <= number < self.next_number:
@@ -63,7 +62,7 @@ class Owed:
 
 
 class PopWire(WireStore):
-    """Both of them, at one broker."""
+    """The producer and the consumer, at one broker."""
 
     def __init__(self, address: str, owed: Owed, random: Random) -> None:
         super().__init__(address)
@@ -83,7 +82,7 @@ class PopWire(WireStore):
             self._owed.sent.add(number)
 
     def pop(self, chance: float) -> set[int]:
-        """The numbers of what is popped; each is acknowledged by chance."""
+        """Pops; returns the numbers of the messages, of which each is acknowledged at random."""
         header = PopMessageRequestHeader(
             consumer_group=GROUP, topic=TOPIC, queue_id=-1, max_msg_nums=16,
             invisible_time=INVISIBLE_MS, poll_time=0, born_time=int(time.time() * 1000),

@@ -28,7 +28,7 @@ _CLOCK_STEPS_MS = (0, 0, -3_600_000, 3_600_000)
 
 
 def main(root: str, ledger_path: str, *arguments: str) -> None:
-    """One life; it does not return."""
+    """Lives one life; does not return."""
     seed, life_number = map(int, arguments[:2])
     flush, ext = arguments[2:]
     os.fdatasync = os.fstat  # type: ignore[assignment]  # no power fails here: what is written stays

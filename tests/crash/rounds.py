@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rounds there are, what chance each has, and what came of all of them.
+"""The number of rounds, the seed of each, and the figures of all of them.
 
-`make crash` sets CRASH_ROUNDS and CRASH_SEED. The seed of a round is in the name of its test: with
-that as SEED and ROUNDS=1 the round is repeated.
+`make crash` sets CRASH_ROUNDS and CRASH_SEED. The seed of a round is in the name of its test; with
+that seed as SEED, and ROUNDS=1, the round is repeated.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ CI_ROUNDS: Final = 50
 ROUNDS: Final = int(os.environ.get("CRASH_ROUNDS") or CI_ROUNDS)
 SEED: Final = int(os.environ.get("CRASH_SEED") or 1)
 FIGURES: Final = ("rounds", "acknowledged", "served", "expired", "lost", "wrong", "warnings")
-"""What is counted; a message that is served counts at each judgement."""
+"""The figures; a message counts as served at each judgement."""
 
 
 def seeds(share: float = 1.0) -> list[int]:
-    """The seeds of a test that takes this share of the rounds; at least one."""
+    """Returns the seeds of a test that takes this share of the rounds; at least one."""
     return list(range(SEED, SEED + max(round(ROUNDS * share), 1)))
 
 
 class Round:
-    """One round of one test, with what is to be told of it."""
+    """One round of one test, with its figures."""
 
     def __init__(self, seed: int, name: str) -> None:
         self.seed = seed
@@ -37,7 +37,7 @@ class Round:
         self.figures["rounds"] = 1
 
     def judge(self, look: Callable[[], Findings], said: Sequence[str] = ()) -> None:
-        """Takes note of a judgement, and of the warnings of the start before it."""
+        """Notes the result of a judgement, and the warnings of the start before it."""
         self.figures["warnings"] += len(said)
         try:
             findings = look()
@@ -49,5 +49,5 @@ class Round:
         self.figures["expired"] += len(findings.missing)
 
     def acknowledged(self, ledger: Ledger) -> None:
-        """Takes note of a ledger at its end."""
+        """Notes the acknowledged messages of a ledger at its end."""
         self.figures["acknowledged"] += ledger.count

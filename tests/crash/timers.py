@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A producer of timer messages over raw frames, and what it may expect of a broker that is killed.
+"""A producer of timer messages over raw frames, and what a broker that is killed owes it.
 
 How long a message waits follows from its number. The rule: what the broker has acknowledged is
-delivered in the end, late perhaps, twice perhaps, as it was sent, and never before its time.
+delivered in the end, unchanged, perhaps late or twice, but never before its time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_DELAY_MS: Final = 4_000
 
 
 class Promises:
-    """What was sent, and what of it the broker has acknowledged."""
+    """What was sent, and what the broker has acknowledged."""
 
     def __init__(self, seed: int, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -32,11 +32,11 @@ class Promises:
         self.acknowledged: set[int] = set()
 
     def delay_ms(self, number: int) -> int:
-        """How long a message waits."""
+        """Returns how long a message waits."""
         return Random(f"{self._seed} {number}").randrange(MAX_DELAY_MS)
 
     def judge(self, served: list[MessageExt], *, is_settled: bool = False) -> None:
-        """Raises RuleBroken; when all is settled, each message that was acknowledged is there."""
+        """Raises RuleBroken; with `is_settled` all acknowledged messages must have come."""
         numbers: set[int] = set()
         wrong: set[int] = set()
         for message in served:
@@ -54,13 +54,13 @@ class Promises:
 
 
 class TimerWire(WireStore):
-    """The producer: as WireStore, with messages that have a time of their own."""
+    """The producer: a WireStore with messages that have a time of their own."""
 
     def __init__(self, address: str, promises: Promises) -> None:
         super().__init__(address)
         self._promises = promises
         self._waiting: dict[int, int] = {}
-        """By opaque: the number of a message that was sent."""
+        """The number of each message that was sent, by opaque."""
 
     @property
     def is_waiting(self) -> bool:
@@ -79,14 +79,14 @@ class TimerWire(WireStore):
         self._waiting[self._tell(send.SEND_MESSAGE_V2, header, message.body)] = number
 
     def hear(self) -> None:
-        """Takes one answer."""
+        """Receives one answer."""
         answer = self._answer()
         number = self._waiting.pop(answer.opaque)
         if answer.code == ResponseCode.SUCCESS:
             self._promises.acknowledged.add(number)
 
     def served(self) -> list[MessageExt]:
-        """What consumers see."""
+        """Returns what consumers see."""
         found: list[MessageExt] = []
         offset = self.min_offset(TOPIC, 0)
         while offset < self.max_offset(TOPIC, 0):

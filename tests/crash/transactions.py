@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A producer of transactions over raw frames, and what it may expect of a broker that is killed.
+"""A producer of transactions over raw frames, and what a broker that is killed owes it.
 
-What becomes of a transaction follows from the number of its message, so that every process of the
-same producer answers the broker's questions alike. Some are ended at once, some only when the
-broker asks. The rule is that of all others here: what the broker has acknowledged it serves, and it
-serves nothing else. A commit is acknowledged by the answer to it. A half message is, too: in the
-end the broker asks for it, and then it is served, or never.
+What becomes of a transaction follows from the number of its message, so every process of the same
+producer answers the broker's questions alike. Some transactions are ended at once, others only when
+the broker asks. The usual rule holds: the broker serves what it has acknowledged, and nothing else.
+A commit is acknowledged by the answer to it. A half message is acknowledged, too: in the end the
+broker asks for it, and after that it is either served or never.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROLLBACK: Final = 12
 
 
 class Decisions:
-    """What was decided of each message, and what the broker has said of it."""
+    """The decision on each message, and what the broker has acknowledged."""
 
     def __init__(self, seed: int, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -48,12 +48,12 @@ class Decisions:
         self.committed: set[int] = set()
         """Numbers whose commits are acknowledged."""
         self.prepared_ends: dict[int, int] = {}
-        """Where their records end in the log, if that is known."""
+        """Where the records of half messages end in the log, if that is known."""
         self.committed_ends: dict[int, int] = {}
-        """Where the log ended when they were committed, if that is known."""
+        """Where the log ended when messages were committed, if that is known."""
 
     def lose_power(self, durable_offset: int) -> None:
-        """What was not durable may be gone."""
+        """Forgets acknowledgements of what was not durable."""
         for numbers, ends in (
             (self.prepared, self.prepared_ends),
             (self.committed, self.committed_ends),
@@ -70,7 +70,7 @@ class Decisions:
         return Random(f"{number} {self._seed}").random() < 0.7
 
     def judge(self, served: list[tuple[int, bytes]], *, is_settled: bool = False) -> None:
-        """Raises RuleBroken; when all is settled, each half message has had its end."""
+        """Raises RuleBroken; with `is_settled` each half message must have been ended."""
         numbers = {number for number, _ in served}
         expected = self.committed
         if is_settled:
@@ -88,15 +88,15 @@ class Decisions:
 
 
 class TransactionWire(WireStore):
-    """The producer: as WireStore, with messages that are sent in transactions."""
+    """The producer: a WireStore with messages that are sent in transactions."""
 
     def __init__(self, address: str, decisions: Decisions) -> None:
         super().__init__(address)
         self._decisions = decisions
         self._halves: dict[int, int] = {}
-        """By opaque: the number of a half message that was sent."""
+        """The number of each half message that was sent, by opaque."""
         self._ends: dict[int, int] = {}
-        """By opaque: the number of a message whose end was sent."""
+        """The number of each message whose end was sent, by opaque."""
         data = HeartbeatData(client_id="c", producer_data_set=[ProducerData(group_name=GROUP)])
         self._tell(heartbeat.HEART_BEAT, HeartbeatRequestHeader(), data.encode())
         self.hear()
@@ -118,7 +118,7 @@ class TransactionWire(WireStore):
         return bool(self._halves or self._ends)
 
     def hear(self) -> None:
-        """Takes one answer or question, and does what follows from it."""
+        """Receives one answer or question, and does what follows from it."""
         command = super()._answer()
         if command.code == transaction.CHECK_TRANSACTION_STATE.code and not command.is_response:
             self._asked(command)
@@ -155,7 +155,7 @@ class TransactionWire(WireStore):
         self._ends[self._tell(transaction.END_TRANSACTION, header)] = number
 
     def _answer(self) -> RemotingCommand:
-        """The answer to what a judge asks; questions of the broker are answered meanwhile."""
+        """Returns the answer to a request of a judge; answers questions of the broker meanwhile."""
         wanted = self._opaque
         while True:
             command = super()._answer()
@@ -165,7 +165,7 @@ class TransactionWire(WireStore):
             self.hear()
 
     def served(self) -> list[tuple[int, bytes]]:
-        """What consumers see: numbers and bodies."""
+        """Returns what consumers see: numbers and bodies."""
         found: list[tuple[int, bytes]] = []
         offset = self.min_offset(TOPIC, 0)
         while offset < self.max_offset(TOPIC, 0):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of raw frames over a blocking socket, which can be judged as a store can.
 
-It sends without waiting, so that a broker that is killed has requests before it that it has not
-answered; what it answered before it died is read all the same.
+It sends without waiting, so a broker that is killed has requests that it has not answered; its
+answers from before it died are still read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Header)
 
 
 class WireStore:
-    """A broker at an address, "host:port". OSError when it is gone."""
+    """The broker at an address, "host:port". Raises OSError when it is gone."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -45,7 +45,7 @@ class WireStore:
         self._decoder = FrameDecoder()
         self._answers: deque[RemotingCommand] = deque()
         self._sent: dict[int, list[int]] = {}
-        """By opaque: the numbers of the messages in a request."""
+        """The numbers of the messages in each request, by opaque."""
         self._opaque = 0
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class WireStore:
     # --- sending ---
 
     def send(self, ledger: Ledger, count: int) -> None:
-        """Sends one message, or several of a queue as a batch; the answer is for `acknowledge`."""
+        """Sends one message, or several to a queue as a batch; `acknowledge` reads the answer."""
         drawn = ledger.draw(count, 0)
         by_queue: dict[tuple[str, int], dict[int, PutMessage]] = {}
         for number, message in drawn.items():
@@ -87,7 +87,7 @@ class WireStore:
         self._sent[self._tell(call, header, body)] = list(messages)
 
     def acknowledge(self, ledger: Ledger) -> int:
-        """Waits for an answer to a send, and tells the ledger; how many messages it was for."""
+        """Waits for a send's answer, and tells the ledger; returns the number of its messages."""
         answer = self._answer()
         numbers = self._sent.pop(answer.opaque)
         if answer.code != ResponseCode.SUCCESS:
@@ -105,7 +105,7 @@ class WireStore:
 
     @property
     def waits(self) -> int:
-        """How many sends have no answer yet."""
+        """The number of sends that have no answer yet."""
         return len(self._sent)
 
     # --- what a judge asks ---
@@ -149,7 +149,7 @@ class WireStore:
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
     ) -> Steps[QueryResult]:
-        yield  # one step, since a store takes its time, too
+        yield  # waits, since a store takes time for a step, too
         header = QueryMessageRequestHeader(
             topic=topic,
             key=key,

@@ -33,7 +33,7 @@ def _why_no_spark() -> str | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def java() -> None:
-    """Skips all tests here where Spark cannot run."""
+    """Skips all tests here if Spark cannot run."""
     reason = _why_no_spark()
     if reason:
         pytest.skip(reason)
@@ -67,5 +67,5 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """The name of a topic that no other test has, and no earlier attempt at the same one."""
+    """The name of a topic that no other test, and no earlier attempt at the same one, has."""
     return f"{request.node.name.replace('test_', '')[:60]}-{next(_NUMBERS)}"

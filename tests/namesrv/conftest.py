@@ -28,7 +28,7 @@ from txrocketmq.remoting.protocol.body.route import DataVersion, TopicConfig
 
 
 class Answer(NamedTuple):
-    """What a handler answered, its body in one piece."""
+    """The answer of a handler, with its body in one piece."""
 
     code: int
     header: Any
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 class Names:
-    """Everything of a name server but its port; `notes` is what the log would get."""
+    """A name server without its port; `notes` is what it would log."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         own = {
@@ -72,7 +72,7 @@ class Names:
         now_ms: int = NOW_MS,
         ext_fields: Mapping[str, str] | None = None,
     ) -> Answer:
-        """The answer of the handler; raises ResponseError where it refuses."""
+        """Returns the handler's answer. Raises ResponseError if the handler refuses."""
         fields = {**header.encode(), **(ext_fields or {})}
         command = RemotingCommand(call.code, fields, body, version=version)
         typed = call.request.decode(fields)
@@ -89,7 +89,7 @@ MakeNames = Callable[..., Names]
 
 @pytest.fixture
 def make_names(tmp_path: Path) -> MakeNames:
-    """Makes a name server with settings by their keys."""
+    """Makes a name server with settings, named as in its file."""
 
     def make(**settings: str) -> Names:
         return Names(tmp_path, settings)
@@ -99,14 +99,14 @@ def make_names(tmp_path: Path) -> MakeNames:
 
 @pytest.fixture
 def names(make_names: MakeNames) -> Names:
-    """A name server with the defaults."""
+    """A name server with default settings."""
     return make_names()
 
 
 def topics(
     *names: str, perm: int = 6, sys_flag: int = 0, queues: int = 4
 ) -> dict[str, TopicConfig]:
-    """Topics of a broker by name."""
+    """Returns topics of a broker by name."""
     return {
         name: TopicConfig(
             topic_name=name,
@@ -131,7 +131,7 @@ def registration(
     acting_master: bool | None = None,
     **more: Any,
 ) -> Registration:
-    """What a broker says, of 4.9 unless `acting_master` is given; with two topics."""
+    """Returns a broker's registration with two topics, of 4.9 unless `acting_master` is given."""
     return Registration(
         cluster=cluster,
         broker_name=name,

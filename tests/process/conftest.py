@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real processes on loopback: the commands as a user runs them."""
+"""The commands as real processes on the loopback interface, as a user runs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_S = 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On a machine with other work, a process can be late once: then its test is run once more."""
+    """Runs a test that has failed once more, as a process may be late on a busy machine."""
     folder = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(folder):
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Command:
-    """`txrocketmq` as a process; its output is read as it comes."""
+    """`txrocketmq` as a process whose output is read as it comes."""
 
     def __init__(self, *arguments: str, namesrv: str = "", stdin: int = subprocess.DEVNULL) -> None:
         self.process = subprocess.Popen(
@@ -42,12 +42,12 @@ class Command:
         )
 
     def line(self) -> str:
-        """The next line of output; the test's time limit is that of the wait."""
+        """Returns the next line of output; only the test's time limit ends the wait."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
 
     def complaint(self) -> str:
-        """The next line of the error output."""
+        """Returns the next line of error output."""
         assert self.process.stderr is not None
         return self.process.stderr.readline().rstrip("\n")
 
@@ -56,7 +56,7 @@ class Command:
         self.process.send_signal(number)
 
     def end(self, text: str | None = None) -> tuple[int, str, str]:
-        """Waits for the end: exit code, what was not read of the output, and of the errors."""
+        """Waits for the end; returns the exit code, and the rest of output and error output."""
         out, err = self.process.communicate(text, timeout=DEADLINE_S)
         return self.process.returncode, out, err
 
@@ -66,7 +66,7 @@ Run = Callable[..., Command]
 
 @pytest.fixture
 def txrocketmq() -> Iterator[Run]:
-    """Starts commands, which are gone after the test."""
+    """Starts commands, which are ended with the test."""
     commands: list[Command] = []
 
     def start(*arguments: str, **options: object) -> Command:
@@ -81,7 +81,7 @@ def txrocketmq() -> Iterator[Run]:
 
 
 class Standalone:
-    """`txrocketmq standalone` that is ready."""
+    """A running `txrocketmq standalone` that is ready."""
 
     def __init__(self, start: Run, folder: Path, *arguments: str) -> None:
         ready = folder / "ready"
@@ -93,17 +93,17 @@ class Standalone:
         while not (ready.exists() and ready.read_text().endswith("\n")):
             assert self.command.process.poll() is None, self.command.end()
             assert time.monotonic() < deadline, "it is not ready"
-            time.sleep(0.01)  # another process: there is nothing that could tell
+            time.sleep(0.01)  # another process: nothing could tell us
         self.namesrv, self.broker = ready.read_text().split()
 
 
 @pytest.fixture
 def standalone(txrocketmq: Run, tmp_path: Path) -> Callable[..., Standalone]:
-    """Starts servers with a store that they share, one after the other."""
+    """Starts servers on the same store, one after the other."""
     return lambda *arguments: Standalone(txrocketmq, tmp_path, *arguments)
 
 
 @pytest.fixture
 def namesrv(rocketmq_server: Server) -> str:
-    """The name server that all tests share; each uses a topic of its own."""
+    """The address of the shared name server; each test uses a topic of its own."""
     return rocketmq_server.namesrv_addr

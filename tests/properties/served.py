@@ -33,24 +33,24 @@ from txrocketmq.remoting.protocol.send import SendMessageRequestHeader
 from txrocketmq.remoting.transport.clock import Clock
 
 LONGEST_WAIT_S = 40
-"""After so long every request has its answer."""
+"""After so many seconds every request must have its answer."""
 
 
 def frame_of(call: Call[Any, Any], header: Header, body: bytes = b"", opaque: int = 1) -> bytes:
-    """A request as bytes."""
+    """Encodes a request."""
     return bytes_of(RemotingCommand(call.code, header.encode(), body, opaque=opaque))
 
 
 def bytes_of(command: RemotingCommand) -> bytes:
-    """A command as bytes."""
+    """Encodes a command."""
     return b"".join(map(bytes, encode_frame(command)))
 
 
 class Wire(StringTransport):
-    """A connection's end, with what TCP adds."""
+    """A connection's end, with a method that only TCP has."""
 
     def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - ITCPTransport
-        """Nothing to delay."""
+        """Does nothing, since nothing is delayed."""
 
 
 class Served:
@@ -62,12 +62,12 @@ class Served:
         self.clock = Clock(self.reactor)
 
     def connect(self) -> Peer:
-        """Somebody connects to the first of the server's ports."""
+        """Connects to the first of the server's ports."""
         return Peer(self.reactor.tcpServers[0][1].buildProtocol(None))
 
 
 class Peer:
-    """Whoever speaks with the server, in bytes."""
+    """A client of the server that sends and gets bytes."""
 
     def __init__(self, protocol: Any) -> None:
         self.wire: Any = Wire()  # type: ignore[no-untyped-call]
@@ -77,16 +77,16 @@ class Peer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the server has ended the connection."""
+        """Whether the server has closed the connection."""
         return bool(self.wire.disconnecting)
 
     def tell(self, data: bytes) -> list[RemotingCommand]:
-        """Sends bytes; the answers that come at once."""
+        """Sends bytes; returns the answers that come at once."""
         self._protocol.dataReceived(data)
         return self.heard()
 
     def heard(self) -> list[RemotingCommand]:
-        """What the server has said since."""
+        """Returns what the server has sent since the last call."""
         data = self.wire.value()
         self.wire.clear()
         said = self._decoder.receive(data)
@@ -94,12 +94,12 @@ class Peer:
         return said
 
     def leave(self) -> None:
-        """The connection is gone."""
+        """Ends the connection."""
         self._protocol.connectionLost(Failure(ConnectionDone()))
 
 
 class ServedBroker(Served):
-    """A broker; without name servers."""
+    """A broker that has no name servers."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class ServedBroker(Served):
         self.service.start()
 
     def assert_serves(self) -> None:
-        """A well-behaved client sends a message and gets it."""
+        """Checks that a well-behaved client can send a message and pull it."""
         peer = self.connect()
         message = SendMessageRequestHeader(
             producer_group="p",
@@ -164,7 +164,7 @@ class ServedNames(Served):
         self.service.start()
 
     def assert_serves(self) -> None:
-        """A well-behaved client asks for a route."""
+        """Checks that a well-behaved client gets an answer about a route."""
         peer = self.connect()
         where = GetRouteInfoRequestHeader(topic="NoSuchTopic")
         (answer,) = peer.tell(frame_of(route.GET_ROUTEINFO_BY_TOPIC, where))
@@ -174,7 +174,7 @@ class ServedNames(Served):
 
 @contextmanager
 def no_failures() -> Iterator[None]:
-    """Nothing in here is logged as a failure of ours."""
+    """Checks that nothing in the block is logged as an error."""
     with capturedLogs() as events:
         yield
     failures = [

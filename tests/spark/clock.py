@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 class Clock:
-    """Seconds since the start, and all sleeps."""
+    """Seconds since the start, and the list of all sleeps."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []

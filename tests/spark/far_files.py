@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local files that are read as if over a network, and what was asked of them."""
+"""Local files that are read as if over a network, with counts of the requests."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def fastjson(value: Any, newline: str, *, inline: bool) -> str:
-    """Tabs, and numbers as keys bare, which json.loads refuses; fastjson 1 puts them in a line."""
+    """Writes JSON with tabs and bare numbers as keys, these in a line if `inline` (fastjson 1)."""
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     inner = newline + "\t"

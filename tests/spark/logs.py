@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of commit log in memory, from the drafts of `stores`; `parse` is the oracle."""
+"""Pieces of commit log in memory, from the drafts of `stores`; `parsed` is the oracle."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Log:
 
     @property
     def parsed(self) -> list[Any]:
-        """The records, as the declaration reads them."""
+        """The records, parsed by the declaration."""
         return [RECORD.parse(self.data[at:]) for at in self.starts]
 
 
 def buffer_of(data: bytes) -> NDArray[np.uint8]:
-    """The array that readers take."""
+    """Returns the bytes as the array that readers take."""
     return np.frombuffer(data, np.uint8)
 
 
 def log_of(messages: Iterable[Draft], first_offset: int = 0) -> Log:
-    """The log of these messages."""
+    """Returns a log of these messages."""
     stored: list[Stored] = []
     at = first_offset
     for number, draft in enumerate(messages):
-        # Of the writer only what makes bytes: no files.
+        # Uses only the part of the writer that makes bytes, not files.
         made = StoreWriter._build(cast(Any, None), draft, number, START_MS + number, at)
         stored.append(made)
         at += made.size
@@ -57,6 +57,6 @@ def log_of(messages: Iterable[Draft], first_offset: int = 0) -> Log:
 
 @st.composite
 def logs(draw: st.DrawFn, *, max_size: int = 12) -> Log:
-    """Logs of messages of every kind, beginning anywhere."""
+    """Draws logs with messages of every kind, which begin anywhere."""
     messages = draw(st.lists(drafts(), min_size=1, max_size=max_size))
     return log_of(messages, draw(st.sampled_from((0, 1 << 30, 123_456_789_012))))

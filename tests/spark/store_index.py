@@ -10,7 +10,7 @@ from txrocketmq.remoting.message.tags import java_string_hash
 
 
 class IndexWriter:
-    """Index files, entry by entry, as IndexFile.putKey writes them."""
+    """Writes index files, item by item, as IndexFile.putKey does."""
 
     def __init__(self, directory: Path, slots: int, items: int) -> None:
         self._directory = directory
@@ -61,7 +61,7 @@ class IndexWriter:
 
 
 def write_at(path: Path, at: int, data: bytes, file_bytes: int) -> None:
-    """Writes into a file, which is made at full size when it is not there."""
+    """Writes into a file, which is first made at full size if it does not exist."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as new:
@@ -72,11 +72,11 @@ def write_at(path: Path, at: int, data: bytes, file_bytes: int) -> None:
 
 
 def key_hash(topic: str, key: str, index_type: str | None = None) -> int:
-    """The hash that the index has for a key of a topic; of tags, 5.x has the index type T."""
+    """Returns the hash of a topic's key in the index; 5.x gives tags the index type T."""
     return hash_of(f"{topic}#{f'{index_type}#' if index_type else ''}{key}")
 
 
 def hash_of(text: str) -> int:
-    """Java's hash without its sign (IndexFile.indexKeyHashMethod)."""
+    """Returns Java's hash without its sign (IndexFile.indexKeyHashMethod)."""
     value = abs(java_string_hash(text))
     return 0 if value == 1 << 31 else value

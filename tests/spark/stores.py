@@ -42,16 +42,16 @@ _EXT_FILE_BYTES: Final = 4096
 
 @dataclass(frozen=True)
 class Draft:
-    """A message to be put; what is left out is filled in by the writer."""
+    """A message to be put; the writer fills in what is left out."""
 
     topic: str = "Topic"
     queue_id: int = 0
     body: bytes = b"body"
     properties: Mapping[str, str] = field(default_factory=dict)
     raw_properties: bytes | None = None
-    """Instead of `properties`: the bytes as they are to stand in the record."""
+    """Replaces `properties`: the bytes as they are to be in the record."""
     trailing_separator: bool = True
-    """As 5.x; 4.9 writes none after the last property."""
+    """Whether a separator follows the last property, as in 5.x; 4.9 writes none."""
     flag: int = 0
     sys_flag: int = 0
     """Bits besides those of compression and addresses, such as the transaction type."""
@@ -59,20 +59,20 @@ class Draft:
     born_ipv6: bool = False
     store_ipv6: bool = False
     v2: bool = False
-    """Magic V2 even for a short topic."""
+    """Whether the magic is V2 even for a short topic."""
     born_timestamp: int = START_MS - 25
     after_ms: int = 1
-    """How long after the message before this one is stored."""
+    """How long after the message before it this one is stored."""
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     fakes: int = 0
-    """So many whole records are put into the body, with the offsets at which they lie there."""
+    """The number of whole records in the body, with the offsets at which they lie there."""
     inner: tuple[tuple[bytes, Mapping[str, str]], ...] = ()
-    """Messages of an inner batch: the body is made of them; the queue is one of batches."""
+    """Messages of an inner batch, which make the body; the queue is one of batches."""
     light: tuple[str, ...] = ()
-    """Light queues that the message enters."""
+    """Names of light queues that the message enters."""
     property_crc: bool = False
-    """Appends __CRC32# as 5.x does with enabledAppendPropCRC."""
+    """Whether to append __CRC32#, as 5.x does with enabledAppendPropCRC."""
 
 
 class Stored(NamedTuple):
@@ -85,20 +85,20 @@ class Stored(NamedTuple):
     data: bytes
     """The record."""
     fields: dict[str, Any]
-    """What the record was built of."""
+    """The fields from which the record was built."""
     plain_body: bytes
-    """Not compressed."""
+    """The body before compression."""
 
     @property
     def size(self) -> int:
-        """Of the record in bytes."""
+        """The size of the record in bytes."""
         return len(self.data)
 
 
 class StoreWriter:
-    """Writes a store; `put` after `put` is on disk at once. Files are made at full size.
+    """Writes a store; each `put` is on disk at once. Files are made at full size.
 
-    `first_offset` is where the log starts, as if what was before had been deleted.
+    `first_offset` is where the log starts, as if everything before it had been deleted.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class StoreWriter:
         self.root = root
         self.stored: list[Stored] = []
         self.end = first_offset
-        """Where the log ends."""
+        """The offset at which the log ends."""
         self.first_offset = first_offset
         self.segment_bytes = segment_bytes
         self._queue_units = queue_units
@@ -136,7 +136,7 @@ class StoreWriter:
     # --- messages ---
 
     def put(self, draft: Draft, *, dispatch: bool = True) -> Stored:
-        """Appends a message; without `dispatch` queues and index do not learn of it (yet)."""
+        """Appends a message; without `dispatch`, queues and index do not know it (yet)."""
         queue = draft.topic, draft.queue_id
         prepared = transaction_type(draft.sys_flag) in _NOT_DISPATCHED
         queue_offset = 0 if prepared else self._next[queue]
@@ -162,11 +162,11 @@ class StoreWriter:
         return stored
 
     def put_all(self, drafts: Iterable[Draft]) -> list[Stored]:
-        """Puts one after the other."""
+        """Puts the messages in order."""
         return [self.put(draft) for draft in drafts]
 
     def dispatch(self, stored: Stored) -> None:
-        """Writes queue unit and index items of a message, as the reput service does."""
+        """Writes the queue unit and index items of a message, as the reput service does."""
         draft = stored.draft
         kind = transaction_type(draft.sys_flag)
         properties = _decoded(stored.fields["properties"])
@@ -295,7 +295,7 @@ class StoreWriter:
     # --- the rest of the directory ---
 
     def segment(self, first_offset: int) -> Path:
-        """The log file that starts at this offset."""
+        """Returns the path of the log file that starts at this offset."""
         return self.root / "commitlog" / f"{first_offset:020d}"
 
     def delete_segment(self) -> Path:
@@ -335,7 +335,7 @@ class StoreWriter:
         write_at(self.root / "checkpoint", 0, data, formats.CHECKPOINT_FILE_BYTES)
 
     def close(self) -> None:
-        """Ends orderly: config is written, `abort` goes."""
+        """Ends in order: writes the config, and removes `abort`."""
         self.write_config()
         (self.root / "abort").unlink()
 
@@ -357,7 +357,7 @@ class StoreWriter:
 
 
 def fake_records(at: int, count: int) -> bytes:
-    """Records end to end that say of themselves that they lie at `at`: plausible, but a body."""
+    """Returns records end to end that say they lie at `at`: plausible, but only a body."""
     data = b""
     for number in range(count):
         body = b"fake %d" % number
@@ -422,7 +422,7 @@ def _inner_batch(draft: Draft) -> bytes:
 
 
 def _with_property_crc(fields: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-    """The CRC of all before it, as ten digits from the lowest on."""
+    """Returns the CRC of all before it, as ten digits with the lowest one first."""
     before = fields["properties"]
     reserved = len(f"{names.CRC32}\x01") + 10 + 1
     data = record.build_record({**fields, "properties": before + bytes(reserved)})
@@ -454,7 +454,7 @@ _BODIES: Final = st.binary(max_size=300) | st.builds(
 
 @st.composite
 def drafts(draw: st.DrawFn, *, plain: bool = False, light: bool = False) -> Draft:
-    """A message of any kind; `plain` ones have no odd properties, `light` adds light queues."""
+    """Draws any message; `plain` ones have no odd properties, `light` adds light queues."""
     inner: tuple[tuple[bytes, dict[str, str]], ...] = ()
     if draw(st.integers(0, 15)) == 0:
         inner = tuple(draw(st.lists(st.tuples(_BODIES, _PROPERTIES), min_size=1, max_size=4)))
@@ -492,7 +492,7 @@ def drafts(draw: st.DrawFn, *, plain: bool = False, light: bool = False) -> Draf
 def write_store(
     root: Path, messages: Iterable[Draft], *, segment_bytes: int = 4096, first_offset: int = 0
 ) -> StoreWriter:
-    """A whole store of these messages, still open: `close()` ends it orderly."""
+    """Writes a whole store and leaves it open; `close()` ends it in order."""
     writer = StoreWriter(root, segment_bytes=segment_bytes, first_offset=first_offset)
     writer.put_all(messages)
     writer.write_config()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a stream as Spark does, without Spark: offsets in a log, batches that are run again."""
+"""Runs a stream as Spark does, without Spark: offsets in a checkpoint, repeated batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from txrocketmq.spark.stream import StoreStreamReader
 
 
 def reader(path: Path | str, **options: str) -> StoreStreamReader:
-    """A reader of a new process; pickled and back, as on its way to the tasks."""
+    """Returns a reader as in a new process, pickled and unpickled as on its way to the tasks."""
     given = {"storePath": str(path), "columns": "topic,queueId,physicalOffset,body", **options}
     parsed = SourceOptions.of(given)
     parsed.check(Use.STORE_STREAM)
@@ -27,7 +27,7 @@ def reader(path: Path | str, **options: str) -> StoreStreamReader:
 
 
 def through_json(offset: dict[str, Any]) -> dict[str, Any]:
-    """An offset as it comes out of a checkpoint."""
+    """Returns an offset as it comes out of a checkpoint."""
     loaded: dict[str, Any] = json.loads(json.dumps(offset))
     return loaded
 
@@ -37,9 +37,9 @@ class Query:
     """A streaming query: its checkpoint, and the rows that its sink has, by batch."""
 
     offsets: list[dict[str, Any]] = field(default_factory=list)
-    """Where the query began, and the planned end of each batch."""
+    """The start of the query, and the planned end of each batch."""
     batches: list[list[dict[str, Any]]] = field(default_factory=list)
-    """Of each batch that is done."""
+    """The rows of each batch that is done."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -47,13 +47,13 @@ class Query:
 
     @property
     def places(self) -> list[int]:
-        """Physical offsets of the rows."""
+        """The physical offsets of the rows."""
         return [row["physicalOffset"] for row in self.rows]
 
     def run(
         self, stream: StoreStreamReader, *, most_batches: int = 1000, all_now: bool = False
     ) -> Query:
-        """Runs micro-batches until nothing is left; a batch that was planned is run again first."""
+        """Runs micro-batches until nothing is left; first repeats a batch that was only planned."""
         if all_now:
             stream.prepareForTriggerAvailableNow()
         if not self.offsets:
@@ -67,7 +67,7 @@ class Query:
         return self
 
     def plan(self, stream: StoreStreamReader) -> bool:
-        """Plans a batch, as if the query was killed before it is run; false: nothing to read."""
+        """Plans a batch, as if the query were killed before running it; false if nothing is new."""
         limit = stream.getDefaultReadLimit()
         end = through_json(stream.latestOffset(self.offsets[-1], limit))
         if end == self.offsets[-1]:
@@ -79,7 +79,7 @@ class Query:
 def read(
     stream: StoreStreamReader, start: dict[str, Any], end: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The rows of a batch."""
+    """Returns the rows of a batch."""
     parts = [pickle.loads(pickle.dumps(part)) for part in stream.partitions(start, end)]  # noqa: S301
     batches = [batch for part in parts for batch in stream.read(part)]
     assert all(isinstance(batch, pa.RecordBatch) for batch in batches)

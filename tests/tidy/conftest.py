@@ -28,7 +28,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The repository."""
+    """The root of the repository."""
     return ROOT
 
 
@@ -40,7 +40,7 @@ def repository_files() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def python_files(repository_files: list[Path]) -> list[Path]:
-    """All Python files of the repository, tests included."""
+    """All Python files of the repository, including tests."""
     return [path for path in repository_files if path.suffix == ".py"]
 
 
@@ -53,11 +53,11 @@ def modules(python_files: list[Path]) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def trees(python_files: list[Path]) -> dict[Path, ast.Module]:
-    """What all Python files say, by their paths inside the repository; parsing takes a second."""
+    """The syntax trees of all Python files, by path; parsing them takes a second."""
     return {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in python_files}
 
 
 @pytest.fixture(scope="session")
 def listed() -> Callable[[list[str]], str]:
-    """Findings, one a line, for the text of a failure."""
+    """Returns findings one per line, for the text of a failure."""
     return lambda findings: "\n  ".join(["", *findings])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A send as it is meant: slow, obvious, one at a time, from construct's declarations.
 
-It shares no code with the broker's own way; it judges that. What it takes is a frame, what it keeps
-are the bytes of records, units and index, and what it gives is the answer as plain values.
+It shares no code with the broker, whose sends it judges. It takes frames, keeps the bytes of
+records, units and index, and returns answers as plain values.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Properties as Java's map has them; the last of equal names counts, where the first stood."""
+    """Parses properties as a Java map: of equal names the last counts, in the first's place."""
     found: dict[str, str] = {}
     for pair in text.split("\x02"):
         name, _, value = pair.partition("\x01")
@@ -78,9 +78,9 @@ def host(packed: bytes) -> dict[str, Any]:
 
 
 class Reference:
-    """A broker with topics of so many queues each, none of which is made on demand.
+    """A broker with topics of so many queues each; it makes no topic on demand.
 
-    Besides sends it serves a few requests that show what was sent before them.
+    Besides sends it serves a few requests that show what was sent before.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class Reference:
         self.records: dict[tuple[str, int], list[bytes]] = {}
         self.committed: dict[tuple[str, int, str], int] = {}
         self.keys: list[tuple[str, int]] = []
-        """What is indexed, each with its physical offset."""
+        """The keys in the index, each with the physical offset of its message."""
 
     def serve(self, frame: bytes) -> dict[str, Any] | None:
-        """The answer to one request."""
+        """Returns the answer to one request."""
         found = formats.FRAME.parse(frame)
         if found.serialize_type == 0:
             header = json.loads(found.header)
@@ -123,7 +123,7 @@ class Reference:
         return None if header["flag"] & 2 else answer
 
     def _other(self, code: int, ext: dict[str, str]) -> tuple[dict[str, str] | None, bytes]:
-        """Fields and body of the answer to a request that stores nothing."""
+        """Returns fields and body of the answer to a request that stores nothing."""
         if code == 34:  # HEART_BEAT
             return {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}, b""
         if code not in (11, 14, 15, 30):
@@ -273,7 +273,7 @@ class Reference:
         return (self.store + offset.to_bytes(8, "big")).hex().upper()
 
     def index(self, slots: int, items: int) -> bytes:
-        """The bytes of the one index file that has all keys."""
+        """Returns the bytes of the one index file, which has all keys."""
         newest = [0] * slots
         rows = []
         for number, (key, offset) in enumerate(self.keys, start=1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer that pops, its broker, and time."""
+"""A consumer that pops, and its broker, with a time that tests advance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INVISIBLE_MS = 60_000
 
 
 class Message:
-    """What was popped, and the handle that its client would make."""
+    """A message that was popped, with the handle that its client would make."""
 
     def __init__(self, stored: MessageExt, handle: str) -> None:
         self.stored = stored
@@ -43,12 +43,12 @@ class Message:
         return self.stored.body.decode()
 
     def topic(self) -> str:
-        """Where it is, as its client knows by the handle."""
+        """The topic in which the message is, according to its handle."""
         return real_topic(self.stored.topic, GROUP, self.handle.retry)
 
 
 def ack_of(message: Message, **other: Any) -> AckMessageRequestHeader:
-    """What its client says when it has consumed the message."""
+    """Returns the acknowledgement of a message by its client."""
     return AckMessageRequestHeader(
         **{
             "consumer_group": GROUP,
@@ -62,7 +62,10 @@ def ack_of(message: Message, **other: Any) -> AckMessageRequestHeader:
 
 
 class Scene:
-    """See the module; the settings are those of a BrokerConfig, `attributes` those of its topic."""
+    """A consumer that pops, and its broker.
+
+    `settings` are fields of the BrokerConfig, `attributes` those of the topic T.
+    """
 
     def __init__(
         self, folder: Path, attributes: Mapping[str, str] | None = None, **settings: Any
@@ -84,14 +87,14 @@ class Scene:
         self.processors = {type(each): each for each in all_processors(self.parts)}
 
     def made(self, now_ms: int) -> Parts:
-        """The parts of a broker, before they have read their files."""
+        """Returns the parts of a broker that have not read their files yet."""
         return Parts(self.folder, now_ms=now_ms)
 
     def close(self) -> None:
         self.parts.store.stop(self.parts.now_ms)
 
     def restart(self) -> None:
-        """In order, as its service does it."""
+        """Stops and starts the broker in order, as its service does."""
         parts = self.parts
         parts.pop.check_points.write_all(parts.now_ms)
         parts.store.flush.flush_all()
@@ -101,7 +104,7 @@ class Scene:
         self.open(parts.now_ms)
 
     def kill(self) -> None:
-        """Nothing is done for the next life; what was written is there."""
+        """Starts the broker again as after a crash: only what was written is there."""
         self.close()
         self.open(self.parts.now_ms)
 
@@ -117,7 +120,7 @@ class Scene:
     # ------------------------------------------------------------------ the consumer
 
     def ask(self, **wanted: Any) -> PendingReply:
-        """A pop, which may wait for its answer."""
+        """Pops; the answer may come later."""
         header = PopMessageRequestHeader(
             **{
                 "consumer_group": GROUP,
@@ -157,7 +160,7 @@ class Scene:
     def serve_acks(
         self, headers: Sequence[AckMessageRequestHeader]
     ) -> list[Reply[Any] | Exception]:
-        """What acknowledgements of one read are answered."""
+        """Returns the answers to acknowledgements in one read."""
         outcomes: list[Reply[Any] | Exception] = []
 
         def answer(_: Any, __: Any, outcome: Reply[Any] | Exception) -> Sequence[Buffer]:
@@ -170,7 +173,7 @@ class Scene:
         return outcomes
 
     def hide(self, message: Message, invisible_ms: int) -> ChangeInvisibleTimeResponseHeader:
-        """Another invisible time; the message has the new handle."""
+        """Changes the invisible time of a message, which gets the new handle."""
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=GROUP,
             topic=message.topic(),
@@ -194,12 +197,12 @@ class Scene:
     # ------------------------------------------------------------------ time
 
     def turn(self) -> None:
-        """What was to be done soon is done."""
+        """Makes the calls that were to be made soon."""
         while self.later:
             self.later.pop(0)()
 
     def advance(self, ms: int = 0) -> None:
-        """Time goes on, in a few steps; the log is flushed meanwhile."""
+        """Advances the time in a few steps; the log is flushed at each of them."""
         end_ms = self.parts.now_ms + ms
         while True:
             self.parts.now_ms = min(self.parts.now_ms + max(1_000, ms // 8), end_ms)
@@ -219,7 +222,7 @@ class Scene:
     # ------------------------------------------------------------------ the broker
 
     def records(self) -> list[tuple[str | None, str]]:
-        """Tags and bodies of the revive topic."""
+        """Returns tags and bodies of the records in the revive topic."""
         found = []
         store = self.parts.store
         for queue_id in store.queue_ids(REVIVE_TOPIC):
@@ -234,18 +237,18 @@ class Scene:
         return [tag for tag, _ in self.records()]
 
     def offset(self, topic: str = "T", queue_id: int = 0) -> int:
-        """What the group has consumed."""
+        """Returns the offset that the group has consumed up to."""
         return self.parts.offsets.query(GROUP, topic, queue_id)
 
     def revived(self) -> int:
-        """The last records that are done with, of all queues together."""
+        """Returns how many records of the revive topic are done with, in all queues."""
         queues = range(self.parts.config.revive_queue_num)
         found = [self.parts.offsets.query(REVIVE_GROUP, REVIVE_TOPIC, each) for each in queues]
         return sum(each + 1 for each in found)
 
 
 def messages_of(reply: Reply[PopMessageResponseHeader]) -> list[Message]:
-    """The messages of an answer, with handles as the official client makes them."""
+    """Returns the messages of an answer, with handles as the official client makes them."""
     header = reply.header
     assert header is not None
     starts = dict(_words(header.start_offset_info))

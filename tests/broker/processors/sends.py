@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker that takes sends: commands in, answers and stored messages out."""
+"""A broker that takes sends: commands go in, answers and stored messages come out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IP = bytes([127, 0, 0, 1])
 
 
 def ends_of(parts: Parts) -> EndTransactionProcessor:
-    """Who ends transactions, on these parts."""
+    """Returns the processor of END_TRANSACTION for these parts."""
     return EndTransactionProcessor(
         parts.config,
         parts.intake,
@@ -40,7 +40,7 @@ def ends_of(parts: Parts) -> EndTransactionProcessor:
 
 
 def send_processor(parts: Parts, serialize_type: int = SerializeType.JSON) -> SendMessageProcessor:
-    """Who serves sends, on these parts."""
+    """Returns the processor of sends for these parts."""
     return SendMessageProcessor(
         parts.configuration,
         SendChecks(parts.config, parts.topics, parts.store),
@@ -72,18 +72,18 @@ class Sending:
         self.peer = FakePeer()
 
     def serve(self, commands: Iterable[RemotingCommand]) -> list[RemotingCommand]:
-        """What the commands of one read are answered; see `answers` for later ones."""
+        """Returns the answers to the commands of one read; see `answers` for later ones."""
         self.dispatcher.serve(self.peer, commands)
         return self.answers()
 
     def receive(self, data: bytes) -> list[RemotingCommand]:
-        """What the frames of one read are answered; see `answers` for later ones."""
+        """Returns the answers to the frames of one read; see `answers` for later ones."""
         self.dispatcher.serve(self.peer, self.connection.receive(data))
         assert self.connection.error is None
         return self.answers()
 
     def answers(self) -> list[RemotingCommand]:
-        """Answers that were not asked for before."""
+        """Returns answers that have come since they were last asked for."""
         decoder = FrameDecoder()
         found = decoder.receive(b"".join(map(bytes, self.peer.written)))
         assert decoder.error is None
@@ -91,7 +91,7 @@ class Sending:
         return found
 
     def stored(self) -> list[MessageExt]:
-        """All messages in the log, in its order."""
+        """Returns all messages in the log, in order."""
         store, found = self.parts.store, []
         offset = store.min_physical_offset
         while offset < store.max_physical_offset:
@@ -106,7 +106,7 @@ class Sending:
         return found
 
     def flush(self) -> FlushJob:
-        """Begins what makes the log durable; see Flush."""
+        """Begins to make the log durable; see Flush."""
         job = self.parts.store.flush.begin()
         assert job is not None
         return job

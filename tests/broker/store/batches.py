@@ -15,12 +15,12 @@ FLAGS = MessageSysFlag.INNER_BATCH | MessageSysFlag.NEED_UNWRAP
 
 
 def kind_of(topic: str) -> bool:
-    """In tests all topics have queues of batches that begin so."""
+    """Returns whether a topic has queues of batches: in tests, if its name begins in this way."""
     return topic.startswith("Batches")
 
 
 def batched(message: PutMessage, bodies: Sequence[bytes]) -> PutMessage:
-    """The message as a batch of these bodies."""
+    """Returns the message as a batch of these bodies."""
     text = message.properties + encode_properties({"INNER_NUM": str(len(bodies))}).encode()
     return message._replace(
         body=encode_batch([Message(message.topic, body) for body in bodies]),
@@ -30,5 +30,5 @@ def batched(message: PutMessage, bodies: Sequence[bytes]) -> PutMessage:
 
 
 def plain(topic: str, body: bytes = b"body") -> PutMessage:
-    """A message with nothing special."""
+    """Returns a message with nothing special."""
     return PutMessage(topic, 0, body, b"", 0, 1, HOST, HOST, None, None, None)

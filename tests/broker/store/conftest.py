@@ -45,7 +45,7 @@ def files() -> MemoryFiles:
 
 @pytest.fixture
 def config() -> Callable[..., StoreConfig]:
-    """A configuration with small files, and what is given."""
+    """Makes a configuration with small files and the given settings."""
 
     def build(**settings: Any) -> StoreConfig:
         return StoreConfig(store_path_root_dir=ROOT, **{**SMALL, **settings})
@@ -57,7 +57,7 @@ def config() -> Callable[..., StoreConfig]:
 def open_store(
     files: MemoryFiles, config: Callable[..., StoreConfig]
 ) -> Callable[..., MessageStore]:
-    """Loads a store, on the `files` fixture if no others are given."""
+    """Loads a store, by default on the `files` fixture."""
 
     def load(
         on: MemoryFiles | None = None, *, policy: Policy | None = None, **settings: Any
@@ -71,7 +71,7 @@ def open_store(
 
 @pytest.fixture
 def message() -> Callable[..., PutMessage]:
-    """A message with defaults; properties are made of what is indexed."""
+    """Makes a message with defaults; its properties have what the index needs."""
 
     def build(
         topic: str = "Topic",
@@ -119,7 +119,7 @@ def closed(
 
 @pytest.fixture
 def golden_copy(golden_store: Callable[[str], Path], tmp_path: Path) -> Callable[[str, str], Path]:
-    """A copy of a golden store that a test may change: of a version, "clean" or "crashed".
+    """Makes a copy of a golden store, "clean" or "crashed", that a test may change.
 
     The crashed one looks as if the machine had gone down.
     """
@@ -141,7 +141,7 @@ def golden_copy(golden_store: Callable[[str], Path], tmp_path: Path) -> Callable
 
 @pytest.fixture
 def open_golden() -> Iterator[Callable[..., MessageStore]]:
-    """Loads a store at a path, with the file sizes of the golden ones; it is stopped at the end."""
+    """Loads a store with the file sizes of the golden ones; it is stopped at the end."""
     opened: list[MessageStore] = []
 
     def load(path: Path, **settings: Any) -> MessageStore:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with messages in several queues and log files, of which tests take something away."""
+"""A store with messages in several queues and log files, from which tests remove something."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Build = Callable[..., PutMessage]
 
 
 class Filled:
-    """A disk with a store of 100 messages in 6 queues and 6 log files, and what it holds."""
+    """A disk with a store of 100 messages in 6 queues and 6 log files, and the list of them."""
 
     def __init__(self, files: Any, config: Config, message: Build, *, closed: bool) -> None:
         self.model, self.config, self.files = Model(), config, files
@@ -48,7 +48,7 @@ class Filled:
         }
 
     def check(self, **settings: Any) -> Any:
-        """All is served, and after an orderly stop nothing is to be done any more."""
+        """Checks that all is served, and that nothing is to repair after an orderly stop."""
         store, done = reopened(self.disk, self.config, **settings)
         self.model.check(store)
         store.stop(NOW_MS + 200)
@@ -59,7 +59,7 @@ class Filled:
         return done
 
     def refused(self) -> str:
-        """The start is refused, twice, and nothing has been changed."""
+        """Checks that the start is refused, twice, without changes; returns the error's text."""
         before = self.contents()
         for _ in range(2):
             with pytest.raises(StoreLoss) as caught:

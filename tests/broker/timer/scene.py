@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producers of timer messages and their broker, whose time is advanced."""
+"""Producers of timer messages and their broker, whose time is advanced by the test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND_MS = 1_000
 
 
 class Scene:
-    """See the module. With `after`, the broker goes on with the store of another scene."""
+    """A broker and its producers; with `now_ms` it goes on with an existing store at that time."""
 
     def __init__(self, folder: Path, now_ms: int | None = None, **store_settings: Any) -> None:
         self.folder = folder
@@ -68,17 +68,17 @@ class Scene:
         self.parts.store.stop(self.parts.now_ms)
 
     def kill(self) -> None:
-        """The broker is gone, with all that it has not written."""
+        """Ends the broker without writing anything."""
         self.parts.store._marks.unlock()
 
     def again(self, after_ms: int = 0, **store_settings: Any) -> Scene:
-        """A broker that goes on with the same store."""
+        """Returns a broker that goes on with the same store."""
         return Scene(self.folder, self.parts.now_ms + after_ms, **store_settings)
 
     # ------------------------------------------------------------------ the producer
 
     def serve(self, *commands: RemotingCommand) -> list[RemotingCommand]:
-        """The answers to the commands of one read."""
+        """Returns the answers to the commands of one read."""
         self.dispatcher.serve(self.peer, commands)
         found = FrameDecoder().receive(b"".join(map(bytes, self.peer.written)))
         self.peer.written.clear()
@@ -91,7 +91,7 @@ class Scene:
     def answer(
         self, body: bytes = b"body", *, topic: str = "T", **properties: str
     ) -> RemotingCommand:
-        """The answer to a message that is sent."""
+        """Sends a message; returns the answer."""
         key = f"U{self._number + 1}"
         header = SendMessageRequestHeader(
             producer_group="p", topic=topic, default_topic="TBW102", default_topic_queue_nums=4,
@@ -102,19 +102,19 @@ class Scene:
         return answer
 
     def send(self, body: bytes = b"body", **properties: str) -> SendMessageResponseHeader:
-        """Sends a message that is taken."""
+        """Sends a message that must be taken; returns the header of the answer."""
         answer = self.answer(body, **properties)
         assert answer.code == 0, answer.remark
         return SendMessageResponseHeader.decode(answer.ext_fields)
 
     def later(self, seconds: float, body: bytes = b"body", **properties: str) -> str:
-        """Sends a message that is due so many seconds from now; its handle."""
+        """Sends a message that is due in so many seconds; returns its handle."""
         told = self.send(body, TIMER_DELAY_MS=str(int(seconds * 1000)), **properties)
         assert told.recall_handle
         return told.recall_handle
 
     def recall(self, handle: str, topic: str = "T") -> tuple[int, str | None]:
-        """Takes a message back; code and remark of the answer."""
+        """Recalls a message; returns code and remark of the answer."""
         header = RecallMessageRequestHeader(producer_group="p", topic=topic, recall_handle=handle)
         (answer,) = self.serve(self.command(send.RECALL_MESSAGE.code, header))
         return answer.code, answer.remark
@@ -122,14 +122,14 @@ class Scene:
     # ------------------------------------------------------------------ the broker
 
     def tick(self, after_ms: int = 0) -> None:
-        """Time goes by."""
+        """Advances the time and does what is due."""
         self.parts.now_ms += after_ms
         self.steady_ms += after_ms
         self.timers.tick(self.parts.now_ms, self.steady_ms)
         assert not self.timers.is_behind
 
     def queue(self, topic: str = "T", queue_id: int = 2) -> list[MessageExt]:
-        """All messages of a queue."""
+        """Returns all messages of a queue."""
         found = []
         store = self.parts.store
         least = store.min_offset(topic, queue_id)
@@ -140,15 +140,15 @@ class Scene:
         return found
 
     def seen(self) -> list[bytes]:
-        """The bodies that consumers see."""
+        """Returns the bodies that consumers see."""
         return [each.body for each in self.queue()]
 
     def waiting(self) -> list[MessageExt]:
-        """All of the timer topic."""
+        """Returns all messages of the timer topic."""
         return self.queue(TIMER_TOPIC, 0)
 
     def keep(self) -> None:
-        """All becomes durable, and the progress is kept."""
+        """Makes everything durable, and writes the progress."""
         for _ in range(2):
             self.parts.store.flush.flush_all()
             self.steady_ms += self.parts.store.config.timer_flush_interval_ms

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producers of transactions and their broker: half messages, ends, questions, and time."""
+"""Producers of transactions and their broker: half messages, ends, checks, and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTERVAL_MS = 30_000
 
 
 class Scene:
-    """See the module; a round of the check is `check`."""
+    """A broker and its producers; `check` runs a round of the check."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.parts = Parts(folder, **settings)
@@ -53,14 +53,14 @@ class Scene:
     # ------------------------------------------------------------------ the producer
 
     def joins(self, group: str = "p", client_id: str = "c") -> FakePeer:
-        """A producer of the group is there."""
+        """Registers a producer of the group; returns its connection."""
         peer = FakePeer(50_000 + sum(map(ord, client_id)))
         client = Client(peer, client_id, "JAVA", 493, self.parts.now_ms)
         self.parts.producers.register(group, client)
         return peer
 
     def serve(self, *commands: RemotingCommand) -> list[RemotingCommand]:
-        """The answers to the commands of one read."""
+        """Returns the answers to the commands of one read."""
         self.dispatcher.serve(self.peer, commands)
         found = FrameDecoder().receive(b"".join(map(bytes, self.peer.written)))
         self.peer.written.clear()
@@ -71,7 +71,7 @@ class Scene:
         return RemotingCommand(code, header.encode(), body, opaque=self._number, version=493)
 
     def begin(self, body: bytes = b"body", group: str = "p", **properties: str) -> MessageExt:
-        """A half message, as it is stored."""
+        """Sends a half message; returns it as it is stored."""
         (answer,) = self.serve(self.begin_command(body, group, **properties))
         assert answer.code == 0, answer.remark
         told = SendMessageResponseHeader.decode(answer.ext_fields)
@@ -83,7 +83,7 @@ class Scene:
     def begin_command(
         self, body: bytes = b"body", group: str = "p", **properties: str
     ) -> RemotingCommand:
-        """What sends a half message."""
+        """Returns the command that sends a half message."""
         self._number += 1
         properties = {
             "TRAN_MSG": "true",
@@ -112,7 +112,7 @@ class Scene:
         return self.command(transaction.END_TRANSACTION.code, header)
 
     def end(self, half: MessageExt, how: int, **fields: Any) -> list[tuple[int, str | None]]:
-        """Ends a transaction; code and remark of the answer, if there is any."""
+        """Ends a transaction; returns code and remark of the answer, if there is one."""
         answers = self.serve(self.end_command(half, how, **fields))
         return [(answer.code, answer.remark) for answer in answers]
 
@@ -124,35 +124,35 @@ class Scene:
         return decode_message(record, decompress_body=False)[0]
 
     def queue(self, topic: str, queue_id: int = 0) -> list[MessageExt]:
-        """All messages of a queue."""
+        """Returns all messages of a queue."""
         units = self.parts.store.queue_units(topic, queue_id, 0, 100_000)
         return [self.at(unit.physical_offset) for unit in units]
 
     def seen(self) -> list[bytes]:
-        """The bodies that consumers see."""
+        """Returns the bodies that consumers see."""
         return [each.body for each in self.queue("T", 2)]
 
     def half(self) -> list[MessageExt]:
         return self.queue(TRANS_HALF_TOPIC)
 
     def make_durable(self) -> None:
-        """All that was written, and the op messages that were to come after that."""
+        """Makes everything durable, with the op messages that wait for that."""
         self.parts.store.flush.flush_all()
 
     def ops(self) -> list[bytes]:
-        """What op messages say, when all is durable."""
+        """Returns the bodies of op messages, once all is durable."""
         self.make_durable()
         return [each.body for each in self.queue(TRANS_OP_TOPIC)]
 
     def check(self, after_ms: int = INTERVAL_MS) -> None:
-        """Time goes by, and a round of the check is done."""
+        """Advances the time and runs a round of the check."""
         self.parts.now_ms += after_ms
         self.steady_ms += after_ms
         self.parts.transaction_check.tick(self.parts.now_ms, self.steady_ms)
         assert not self.parts.transaction_check.is_behind
 
     def sync(self) -> tuple[int, int]:
-        """The log becomes durable, and progress is kept: of the half and of the op queue."""
+        """Makes the log durable and keeps the progress; returns offsets of half and op queue."""
         self.make_durable()
         self.parts.transaction_check.settle()
         query = self.parts.offsets.query
@@ -161,7 +161,7 @@ class Scene:
 
     @staticmethod
     def asked(peer: FakePeer) -> list[tuple[CheckTransactionStateRequestHeader, MessageExt]]:
-        """What a producer was asked since."""
+        """Returns the checks that a producer was sent since the last call."""
         told, peer.told = peer.told, []
         found = []
         for call, header, body in told:
@@ -173,7 +173,7 @@ class Scene:
     def answer(
         self, question: CheckTransactionStateRequestHeader, half: MessageExt, how: int
     ) -> list[tuple[int, str | None]]:
-        """The producer's answer to a question, as official clients give it."""
+        """Sends the producer's answer to a check, as official clients do."""
         return self.end(
             half,
             how,

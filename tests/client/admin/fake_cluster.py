@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster for administrators: two masters and a slave whose answers are told beforehand."""
+"""A cluster for administrators: two masters and a slave with prepared answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONNECTIONS = (
 
 
 def a_cluster(**clusters: list[str]) -> Reply[Any]:
-    """Who is registered; by default all in one cluster."""
+    """Returns the registered brokers; by default all are in one cluster."""
     info = ClusterInfo(
         broker_addr_table={
             "broker-a": BrokerData(
@@ -59,20 +59,20 @@ class Cluster(Scene):
         return Reply(body=wrapper.encode())
 
     def know(self, group: str) -> None:
-        """Both brokers know a group."""
+        """Makes a group known to both masters."""
         for table in self.groups.values():
             table[group] = SubscriptionGroupConfig(group_name=group)
 
     def on_both(self, call: Call[Any, Any], answer: Any) -> None:
-        """The answer of both masters to a call."""
+        """Sets the answer of both masters to a call."""
         for address in (BROKER_A, BROKER_B):
             self.connections.on(address, call, answer)
 
     def asked(self, call: Call[Any, Any]) -> list[str]:
-        """Who was asked by a call."""
+        """Returns the addresses that were asked by a call."""
         return [address for address, _ in self.connections.questions(call)]
 
 
 def refused(code: int = ResponseCode.SYSTEM_ERROR, remark: str = "no") -> Reply[Any]:
-    """An answer that is not success."""
+    """Returns an answer that is not success."""
     return Reply(code=code, remark=remark)

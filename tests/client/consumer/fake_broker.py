@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker for the tests of consumers: its queues, its group, and what it was asked and told."""
+"""A broker for the tests of consumers: its queues, its group, and the requests that it has had."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 
 
 class Broker:
-    """One broker with two queues of T. `members` are those of the group, `offset` what it has of
-    any queue; `answers` are those of pulls, which wait when there is none.
+    """One broker with two queues of T.
+
+    `members` are those of the group, `offset` is the group's offset in any queue. `answers` are
+    those to pulls; a pull waits when there is none.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -41,7 +43,7 @@ class Broker:
         self.answers: list[Any] = []
         self.open: list[PendingReply] = []
         self.others_have: set[MessageQueue] = set()
-        """Queues that it locks for nobody here."""
+        """Queues that it does not lock, since others have them."""
         on = scene.connections.on
         on(BROKER_A, heartbeat.HEART_BEAT, Reply())
         on(BROKER_A, heartbeat.UNREGISTER_CLIENT, Reply())
@@ -83,7 +85,7 @@ class Broker:
         return Reply(body=LockBatchResponseBody(lock_ok_mq_set=granted).encode())
 
     def locks(self) -> list[set[MessageQueue]]:
-        """What it was asked to lock, each time."""
+        """Returns the queues of each lock request."""
         return [
             set(LockBatchRequestBody.decode(body).mq_set)
             for _, call, _, body, _ in self.scene.connections.asked
@@ -91,7 +93,7 @@ class Broker:
         ]
 
     def unlocks(self) -> list[set[MessageQueue]]:
-        """What it was asked, or told, to unlock."""
+        """Returns the queues of each unlock request, oneway or not."""
         connections = self.scene.connections
         bodies = [body for _, call, _, body, _ in connections.asked if _is_unlock(call)]
         bodies += [body for _, call, _, body in connections.told if _is_unlock(call)]
@@ -105,7 +107,7 @@ class Broker:
         ]
 
     def committed(self) -> list[tuple[int, int]]:
-        """Queue ids and offsets that it was told."""
+        """Returns the queue ids and offsets of commits."""
         return [
             (header.queue_id, header.commit_offset)
             for _, call, header, _ in self.scene.connections.told
@@ -121,7 +123,7 @@ class Broker:
 
 
 def found(next_offset: int, *offsets: int, code: int = ResponseCode.SUCCESS) -> Reply[Any]:
-    """A pull's answer with messages of these offsets."""
+    """Returns the answer to a pull, with messages at these offsets."""
     body = b"".join(
         encode_message(
             MessageExt("T", b"m%d" % each, queue_offset=each, commit_log_offset=7 * each)
@@ -135,7 +137,7 @@ def found(next_offset: int, *offsets: int, code: int = ResponseCode.SUCCESS) -> 
 
 
 class Listener:
-    """Remembers bodies; `answer` is what it gives."""
+    """A listener that remembers bodies and returns `answer`."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []

@@ -21,7 +21,7 @@ _HOST = "127.0.0.1"
 
 
 def whole_frames(buffer: bytearray) -> list[bytes]:
-    """Takes the whole frames off the front of a buffer."""
+    """Removes the whole frames from the front of a buffer, and returns them."""
     frames = []
     while len(buffer) >= 4:
         end = 4 + int.from_bytes(buffer[:4])
@@ -44,13 +44,13 @@ async def _pass_on(
             writer.write(data)
             await writer.drain()
     except ConnectionError:
-        pass  # either end may go at any time
+        pass  # either end may close at any time
     finally:
         writer.close()
 
 
 async def record(listen_port: int, target_port: int, out: TextIO) -> None:
-    """Until SIGTERM."""
+    """Records until SIGTERM."""
     peers = count(1)
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +72,7 @@ async def record(listen_port: int, target_port: int, out: TextIO) -> None:
 
 
 def main() -> None:
-    """The command."""
+    """Reads the arguments and records."""
     with Path(sys.argv[3]).open("w", encoding="utf-8", buffering=1) as out:
         asyncio.run(record(int(sys.argv[1]), int(sys.argv[2]), out))
 

@@ -26,12 +26,12 @@ KINDS = {
 NOW = re.compile(r"1[78]\d{11}")
 """A time at which the samples were printed."""
 MADE_UP = re.compile(r"argument\d|100000000\d\d")
-"""Values that the samples' program gave to a constructor."""
+"""Values that the program of the samples gave to a constructor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class JavaField:
-    """A field as reflection sees it; `default` as text, None when there is none."""
+    """A field as Java's reflection shows it; `default` as text, None when there is none."""
 
     wire: str
     kind: str
@@ -41,7 +41,7 @@ class JavaField:
 
 @cache
 def original_headers(version: str) -> dict[str, list[JavaField]]:
-    """Simple class names of headers to their fields."""
+    """Returns the fields of headers by simple class name."""
     headers = {}
     for line in (GOLDEN / f"headers-{version}.txt").read_text().splitlines():
         name, _, *rest = line.split("\t")
@@ -66,9 +66,9 @@ def _headers_in(family: ModuleType) -> set[type[Header]]:
 
 @pytest.fixture
 def same_headers_as_the_original(golden_version: str) -> Callable[..., None]:
-    """Checks all headers of a family against a version.
+    """Returns a check of all headers of a family against a version.
 
-    `lenient` names fields, as "Class.wireName", that are not as mandatory here as there; `ours`
+    `lenient` names fields, as "Class.wireName", that are mandatory only in the original, `ours`
     those that the original's class does not have.
     """
 
@@ -108,7 +108,7 @@ def _check_default(kind: type[Header], name: str, field: JavaField) -> None:
 
 
 def original_bodies(version: str, kind: str) -> dict[str, str]:
-    """Simple class names of bodies to the text of that kind."""
+    """Returns the text of that kind of each body, by simple class name."""
     lines = (GOLDEN / f"bodies-{version}.txt").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
     return {name: text for name, row_kind, text in rows if row_kind == kind}
@@ -116,11 +116,11 @@ def original_bodies(version: str, kind: str) -> dict[str, str]:
 
 @pytest.fixture
 def same_bodies_as_the_original(golden_version: str) -> Callable[..., None]:
-    """Checks that the bodies of a module read and write what a version writes.
+    """Returns a check that the bodies of a module read and write what a version writes.
 
-    What 5.4 writes is written back byte by byte; of 4.9 nothing may be lost. `nested` names
-    classes that the samples have only inside others, `derived` members that are only written
-    there.
+    The text of 5.4 must be written back byte by byte; nothing of 4.9's may be lost. `nested` names
+    classes that the samples have only inside others, `derived` members that the original only
+    writes.
     """
 
     def check(module: ModuleType, nested: str = "", derived: str = "") -> None:
@@ -176,7 +176,7 @@ def _check_nothing_is_lost(there: Any, here: Any) -> None:
 
 
 def _check_fresh(kind: type[Body], text: str) -> None:
-    """A new object of ours is as a new one of theirs, but for times and mandatory members."""
+    """Checks that a new object of ours is like theirs, but for times and mandatory members."""
     there = decode_body(NOW.sub("0", text).encode())
     if any(each.required for each in kind.members) or MADE_UP.search(text):
         return

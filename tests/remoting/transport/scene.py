@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections of a client whose other ends are in the hands of the test."""
+"""Connections of a client whose other ends are operated by the test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHERE = GetMaxOffsetRequestHeader(topic="T", queue_id=0)
 
 
 class Scene:
-    """Connections whose other ends are in the test's hands."""
+    """Connections whose other ends are operated by the test."""
 
     def __init__(self, dispatcher: Dispatcher | None = None) -> None:
         self.reactor: Any = MemoryReactorClock()
@@ -44,13 +44,13 @@ class Scene:
         return len(self.reactor.tcpClients)
 
     def accept(self, attempt: int = -1) -> FarEnd:
-        """The other end takes the connection."""
+        """Accepts an attempt to connect; returns its other end."""
         factory = self.reactor.tcpClients[attempt][2]
         protocol = factory.buildProtocol(None)
         return FarEnd(protocol, port=10_911, turn=lambda: self.reactor.advance(0))
 
     def refuse(self, attempt: int = -1) -> None:
-        """The other end does not."""
+        """Refuses an attempt to connect."""
         factory = self.reactor.tcpClients[attempt][2]
         factory.clientConnectionFailed(None, Failure(Refused(osError=errno.ECONNREFUSED)))
         self.pass_ms(1_000)

@@ -16,12 +16,12 @@ from txrocketmq.remoting.frame import FrameDecoder, encode_frame
 
 
 class Wire(StringTransport):
-    """Remembers what TCP alone has: whether writes are sent at once."""
+    """Remembers what only TCP has: whether writes are sent at once."""
 
     nagle = True
 
     def setTcpNoDelay(self, enabled: bool) -> None:  # noqa: N802 - ITCPTransport
-        """As asked."""
+        """Notes the setting."""
         self.nagle = not enabled
 
 
@@ -35,7 +35,7 @@ class FarEnd:
         port: int = 50_000,
         turn: Callable[[], object] = lambda: None,
     ) -> None:
-        """`turn` is a turn of the reactor, at whose end a client's requests leave."""
+        """`turn` runs a turn of the reactor, at whose end a client's requests are sent."""
         self.protocol = protocol
         self._turn = turn
         self.wire: Any = Wire(  # type: ignore[no-untyped-call]
@@ -45,19 +45,19 @@ class FarEnd:
         protocol.makeConnection(self.wire)
 
     def tell(self, *commands: RemotingCommand) -> list[RemotingCommand]:
-        """Sends commands in one piece; gives what was said since."""
+        """Sends commands in one piece; returns what was sent back since the last call."""
         self.protocol.dataReceived(
             b"".join(bytes(part) for each in commands for part in encode_frame(each))
         )
         return self.heard()
 
     def heard(self) -> list[RemotingCommand]:
-        """What was said since."""
+        """Returns what was sent since the last call."""
         self._turn()
         data = self.wire.value()
         self.wire.clear()
         return self._decoder.receive(data)
 
     def leave(self) -> None:
-        """The connection ends."""
+        """Ends the connection."""
         self.protocol.connectionLost(Failure(ConnectionDone()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores that are taken into tables, and what is in a table, for tests."""
+"""Stores that are copied into tables, and what is in a table, for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, int, int]
 
 
 def store_of(root: Path, messages: int = 60, *, segment_bytes: int = 4096) -> StoreWriter:
-    """A store with three topics whose messages tell where they are."""
+    """Writes a store with three topics, whose messages tell where they are."""
     writer = StoreWriter(root, segment_bytes=segment_bytes)
     put_some(writer, messages)
     writer.write_config()
@@ -30,7 +30,7 @@ def store_of(root: Path, messages: int = 60, *, segment_bytes: int = 4096) -> St
 
 
 def put_some(writer: StoreWriter, messages: int) -> None:
-    """More messages."""
+    """Writes more messages."""
     first = len(writer.stored)
     writer.put_all(
         Draft(
@@ -44,7 +44,7 @@ def put_some(writer: StoreWriter, messages: int) -> None:
 
 
 def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
-    """A job whose tasks run in this process."""
+    """Returns a job whose tasks run in this process."""
     return Job(
         stores=[Store.open(str(each), broker_name=each.name) for each in stores],
         table=Table(str(table)),
@@ -55,12 +55,12 @@ def job_of(stores: Iterable[Path], table: Path, **settings: Any) -> Job:
 
 
 def run(stores: Iterable[Path], table: Path, **settings: Any) -> list[Commit]:
-    """Takes what is new."""
+    """Copies what is new."""
     return list(job_of(stores, table, **settings).run())
 
 
 def rows(table: Path) -> list[dict[str, Any]]:
-    """All rows of the table."""
+    """Returns all rows of the table."""
     if not DeltaTable.is_deltatable(str(table)):
         return []
     found: list[dict[str, Any]] = (
@@ -70,12 +70,12 @@ def rows(table: Path) -> list[dict[str, Any]]:
 
 
 def keys(table: Path) -> list[Key]:
-    """Of all rows, sorted; a message that is there twice is there twice."""
+    """Returns the keys of all rows, sorted; duplicates are kept."""
     return sorted((row["topic"], row["queueId"], row["queueOffset"]) for row in rows(table))
 
 
 def keys_of(*writers: StoreWriter) -> list[Key]:
-    """Of all messages that were put, sorted."""
+    """Returns the keys of all messages that were put, sorted."""
     return sorted(
         (stored.draft.topic, stored.draft.queue_id, stored.queue_offset)
         for writer in writers
@@ -84,5 +84,5 @@ def keys_of(*writers: StoreWriter) -> list[Key]:
 
 
 def quarantined(table: Path) -> list[dict[str, Any]]:
-    """The rows in quarantine."""
+    """Returns the rows in quarantine."""
     return rows(table / "_quarantine")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks that do nothing much, for tests of what runs tasks.
+"""Tasks that do very little, for tests of what runs tasks.
 
-Workers do not know the modules of tests: these are of the libraries.
+Workers cannot import modules of tests, so these tasks are functions of libraries.
 """
 
 from __future__ import annotations

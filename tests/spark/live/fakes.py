@@ -33,7 +33,7 @@ Outcome = Reply[Any] | Exception
 
 
 def message(topic_name: str, queue_id: int, at: int, *, tags: str = "A", **more: Any) -> MessageExt:
-    """The message at an offset of a queue: stored a second after the one before."""
+    """Returns the message at an offset of a queue, stored a second after the one before it."""
     fields: dict[str, Any] = {
         "topic": topic_name,
         "body": f"body {queue_id}/{at}".encode(),
@@ -51,12 +51,12 @@ def message(topic_name: str, queue_id: int, at: int, *, tags: str = "A", **more:
 
 @dataclass
 class FakeQueue:
-    """Messages of a queue; the first of them has the offset `first`."""
+    """The messages of a queue; the first one has the offset `first`."""
 
     messages: list[MessageExt] = field(default_factory=list)
     first: int = 0
     deleted: frozenset[int] = frozenset()
-    """Offsets that the queue still has, but the log has not."""
+    """Offsets that the queue still has, but the log does not."""
 
     @property
     def end(self) -> int:
@@ -65,7 +65,7 @@ class FakeQueue:
 
 @dataclass
 class FakeBroker:
-    """A broker name with a master and perhaps a slave."""
+    """A broker name with a master, and perhaps a slave."""
 
     name: str
     queues: dict[tuple[str, int], FakeQueue] = field(default_factory=dict)
@@ -74,18 +74,18 @@ class FakeBroker:
     most_messages: int = 32
     write_queues: int = 4
     attributes: dict[str, str] = field(default_factory=dict)
-    """Of all its topics."""
+    """The attributes of all its topics."""
     checked: Reply[Any] | None = None
-    """What it says of expressions; None: they are fine."""
+    """The answer to a check of an expression; None: success."""
 
     def fill(self, topic_name: str, counts: Iterable[int], *, first: int = 0) -> None:
-        """Queues 0, 1 ... of a topic with so many messages; their first has an offset."""
+        """Gives queues 0, 1 ... of a topic so many messages each, with offsets from `first` on."""
         for queue_id, count in enumerate(counts):
             messages = [message(topic_name, queue_id, first + at) for at in range(count)]
             self.queues[topic_name, queue_id] = FakeQueue(messages, first)
 
     def add(self, topic_name: str, queue_id: int, count: int = 1, *, tags: str = "A") -> None:
-        """More messages at the end of a queue."""
+        """Adds messages at the end of a queue."""
         queue = self.queues.setdefault((topic_name, queue_id), FakeQueue())
         for _ in range(count):
             queue.messages.append(message(topic_name, queue_id, queue.end, tags=tags))
@@ -121,7 +121,7 @@ class FakeConnection:
 
 
 class World:
-    """All that answers. `fail` may put another outcome in the place of an answer."""
+    """All servers. `fail` may replace an answer by another outcome."""
 
     def __init__(self, *brokers: FakeBroker) -> None:
         self.brokers = {broker.name: broker for broker in brokers}
@@ -211,7 +211,7 @@ def _of_broker(broker: FakeBroker, call: Call[Any, Any], header: Any, body: byte
 
 
 def _nearest(queue: FakeQueue, timestamp_ms: int) -> int:
-    """As 4.9 does: the message that is nearest in time."""
+    """Returns the message that is nearest in time, as 4.9 does."""
     places = range(len(queue.messages))
     away = [abs(queue.messages[at].store_timestamp - timestamp_ms) for at in places]
     return queue.first + min(places, key=away.__getitem__, default=0)
@@ -271,7 +271,7 @@ def _of_index(broker: FakeBroker, header: Any) -> Outcome:
 
 
 def lost_connection() -> SendError:
-    """What a question meets whose connection goes."""
+    """Returns the error of a question whose connection is lost."""
     return SendError("it closed the connection")
 
 

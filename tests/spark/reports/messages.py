@@ -23,30 +23,30 @@ _USUAL: Final = {
 
 
 def after(seconds: float) -> datetime:
-    """A time."""
+    """Returns a time, so many seconds after the start."""
     return START + timedelta(seconds=seconds)
 
 
 def messages(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """The rows with all columns; what a row does not say is as usual, or NULL."""
+    """Returns the rows with all columns; missing values are the usual ones or NULL."""
     whole = pa.schema([column.arrow for column in schema.MESSAGES])
     return pa.Table.from_pylist([{**_USUAL, **row} for row in rows], schema=whole)
 
 
 def table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A table of the source with these rows."""
+    """Returns a table of the source with these rows."""
     whole = schema.arrow_schema(TABLES[name].columns)
     return pa.Table.from_pylist([{"brokerName": "broker-a", **row} for row in rows], schema=whole)
 
 
 def offsets(*rows: tuple[Any, ...]) -> pa.Table:
-    """The table of offsets; lag is what it has to be."""
+    """Returns the table of offsets; lag is computed."""
     names = ("group", "topic", "queueId", "offset", "minOffset", "maxOffset", "oldestUnread")
     made = [dict(zip(names, row, strict=True)) for row in rows]
     return table("offsets", [{**row, "lag": row["maxOffset"] - row["offset"]} for row in made])
 
 
 def several(count: int, **columns: Any) -> list[dict[str, Any]]:
-    """Messages that follow each other in a queue."""
+    """Returns so many consecutive messages of a queue."""
     first = columns.pop("queueOffset", 0)
     return [{**columns, "queueOffset": first + n} for n in range(count)]

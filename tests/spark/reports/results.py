@@ -24,13 +24,13 @@ NASTY = "<script>alert('x')</script> & $a^b$ \x1b[31m\u202e\ud800 \u6d88\u606f"
 
 
 def result(plot: Plot | None, rows: list[dict[str, Any]], name: str = "made") -> Result:
-    """A result with these rows."""
+    """Returns a result with these rows."""
     columns = list(rows[0]) if rows else ["topic", "messages"]
     return Result(Report(name, "Made up", "Rows of `nothing`.", "SELECT 1", plot), columns, rows)
 
 
 def one_of_each_plot(label: str = "orders") -> list[Result]:
-    """A result for each kind of plot."""
+    """Returns a result for each kind of plot."""
     times = [AT + timedelta(minutes=n) for n in range(5)]
     return [
         result(Bars(["topic", "queueId"], "messages"), [
@@ -54,5 +54,5 @@ def one_of_each_plot(label: str = "orders") -> list[Result]:
 
 
 def empty_results() -> list[Result]:
-    """What an empty store gives: every report without rows."""
+    """Returns the results of an empty store: every report without rows."""
     return [Result(report, ["topic"], []) for report in REPORTS]

@@ -19,29 +19,29 @@ from txrocketmq.spark.live import cluster
 SENDS = (send_calls.SEND_MESSAGE_V2, send_calls.SEND_BATCH_MESSAGE)
 COMMIT = 8
 HALF_BYTES = 1000
-"""From one half message to the next, in the log."""
+"""The distance between half messages in the log, in bytes."""
 
 
 class Half(NamedTuple):
-    """A half message as a broker has it."""
+    """A half message as a broker keeps it."""
 
     broker: str
     header: Any
-    """Of the send."""
+    """The header of the send."""
     body: bytes
 
 
 class StoringWorld(World):
-    """Brokers that keep what they are sent: it can be looked at, and their index finds it."""
+    """Brokers that keep and index what they are sent."""
 
     def __init__(self, *brokers: FakeBroker) -> None:
         super().__init__(*brokers)
         self.requests: list[tuple[str, int, int, list[Message]]] = []
-        """Topic, queue, and what came in one request."""
+        """Topic, queue and messages of each request."""
         self.halves: list[Half] = []
-        """By their offsets in the queue of half messages."""
+        """Half messages, in the order of their offsets."""
         self.ended: list[tuple[int, int]] = []
-        """Offsets of half messages, and what was decided."""
+        """Offsets of ended half messages, each with the decision."""
 
     def answer(self, address: str, call: Call[Any, Any], header: Any, body: bytes) -> Outcome:
         if call is END_TRANSACTION:
@@ -65,7 +65,7 @@ class StoringWorld(World):
         return Reply(answer)
 
     def _end(self, address: str, header: Any) -> Outcome:
-        """As EndTransactionProcessor."""
+        """Does what EndTransactionProcessor does."""
         at, rest = divmod(header.commit_log_offset, HALF_BYTES)
         if rest or at >= len(self.halves) or self.halves[at].broker != self._broker(address).name:
             remark = "Find prepared transaction message failed"
@@ -102,7 +102,7 @@ class StoringWorld(World):
 
     @property
     def bodies(self) -> list[bytes]:
-        """Of all messages that came, in their order; half messages when they are committed."""
+        """Returns all bodies in order; half messages are there when they are committed."""
         return [each.body for request in self.requests for each in request[-1]]
 
 

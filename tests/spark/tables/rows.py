@@ -37,13 +37,13 @@ SPARK_TYPES: dict[str, DataType] = {
 
 
 def schema_of(table: str) -> StructType:
-    """Of all columns of the table."""
+    """Returns the schema of all columns of the table."""
     columns = TABLES[table].columns
     return StructType([StructField(column.name, SPARK_TYPES[column.type]) for column in columns])
 
 
 def rows_of(root: Path | str, table: str, **options: str) -> list[dict[str, Any]]:
-    """The rows; each batch has the schema that Spark demands."""
+    """Returns the rows; checks that each batch has the schema that Spark demands."""
     parsed = SourceOptions.of({"storePath": str(root), "table": table, **options})
     parsed.check(parsed.use(stream=False))
     schema = schema_of(table)

@@ -67,7 +67,7 @@ def check_pyspark(what: str, least: Version = PYSPARK) -> None:
 
 
 def _imported() -> str:
-    """Returns the version of a PySpark that the platform has put on the path, uninstalled."""
+    """Returns the version of a PySpark that the platform puts on the path, not installed."""
     import pyspark  # noqa: PLC0415 - only then
 
     return str(getattr(pyspark, "__version__", "unknown"))

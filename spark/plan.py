@@ -111,7 +111,7 @@ def extents_of(stores: Sequence[Store], options: SourceOptions) -> list[Extent]:
 
 
 def check_brokers(stores: Sequence[Store], options: SourceOptions) -> None:
-    """Raises OptionError if an option names a broker of which none of the stores is."""
+    """Raises OptionError if an option names a broker to which none of the stores belongs."""
     known = {store.broker_name for store in stores}
     named = {
         "assign": options.assign,

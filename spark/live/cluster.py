@@ -181,7 +181,7 @@ class Cluster:
     def max_offsets(
         self, queues: Iterable[MessageQueue], *, attempts: int | None = None
     ) -> dict[MessageQueue, int]:
-        """Returns the offset after the last message of each queue, by its master if it has one."""
+        """Returns the offset after each queue's last message; asks only masters, if any."""
         headers = {queue: GetMaxOffsetRequestHeader(**_place(queue)) for queue in queues}
         replies = self.ask_each(
             offsets.GET_MAX_OFFSET, headers, master_only=True, attempts=attempts

@@ -41,7 +41,7 @@ class Security:
 
     @classmethod
     def of(cls, options: SourceOptions) -> Security:
-        """Takes options, and for keys that they do not give the environment of this process.
+        """Takes the options; keys that they do not give come from this process's environment.
 
         Raises OptionError when half of a pair is missing, or when a file cannot be used.
         """

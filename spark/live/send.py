@@ -44,7 +44,7 @@ from txrocketmq.spark.live.cluster import ATTEMPTS, Cluster
 from txrocketmq.spark.live.rpc import Question
 
 NEW_TOPIC_QUEUES: Final = 4
-"""The most queues that a topic gets which a send creates (defaultTopicQueueNums)."""
+"""The most queues of a topic that is created by a send (defaultTopicQueueNums)."""
 _FOUND: Final = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
 _KEYS_AT_ONCE: Final = 32
 """Keys asked for at once; a broker with too many such questions refuses more."""
